@@ -1,0 +1,42 @@
+"""The right answers, kept apart from the questions so that no program can peek."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from pydantic import BaseModel, ConfigDict
+
+from medexam.errors import DatasetError
+
+
+class Gold(BaseModel):
+    """The official answer of one question."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    number: int
+    """The printed number of the right option."""
+
+
+class AnswerKey(Mapping[str, Gold]):
+    """Maps a question's key to its `Gold`; immutable.
+
+    Looking up a key that it does not hold raises `DatasetError`.
+    """
+
+    def __init__(self, golds: Mapping[str, Gold]) -> None:
+        self._golds = MappingProxyType(dict(golds))
+
+    def __getitem__(self, key: str) -> Gold:
+        try:
+            return self._golds[key]
+        except KeyError:
+            raise DatasetError(f"the answer key holds no answer for question {key}") from None
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._golds
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._golds)
+
+    def __len__(self) -> int:
+        return len(self._golds)

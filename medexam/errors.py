@@ -1,0 +1,41 @@
+"""The errors that medexam raises on purpose.
+
+Every message says what is wrong, where, and each way out; the command line prints it in one line and
+exits with code 2. Anything that is not a `MedExamError` is a defect of this package.
+"""
+
+
+class MedExamError(Exception):
+    """Base of every error that a user can cause or cure."""
+
+
+class SpecError(MedExamError):
+    """A spec, an override or a prompt file does not say what to run."""
+
+
+class DatasetError(MedExamError):
+    """A data set is missing, unreadable, unsound, or the selection is empty."""
+
+
+class AnswerFormatError(MedExamError):
+    """An answer format cannot be asked for or enforced with this model."""
+
+
+class EngineError(MedExamError):
+    """A model cannot be loaded, reached or used as the spec asks."""
+
+
+class EndpointUnreachableError(EngineError):
+    """No server answers at the endpoint, or it is not the server that the spec names."""
+
+
+class ContextOverflowError(EngineError):
+    """A prompt is longer than the model's context."""
+
+
+class RunFolderError(MedExamError):
+    """A run folder cannot be written, is damaged, or belongs to another spec."""
+
+
+class TrackingError(MedExamError):
+    """The MLflow store cannot be reached or written."""

@@ -1,0 +1,108 @@
+"""What a program answered: one `Prediction` is one line of `predictions.jsonl`.
+
+It holds no gold and no score, so a corrected answer key never needs the model again.
+"""
+
+from enum import StrEnum
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SCHEMA_VERSION = 1
+
+
+class Status(StrEnum):
+    """How a question came out."""
+
+    ANSWERED = "answered"
+    """A legal option was chosen."""
+    UNANSWERED = "unanswered"
+    """No legal option was chosen, and asking again would not change it."""
+    FAILED = "failed"
+    """A transport or server fault: asking again may cure it; owed again on resume, never scored."""
+
+
+class Reason(StrEnum):
+    """Why a question stayed unanswered."""
+
+    UNPARSED = "unparsed"
+    TRUNCATED = "truncated"
+    ABSTAINED = "abstained"
+    CONTEXT_OVERFLOW = "context_overflow"
+
+
+class Failure(BaseModel):
+    """A fault, attributed once to the boundary that it crossed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: str
+    """The error's class name, such as `LMTransportError`."""
+    message: str
+
+
+class Usage(BaseModel):
+    """Tokens and time of one question, over all its calls."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prompt_tokens: int | None = None
+    """None when the engine did not report it."""
+    completion_tokens: int | None = None
+    """None when the engine did not report it."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        def both(a: int | None, b: int | None) -> int | None:
+            return None if a is None or b is None else a + b
+
+        return Usage(
+            prompt_tokens=both(self.prompt_tokens, other.prompt_tokens),
+            completion_tokens=both(self.completion_tokens, other.completion_tokens),
+        )
+
+
+class Prediction(BaseModel):
+    """One program's answer to one question."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    schema_version: Literal[1] = Field(default=SCHEMA_VERSION, alias="schema")
+    question: str
+    """The question's key."""
+    program: str
+    """The program's kind, such as `zero_shot`."""
+    spec_digest: str
+    """Identity of everything that the answer depends on; see `medexam.specs.identity`."""
+    status: Status
+    reason: Reason | None = None
+    """Only when unanswered."""
+    answer: int | None = None
+    """The printed number of the chosen option; None unless answered."""
+    reply: str | None = None
+    """What the model wrote, unchanged; None when no model was asked or none replied."""
+    rationale: str | None = None
+    """The reasoning before the answer; None when none was asked for."""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    latency_s: float | None = None
+    """From asking to answer, with the time spent waiting for a place in a batch; None when no model was asked."""
+    model: str | None = None
+    """The model as the server named it."""
+    finish_reason: str | None = None
+    """`stop` or `length`, as the engine reported it for the last call."""
+    failure: Failure | None = None
+    """Only when failed."""
+
+    @model_validator(mode="after")
+    def _status_agrees(self) -> Self:
+        if (self.answer is not None) != (self.status is Status.ANSWERED):
+            raise ValueError(f"{self.question}: an answer goes with status 'answered' and with no other")
+        if (self.reason is not None) != (self.status is Status.UNANSWERED):
+            raise ValueError(f"{self.question}: a reason goes with status 'unanswered' and with no other")
+        if (self.failure is not None) != (self.status is Status.FAILED):
+            raise ValueError(f"{self.question}: a failure goes with status 'failed' and with no other")
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """The line of `predictions.jsonl` as a JSON-ready dictionary."""
+        return self.model_dump(mode="json", by_alias=True)

@@ -1,0 +1,74 @@
+"""What every engine here promises, on top of DSPy's `complete(Request) -> Response`.
+
+An engine knows turns, tokens and choices; it knows nothing of questions, exams or answers. Two conventions carry all
+that programs need:
+
+- a request whose last message is the assistant's continues that message: the reply is only what comes after it;
+- `request.config.extensions["choice"]`, a list of distinct strings, makes the reply exactly one of them.
+
+Failures are raised as `dspy.lm15` errors, which DSPy retries or reports; a prompt that does not fit the context is a
+`dspy.lm15.ContextLengthError`.
+"""
+
+from typing import Any, Literal, Protocol
+
+from dspy.lm15 import Request, Response
+from pydantic import BaseModel, ConfigDict
+
+CHOICE = "choice"
+"""Key of `Request.config.extensions` that holds the strings the reply is chosen from."""
+
+
+class EngineInfo(BaseModel):
+    """What really ran; written to `environment.json`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    engine: str
+    """`embedded`, `vllm`, `litellm` or `scripted`."""
+    model: str
+    """The model as the engine or server names it."""
+    revision: str | None = None
+    """Commit, package version or fingerprint of the weights; None when the server does not tell."""
+    endpoints: tuple[str, ...] = ()
+    server_version: str | None = None
+    """What the server says of itself, such as `vllm 0.32.0`; None for an engine in this process."""
+    max_context: int | None = None
+    """Tokens that prompt and reply may have together; None when unknown."""
+    chat_template: str | None = None
+    """SHA-256 of the chat template; None when the engine has none or cannot see it."""
+    system_turn: Literal["kept", "merged"] | None = None
+    """`merged`: the template refuses a system turn, so its words open the first user turn. None when unknown."""
+    guided_by: str | None = None
+    """How a choice is enforced: `next_token`, `prefill` or `structured_outputs`; None when it cannot be."""
+    details: dict[str, Any] = {}
+    """Whatever else tells this engine apart: device, dtype, library versions."""
+
+
+class SyncEngine(Protocol):
+    """The synchronous twin, for notebooks: DSPy's engine contract."""
+
+    def complete(self, request: Request) -> Response:
+        """One reply to one request."""
+        ...
+
+
+class Engine(Protocol):
+    """A live model. Build one with `medexam.serve.build_engine`; close it with `aclose`."""
+
+    concurrency: int
+    """How many requests keep it busy; the runner holds this many in flight."""
+    sync: SyncEngine
+    """The same model for synchronous callers."""
+
+    async def complete(self, request: Request) -> Response:
+        """One reply to one request."""
+        ...
+
+    def info(self) -> EngineInfo:
+        """What really runs."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release the model or the connections; the engine is unusable afterwards."""
+        ...

@@ -1,0 +1,39 @@
+"""What the user asked for, as data: floor 1."""
+
+from medexam.specs.dataset import DatasetSpec
+from medexam.specs.experiment import CellSpec, ExperimentSpec
+from medexam.specs.loading import library_names, load_document, parse_overrides, parse_yaml
+from medexam.specs.matrix import build_cells
+from medexam.specs.model import ModelSpec
+from medexam.specs.program import (
+    AskingSpec,
+    BlindSpec,
+    ChainOfThoughtSpec,
+    ControlSpec,
+    FewShotSpec,
+    LongestSpec,
+    ProgramSpec,
+    RandomSpec,
+    ZeroShotSpec,
+)
+
+__all__ = [
+    "AskingSpec",
+    "BlindSpec",
+    "CellSpec",
+    "ChainOfThoughtSpec",
+    "ControlSpec",
+    "DatasetSpec",
+    "ExperimentSpec",
+    "FewShotSpec",
+    "LongestSpec",
+    "ModelSpec",
+    "ProgramSpec",
+    "RandomSpec",
+    "ZeroShotSpec",
+    "build_cells",
+    "library_names",
+    "load_document",
+    "parse_overrides",
+    "parse_yaml",
+]

@@ -1,0 +1,32 @@
+"""A whole experiment: data set, model, program, and the matrix that varies them."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from medexam.specs.base import Spec
+from medexam.specs.dataset import DatasetSpec
+from medexam.specs.model import ModelSpec
+from medexam.specs.program import ProgramSpec, ZeroShotSpec
+
+ExperimentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+
+class CellSpec(Spec):
+    """One run: a data set, a model and a program, nothing left to vary."""
+
+    name: ExperimentName
+    """The experiment's name; runs and the MLflow experiment carry it."""
+    dataset: DatasetSpec = DatasetSpec()
+    model: ModelSpec = ModelSpec()
+    program: ProgramSpec = ZeroShotSpec(kind="zero_shot")
+
+
+class ExperimentSpec(CellSpec):
+    """What the user wrote. `medexam.specs.matrix` turns it into cells."""
+
+    description: str = ""
+    """Shown in MLflow and above the table."""
+    matrix: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    """Dotted key of the spec -> the values it takes; every combination is a cell. A value stands in the place of the
+    key's own: a program in the matrix owes nothing to the `program` beside it."""

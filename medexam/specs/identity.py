@@ -1,0 +1,60 @@
+"""The identity of a run: a digest over everything that an answer depends on, and over nothing else.
+
+Which questions were selected is left out, so that widening the years or dropping the limit asks only the new
+questions; so is where a server listens. A control asks no model, so the model is left out of its digest.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from medexam.specs.experiment import CellSpec
+from medexam.specs.program import AskingSpec
+
+DIGEST_LENGTH = 12
+"""Hexadecimal digits of a digest: 48 bits, ample for the runs of one folder."""
+
+
+def identity(cell: CellSpec, *, dataset_version: str, words: Mapping[str, Any]) -> dict[str, Any]:
+    """What an answer of this cell depends on, as JSON-ready data.
+
+    `dataset_version` is the source's own version; `words` is the text of the prompts and examples, so that an edited
+    prompt file is another program.
+    """
+    known: dict[str, Any] = {
+        "dataset": {"name": cell.dataset.name, "language": cell.dataset.language, "version": dataset_version},
+        "program": cell.program.model_dump(mode="json"),
+    }
+    if isinstance(cell.program, AskingSpec):
+        model = cell.model
+        known["model"] = {
+            "engine": model.engine,
+            "name": model.name,
+            "path": str(model.path) if model.path is not None else None,
+            "revision": model.revision,
+            "dtype": model.dtype,
+            "temperature": model.temperature,
+            "max_tokens": model.max_tokens,
+            "seed": model.seed,
+        }
+        known["words"] = dict(words)
+    return known
+
+
+def digest(known: Mapping[str, Any]) -> str:
+    """`DIGEST_LENGTH` hexadecimal digits over the canonical JSON of `known`."""
+    text = json.dumps(known, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:DIGEST_LENGTH]
+
+
+def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Dotted keys at which two identities differ, in alphabetical order."""
+    found: list[str] = []
+    for key in sorted({*ours, *theirs}):
+        a, b = ours.get(key), theirs.get(key)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            found += differences(a, b, f"{prefix}{key}.")
+        elif a != b:
+            found.append(f"{prefix}{key}")
+    return found

@@ -1,0 +1,62 @@
+"""Specs from YAML files and from the command line's `--set key=value`."""
+
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from medexam.errors import SpecError
+
+LIBRARY = resources.files("medexam") / "experiments" / "library"
+
+
+def library_names() -> list[str]:
+    """Names of the experiments that ship with the package."""
+    return sorted(item.name.removesuffix(".yaml") for item in LIBRARY.iterdir() if item.name.endswith(".yaml"))
+
+
+def load_document(spec: str | Path) -> dict[str, Any]:
+    """The YAML document of a shipped experiment's name or of a file.
+
+    Raises `SpecError` when there is no such file, it is not YAML, or it is no mapping.
+    """
+    if str(spec) in library_names():
+        text, where = (LIBRARY / f"{spec}.yaml").read_text(encoding="utf-8"), f"shipped experiment {spec}"
+    else:
+        path = Path(spec)
+        where = str(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            shipped = ", ".join(library_names())
+            raise SpecError(f"no spec {spec!s}: give a YAML file, or a shipped experiment ({shipped})") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SpecError(f"cannot read {where}: {error}") from None
+    document = parse_yaml(text, where)
+    if not isinstance(document, Mapping):
+        raise SpecError(f"{where}: a spec is a mapping of keys to values, this is {type(document).__name__}")
+    return dict(document)
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The value of a YAML text; raises `SpecError` with the line where it breaks."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise SpecError(f"{where}{line}: not YAML: {problem}") from None
+
+
+def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:
+    """`["dataset.limit=5", ...]` as dotted keys and YAML values; a later setting wins."""
+    overrides: dict[str, Any] = {}
+    for setting in settings:
+        path, equals, text = setting.partition("=")
+        if not equals or not path.strip():
+            raise SpecError(f"--set {setting}: write it as key=value, such as --set dataset.language=es")
+        overrides[path.strip()] = parse_yaml(text, f"--set {path.strip()}")
+    return overrides

@@ -1,0 +1,64 @@
+"""From what the user wrote to the cells that run: overrides first, then the product of the matrix.
+
+An override on an axis of the matrix takes the axis's place; an override below an axis
+(`program.max_tokens` where `program` varies) applies to each of its values.
+"""
+
+import copy
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from medexam.errors import SpecError
+from medexam.specs.experiment import CellSpec, ExperimentSpec
+from medexam.specs.validation import field_at, validate
+
+Tree = dict[str, Any]
+
+
+def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[ExperimentSpec, list[CellSpec]]:
+    """The experiment and its cells, in the order of the matrix.
+
+    Raises `SpecError` for a key that does not exist, a value of the wrong type, or two cells that are equal.
+    """
+    tree: Tree = copy.deepcopy(dict(document))
+    axes = tree.get("matrix") or {}
+    if not isinstance(axes, Mapping):
+        raise SpecError(f"matrix: expected a mapping of dotted keys to lists, found {axes!r}")
+    axes = dict(axes)
+    below: Tree = {}
+    for path, value in overrides.items():
+        field_at(CellSpec, path)
+        if path in axes:
+            del axes[path]
+        if any(path.startswith(f"{axis}.") for axis in axes):
+            below[path] = value
+        else:
+            _put(tree, path, value)
+    tree["matrix"] = axes
+    for axis in axes:
+        field_at(CellSpec, axis, what="matrix")
+    experiment = validate(ExperimentSpec, tree)
+    base = {key: value for key, value in tree.items() if key in CellSpec.model_fields}
+    cells = []
+    for values in itertools.product(*experiment.matrix.values()):
+        cell = copy.deepcopy(base)
+        for axis, value in zip(experiment.matrix, values, strict=True):
+            _put(cell, axis, copy.deepcopy(value))
+        for path, value in below.items():
+            _put(cell, path, value)
+        cells.append(validate(CellSpec, cell))
+    for first, second in itertools.combinations(range(len(cells)), 2):
+        if cells[first] == cells[second]:
+            raise SpecError(f"matrix: cells {first + 1} and {second + 1} are the same run; remove one")
+    return experiment, cells
+
+
+def _put(tree: Tree, path: str, value: Any) -> None:
+    *parents, leaf = path.split(".")
+    for key in parents:
+        child = tree.setdefault(key, {})
+        if not isinstance(child, dict):
+            raise SpecError(f"{path}: {key} is {child!r}, which has no key {leaf!r}")
+        tree = child
+    tree[leaf] = value

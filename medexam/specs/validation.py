@@ -1,0 +1,86 @@
+"""One clear line for a spec that is wrong: where, what, and the nearest key that exists."""
+
+import difflib
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from medexam.errors import SpecError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def validate(model: type[M], tree: Mapping[str, Any]) -> M:
+    """`tree` as a `model`; raises `SpecError` naming every wrong key in one line."""
+    try:
+        return model.model_validate(tree)
+    except ValidationError as error:
+        raise SpecError("; ".join(_lines(model, error))) from None
+
+
+def field_at(model: type[BaseModel], path: str, *, what: str = "spec") -> None:
+    """Raises `SpecError`, naming the nearest key, unless the dotted `path` exists in `model`."""
+    places: list[type[BaseModel]] = [model]
+    for depth, key in enumerate(path.split(".")):
+        known = sorted({name for place in places for name in place.model_fields})
+        if key not in known:
+            where = ".".join(path.split(".")[:depth])
+            raise SpecError(f"{what}: {path!r} does not exist: {_unknown(key, known, where)}")
+        places = [inner for place in places if key in place.model_fields for inner in _models(place, key)]
+
+
+def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
+    for item in error.errors():
+        loc = [part for part in item["loc"] if isinstance(part, str)]
+        where = ".".join(str(part) for part in item["loc"])
+        if item["type"] == "extra_forbidden":
+            known = _known(model, loc[:-1])
+            yield f"unknown key {where!r}: {_unknown(loc[-1], known, '.'.join(loc[:-1]))}"
+        elif item["type"] == "union_tag_not_found":
+            yield f"{where}: needs a kind"
+        elif item["type"] == "union_tag_invalid":
+            tags = [tag.strip().strip("'") for tag in item["ctx"]["expected_tags"].split(",")]
+            yield f"{where}.kind: {_unknown(item['ctx']['tag'], tags, '')}"
+        elif item["type"] == "missing":
+            yield f"{where}: is missing"
+        elif item["type"] == "value_error":
+            yield f"{where or 'spec'}: {item['ctx']['error']}"
+        else:
+            yield f"{where or 'spec'}: {item['msg'][0].lower()}{item['msg'][1:]}, found {item['input']!r}"
+
+
+def _unknown(key: str, known: list[str], where: str) -> str:
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    place = f" of {where}" if where else ""
+    return (f"did you mean {near[0]!r}? " if near else "") + f"the choices{place} are {', '.join(known)}"
+
+
+def _known(model: type[BaseModel], loc: list[str]) -> list[str]:
+    places: list[type[BaseModel]] = [model]
+    for key in loc:
+        inner = [m for place in places if key in place.model_fields for m in _models(place, key)]
+        tagged = [place for place in places if _tag(place) == key]
+        places = inner or tagged or places
+    return sorted({name for place in places for name in place.model_fields})
+
+
+def _tag(model: type[BaseModel]) -> str | None:
+    kind = model.model_fields.get("kind")
+    values = typing.get_args(kind.annotation) if kind is not None else ()
+    return values[0] if values else None
+
+
+def _models(model: type[BaseModel], key: str) -> list[type[BaseModel]]:
+    found: list[type[BaseModel]] = []
+    queue: list[Any] = [model.model_fields[key].annotation]
+    while queue:
+        annotation = queue.pop()
+        origin = typing.get_origin(annotation)
+        if origin in (typing.Union, types.UnionType, typing.Annotated):
+            queue.extend(typing.get_args(annotation))
+        elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            found.append(annotation)
+    return found
