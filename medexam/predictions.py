@@ -8,8 +8,6 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-SCHEMA_VERSION = 1
-
 
 class Status(StrEnum):
     """How a question came out."""
@@ -66,13 +64,13 @@ class Prediction(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    schema_version: Literal[1] = Field(default=SCHEMA_VERSION, alias="schema")
+    schema_version: Literal[1] = Field(default=1, alias="schema")
     question: str
     """The question's key."""
     program: str
-    """The program's kind, such as `zero_shot`."""
+    """The program's short name, such as `zero_shot-guided`."""
     spec_digest: str
-    """Identity of everything that the answer depends on; see `medexam.specs.identity`."""
+    """Identity of everything that the answer depends on; see docs/architecture.md."""
     status: Status
     reason: Reason | None = None
     """Only when unanswered."""

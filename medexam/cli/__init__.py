@@ -1,0 +1,1 @@
+"""Parse, call, print: floor 5."""

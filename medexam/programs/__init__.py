@@ -1,0 +1,22 @@
+"""Strategies as DSPy modules: floor 3."""
+
+from medexam.programs.asking import ChainOfThought, DirectAnswer
+from medexam.programs.base import Call, ExamProgram, Steps
+from medexam.programs.building import build_program
+from medexam.programs.controls import BlindChoice, Control, LongestChoice, RandomChoice
+from medexam.programs.outcome import build_failure, build_prediction
+
+__all__ = [
+    "BlindChoice",
+    "Call",
+    "ChainOfThought",
+    "Control",
+    "DirectAnswer",
+    "ExamProgram",
+    "LongestChoice",
+    "RandomChoice",
+    "Steps",
+    "build_failure",
+    "build_prediction",
+    "build_program",
+]

@@ -1,0 +1,28 @@
+"""What is asked, in which words, and how the reply is read: floor 2."""
+
+from medexam.signatures.adapter import ExamAdapter, Generation
+from medexam.signatures.answer_format import answer_opening, find_answers, parse_answer, render_answer
+from medexam.signatures.prompts import Prompt, SolvedQuestion, load_examples, load_prompt
+from medexam.signatures.rendering import render_question
+from medexam.signatures.signatures import AnswerAfterReasoning, AnswerQuestion, Reason, ReasonAndAnswer
+from medexam.signatures.thinking import join_thinking, split_thinking
+
+__all__ = [
+    "AnswerAfterReasoning",
+    "AnswerQuestion",
+    "ExamAdapter",
+    "Generation",
+    "Prompt",
+    "Reason",
+    "ReasonAndAnswer",
+    "SolvedQuestion",
+    "answer_opening",
+    "find_answers",
+    "join_thinking",
+    "load_examples",
+    "load_prompt",
+    "parse_answer",
+    "render_answer",
+    "render_question",
+    "split_thinking",
+]

@@ -27,6 +27,6 @@ class ExperimentSpec(CellSpec):
 
     description: str = ""
     """Shown in MLflow and above the table."""
-    matrix: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    matrix: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     """Dotted key of the spec -> the values it takes; every combination is a cell. A value stands in the place of the
     key's own: a program in the matrix owes nothing to the `program` beside it."""

@@ -21,7 +21,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
 
     Raises `SpecError` for a key that does not exist, a value of the wrong type, or two cells that are equal.
     """
-    tree: Tree = copy.deepcopy(dict(document))
+    tree: Tree = {"program": {"kind": "zero_shot"}, **copy.deepcopy(dict(document))}
     axes = tree.get("matrix") or {}
     if not isinstance(axes, Mapping):
         raise SpecError(f"matrix: expected a mapping of dotted keys to lists, found {axes!r}")

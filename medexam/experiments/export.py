@@ -1,0 +1,96 @@
+"""`predictions.parquet`: every prediction beside its question's exam and gold, for pandas, DuckDB or a notebook.
+
+It is made from the questions, the key and `predictions.jsonl`; the answers themselves stay in that file.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from medexam.answer_key import AnswerKey
+from medexam.errors import RunFolderError
+from medexam.experiments.run_folder import PARQUET, RunFolder
+from medexam.predictions import Prediction
+from medexam.questions import Question
+
+SCHEMA = pa.schema(
+    [
+        ("question", pa.string()),
+        ("exam", pa.string()),
+        ("year", pa.int32()),
+        ("discipline", pa.string()),
+        ("number", pa.int32()),
+        ("language", pa.string()),
+        ("option_count", pa.int32()),
+        ("has_image", pa.bool_()),
+        ("gold", pa.int32()),
+        ("program", pa.string()),
+        ("model", pa.string()),
+        ("status", pa.string()),
+        ("reason", pa.string()),
+        ("answer", pa.int32()),
+        ("right", pa.bool_()),
+        ("reply", pa.string()),
+        ("rationale", pa.string()),
+        ("prompt_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("latency_s", pa.float64()),
+        ("finish_reason", pa.string()),
+        ("failure_kind", pa.string()),
+        ("failure_message", pa.string()),
+    ]
+)
+"""`right` is null unless the question is answered; `number`, `gold` and `answer` are the printed numbers."""
+
+
+def predictions_table(questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]) -> pa.Table:
+    """One row for each of `questions` that has a prediction, in their order, with the columns of `SCHEMA`."""
+    rows = [
+        _row(question, key[question.key].number, predictions[question.key])
+        for question in questions
+        if question.key in predictions
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def write_parquet(
+    folder: RunFolder, questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
+) -> None:
+    """Write `predictions.parquet` whole or not at all; raises `RunFolderError` where that fails."""
+    target = folder.path / PARQUET
+    draft = target.with_name(f".{PARQUET}.draft")
+    try:
+        pq.write_table(predictions_table(questions, key, predictions), draft, compression="zstd")
+        draft.replace(target)
+    except OSError as error:
+        raise RunFolderError(f"cannot write {target}: {error}") from None
+
+
+def _row(question: Question, gold: int, prediction: Prediction) -> dict[str, object]:
+    failure = prediction.failure
+    return {
+        "question": question.key,
+        "exam": question.exam.name,
+        "year": question.exam.year,
+        "discipline": question.exam.discipline.value,
+        "number": question.number,
+        "language": question.language,
+        "option_count": len(question.options),
+        "has_image": question.image is not None,
+        "gold": gold,
+        "program": prediction.program,
+        "model": prediction.model,
+        "status": prediction.status.value,
+        "reason": prediction.reason.value if prediction.reason else None,
+        "answer": prediction.answer,
+        "right": prediction.answer == gold if prediction.answer is not None else None,
+        "reply": prediction.reply,
+        "rationale": prediction.rationale,
+        "prompt_tokens": prediction.prompt_tokens,
+        "completion_tokens": prediction.completion_tokens,
+        "latency_s": prediction.latency_s,
+        "finish_reason": prediction.finish_reason,
+        "failure_kind": failure.kind if failure else None,
+        "failure_message": failure.message if failure else None,
+    }

@@ -1,0 +1,46 @@
+"""How numbers and settings are written in tables, reports and MLflow: one form everywhere.
+
+Scores come in as fractions of 1 and go out as percent with one decimal.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from medexam.metrics import Interval
+
+NONE = "-"
+"""Stands where there is no score."""
+
+
+def decimal(value: float | None) -> str:
+    """One decimal, without a minus before a zero."""
+    if value is None:
+        return NONE
+    text = f"{value:.1f}"
+    return "0.0" if text == "-0.0" else text
+
+
+def percent(fraction: float | None) -> str:
+    """A fraction of 1 as percent with one decimal, without the sign."""
+    return NONE if fraction is None else decimal(100 * fraction)
+
+
+def with_interval(text: str, interval: Interval | None, *, scale: float = 100) -> str:
+    """`28.1 [27.1, 29.2]`; the bare text where there is no interval."""
+    if interval is None:
+        return text
+    return f"{text} [{decimal(scale * interval[0])}, {decimal(scale * interval[1])}]"
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Dotted key -> text for every leaf that is set; None, empty lists and empty texts are left out."""
+    found: dict[str, str] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            found |= flatten(value, f"{prefix}{key}.")
+        elif isinstance(value, list | tuple):
+            if value:
+                found[f"{prefix}{key}"] = ", ".join(str(item) for item in value)
+        elif value is not None and value != "":
+            found[f"{prefix}{key}"] = str(value)
+    return found

@@ -1,0 +1,121 @@
+"""Reports in Markdown: `report.md` of one run, and the comparison of several.
+
+They are made from stored runs alone, so they can be made again at any time.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from medexam.experiments.formatting import decimal, flatten, percent, with_interval
+from medexam.experiments.summary import StoredRun
+from medexam.experiments.tables import LEGEND, Table, breakdowns, comparison
+from medexam.metrics import Metrics
+from medexam.predictions import Prediction, Status
+
+SHOWN_REPLIES = 3
+SHOWN_CHARACTERS = 600
+
+
+def run_report(run: StoredRun, predictions: Mapping[str, Prediction]) -> str:
+    """`report.md`: the headline, every breakdown, some replies that gave no answer, and the settings."""
+    record = run.record
+    parts = [f"# {record.cell.name}: {run.title}"]
+    if record.description:
+        parts.append(record.description)
+    parts.append(headline(run))
+    parts += [f"## {table.title}\n\n{_render(table)}" for table in breakdowns(run.metrics)]
+    parts.append(LEGEND + " v1: rounded and averaged over exams as the HEAD-QA v1 paper does.")
+    parts += _unanswered(record.questions, predictions)
+    parts.append("## Settings\n\n" + _render(_settings(run)))
+    return "\n\n".join(parts) + "\n"
+
+
+def comparison_report(runs: Sequence[StoredRun]) -> str:
+    """Several runs side by side; the best score of each column is in bold."""
+    table = comparison(runs)
+    owing = [f"**{run.title}.** {_state(run)}" for run in runs if not run.complete]
+    folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
+    return "\n\n".join([f"# {table.title}", _render(table), LEGEND, *owing, f"## Runs\n\n{_render(folders)}"]) + "\n"
+
+
+def headline(run: StoredRun) -> str:
+    """The run's state and its scores over all questions."""
+    return f"{_state(run)}\n\n{_render(_headline(run.metrics))}"
+
+
+def _state(run: StoredRun) -> str:
+    metrics = run.metrics
+    if metrics.complete:
+        return f"Complete: {metrics.n} questions of {metrics.exams} exams scored."
+    return (
+        f"Incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
+        f"{metrics.missing} not asked yet. Run the spec again to ask these; they enter no score."
+    )
+
+
+def _headline(metrics: Metrics) -> Table:
+    m = metrics
+    rows = [
+        ("Accuracy, %", with_interval(percent(m.accuracy), m.accuracy_interval), percent(m.chance_accuracy)),
+        ("Exam score, %", with_interval(percent(m.exam_score), m.exam_score_interval), percent(m.chance_exam_score)),
+        ("Points per exam", with_interval(decimal(m.points), m.points_interval, scale=1), decimal(m.chance_points)),
+        ("Unanswered, %", with_interval(percent(m.unanswered_ratio), m.unanswered_ratio_interval), ""),
+        ("HEAD-QA v1 accuracy, %", decimal(m.headqa_v1_accuracy), ""),
+        ("HEAD-QA v1 points", decimal(m.headqa_v1_points), ""),
+        ("Right / wrong / unanswered", f"{m.right} / {m.wrong} / {m.unanswered}", ""),
+    ]
+    if m.latency_p50_s is not None and m.latency_p95_s is not None:
+        rows.append(("Latency, s, median / 95th percentile", f"{m.latency_p50_s:.2f} / {m.latency_p95_s:.2f}", ""))
+    if m.prompt_tokens is not None and m.completion_tokens is not None:
+        rows.append(("Tokens, prompt / completion", f"{m.prompt_tokens} / {m.completion_tokens}", ""))
+    return Table("Result", (f"n = {m.n}", "Value [95 % interval]", "Chance"), tuple(rows))
+
+
+def _settings(run: StoredRun) -> Table:
+    record = run.record
+    rows = {
+        "run": record.run_id,
+        "spec digest": record.spec_digest,
+        "data set version": record.dataset_version,
+        "data set source": record.dataset_source,
+        "data set SHA-256": record.dataset_fingerprint,
+        **flatten(record.cell.model_dump(mode="json", include={"dataset", "program"})),
+    }
+    if run.model is not None:
+        rows |= flatten(record.cell.model_dump(mode="json", include={"model"}))
+    rows |= flatten(run.environment, "ran.")
+    return Table("Settings", ("Setting", "Value"), tuple(rows.items()), text_columns=2)
+
+
+def _unanswered(questions: Iterable[str], predictions: Mapping[str, Prediction]) -> list[str]:
+    """How questions stayed unanswered, and the first few replies, for a look at what the model does instead."""
+    found = [predictions[key] for key in questions if key in predictions]
+    silent = [prediction for prediction in found if prediction.status is Status.UNANSWERED]
+    if not silent:
+        return []
+    reasons = Counter(str(prediction.reason) for prediction in silent)
+    counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
+    parts = [f"## Unanswered questions\n\n{len(silent)} of {len(found)}: {counts}."]
+    replied = [prediction for prediction in silent if prediction.reply is not None]
+    parts += [
+        f"`{prediction.question}` ({prediction.reason}):\n\n{_fenced(prediction.reply or '')}"
+        for prediction in replied[:SHOWN_REPLIES]
+    ]
+    return parts
+
+
+def _fenced(reply: str) -> str:
+    """`reply` in a code block that nothing in it can close."""
+    text = reply if len(reply) <= SHOWN_CHARACTERS else reply[:SHOWN_CHARACTERS] + " […]"
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def _render(table: Table) -> str:
+    marks = [":--" if column < table.text_columns else "--:" for column in range(len(table.headers))]
+    lines = [table.headers, tuple(marks)]
+    for row, cells in enumerate(table.rows):
+        escaped = [re.sub(r"\s*\n\s*", " ", cell.replace("|", "\\|")) for cell in cells]
+        lines.append(tuple(f"**{text}**" if (row, at) in table.best else text for at, text in enumerate(escaped)))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

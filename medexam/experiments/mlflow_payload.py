@@ -1,0 +1,129 @@
+"""What MLflow is told of a run, as plain values: parameters, metrics and tags.
+
+Parameters are what the run's digest covers: MLflow never lets a parameter change, and neither does a run's identity.
+What may change when a run is continued (the selection of questions, where the server listens) goes into tags. The
+values come from `spec.json`, `environment.json` and the metrics; keys of providers are in none of them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from medexam.experiments.formatting import flatten
+from medexam.experiments.markdown import headline
+from medexam.experiments.summary import StoredRun
+from medexam.metrics import Interval, Metrics, Scores
+
+PARAM_LENGTH = 6_000
+TAG_LENGTH = 8_000
+DIGEST_LENGTH = 36
+"""MLflow's limits, in characters."""
+
+COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
+SCORES = (
+    "accuracy",
+    "exam_score",
+    "points",
+    "unanswered_ratio",
+    "chance_accuracy",
+    "chance_exam_score",
+    "chance_points",
+    "headqa_v1_accuracy",
+    "headqa_v1_points",
+    "prompt_tokens",
+    "completion_tokens",
+    "latency_p50_s",
+    "latency_p95_s",
+)
+GROUP_SCORES = ("accuracy", "exam_score", "points", "headqa_v1_accuracy", "headqa_v1_points")
+
+
+def run_params(run: StoredRun) -> dict[str, str]:
+    """Dotted key of the spec -> value, for everything that an answer of the run depends on.
+
+    The words of the prompts are left out: `program.prompt` names them, the digest covers them, and the artifacts hold
+    them whole.
+    """
+    identity = {key: value for key, value in run.record.identity.items() if key != "words"}
+    return {key: value[:PARAM_LENGTH] for key, value in flatten(identity).items()}
+
+
+def run_tags(run: StoredRun) -> dict[str, str]:
+    """What the run is called, what it ran on and which questions it was last asked; without its parent."""
+    record, environment = run.record, run.environment
+    cell = record.cell.model_dump(mode="json", include={"dataset", "model"} if run.model else {"dataset"})
+    params = run_params(run)
+    engine = environment.get("engine") or {}
+    tags = {
+        "medexam.kind": "run",
+        "medexam.run_id": record.run_id,
+        "medexam.started_at": started_at(run),
+        "medexam.spec_digest": record.spec_digest,
+        "medexam.experiment_digest": record.experiment_digest,
+        "medexam.run_dir": str(run.folder.path.resolve()),
+        "medexam.status": run.status,
+        "medexam.program": run.program,
+        **{f"medexam.{key}": value for key, value in flatten(cell).items() if key not in params},
+        **{f"medexam.ran.{key}": value for key, value in flatten({"engine": engine}).items()},
+        "mlflow.note.content": "\n\n".join(part for part in (record.description, headline(run)) if part),
+        **version_tags(environment),
+    }
+    if run.model is not None:
+        tags |= {"medexam.engine": record.cell.model.engine, "medexam.model": run.model}
+    return {key: value[:TAG_LENGTH] for key, value in tags.items() if value}
+
+
+def version_tags(environment: Mapping[str, Any]) -> dict[str, str]:
+    """This package's version and the commit that ran."""
+    commit = environment.get("git_commit") or ""
+    return {
+        "medexam.version": str(environment.get("medexam") or ""),
+        "medexam.git_commit": commit,
+        "mlflow.source.name": "medexam",
+        "mlflow.source.type": "LOCAL",
+        "mlflow.source.git.commit": commit.removesuffix("+changes"),
+    }
+
+
+def started_at(run: StoredRun) -> str:
+    """When the run was begun; with its id it tells a run from one of the same spec on another machine."""
+    return str(run.environment.get("started_at") or "unknown")
+
+
+def run_metrics(metrics: Metrics) -> dict[str, float]:
+    """Name -> value: counts, scores with `_low` and `_high`, and `score.group` for each discipline and option count."""
+    values = {name: getattr(metrics, name) for name in (*COUNTS, *SCORES)}
+    intervals: dict[str, Interval | None] = {
+        "accuracy": metrics.accuracy_interval,
+        "exam_score": metrics.exam_score_interval,
+        "points": metrics.points_interval,
+        "unanswered_ratio": metrics.unanswered_ratio_interval,
+    }
+    for name, interval in intervals.items():
+        if interval is not None:
+            values[f"{name}_low"], values[f"{name}_high"] = interval
+    for discipline, group in metrics.by_discipline.items():
+        values |= _group(group, discipline.value)
+    for options, group in metrics.by_option_count.items():
+        values |= _group(group, f"options_{options}")
+    return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def yearly_metrics(metrics: Metrics) -> dict[int, dict[str, float]]:
+    """Year -> name -> value, to be logged with the year as step, so that MLflow draws a curve over the years.
+
+    Empty for an incomplete run: MLflow keeps every value of a curve, and a half-asked year would stay in it.
+    """
+    if not metrics.complete:
+        return {}
+    return {
+        year: {
+            f"{name}_by_year": float(value)
+            for name in ("accuracy", "exam_score", "points", "chance_accuracy")
+            if (value := getattr(group, name)) is not None
+        }
+        for year, group in metrics.by_year.items()
+    }
+
+
+def _group(group: Scores, name: str) -> dict[str, float | None]:
+    return {f"{score}.{name}": getattr(group, score, None) for score in GROUP_SCORES}

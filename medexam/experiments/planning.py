@@ -1,0 +1,169 @@
+"""From a spec to what will run: the questions, words, identity and run folder of each cell.
+
+Planning reads data sets and run folders and asks no model; `medexam plan` prints it, `medexam run` carries it out.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dspy
+
+from medexam.datasets import ExamSet, load_exam_set
+from medexam.errors import RunFolderError
+from medexam.experiments.run_folder import RunFolder, RunRecord, owed
+from medexam.programs import ExamProgram, build_program
+from medexam.questions import Question
+from medexam.signatures import load_prompt
+from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ExperimentSpec, build_cells
+from medexam.specs.identity import differences, digest, identity
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """One run to be made or continued."""
+
+    cell: CellSpec
+    exam_set: ExamSet
+    program: dspy.Module
+    identity: dict[str, Any]
+    spec_digest: str
+    folder: RunFolder
+    owed: tuple[Question, ...]
+    """Questions still to be asked, in the order of the exams."""
+
+    @property
+    def label(self) -> str:
+        """The program and its language, for tables and progress bars."""
+        return f"{self.cell.program.label} {self.cell.dataset.language}"
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether the program needs an engine; the controls do not."""
+        return isinstance(self.cell.program, AskingSpec)
+
+    @property
+    def calls(self) -> int:
+        """Calls of a model still to be made, if none is retried."""
+        return len(self.owed) * self.program.calls if isinstance(self.program, ExamProgram) else 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment ready to run."""
+
+    experiment: ExperimentSpec
+    cells: tuple[PlannedCell, ...]
+    runs_dir: Path
+
+    def record(self, planned: PlannedCell) -> RunRecord:
+        """What a cell's `spec.json` says."""
+        return RunRecord(
+            run_id=planned.folder.run_id,
+            spec_digest=planned.spec_digest,
+            identity=planned.identity,
+            cell=planned.cell,
+            description=self.experiment.description,
+            dataset_version=planned.exam_set.version,
+            dataset_source=planned.exam_set.source,
+            dataset_fingerprint=planned.exam_set.fingerprint,
+            questions=tuple(question.key for question in planned.exam_set.questions),
+            experiment_digest=digest({"name": self.experiment.name, "cells": [c.spec_digest for c in self.cells]}),
+        )
+
+
+def plan_experiment(
+    document: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    *,
+    runs_dir: Path,
+    resume: str | None = None,
+    fresh: bool = False,
+) -> Plan:
+    """What running `document` under `overrides` would do.
+
+    `resume` names a run, by id or folder, that must be continued: the cell with its digest is planned alone. `fresh`
+    starts new runs beside those that exist. Raises `SpecError`, `DatasetError`, or `RunFolderError` when the run to be
+    resumed does not exist or answers to another spec.
+    """
+    experiment, cells = build_cells(document, overrides)
+    loaded: dict[DatasetSpec, ExamSet] = {}
+    planned = []
+    for cell in cells:
+        if cell.dataset not in loaded:
+            loaded[cell.dataset] = load_exam_set(cell.dataset)
+        known = _identity(cell, loaded[cell.dataset])
+        planned.append((cell, loaded[cell.dataset], known))
+    if resume is not None:
+        folder = _run_to_resume(resume, runs_dir)
+        chosen = [_resumable(planned, folder)]
+        return Plan(experiment, tuple(_planned(*item, folder) for item in chosen), runs_dir)
+    return Plan(
+        experiment, tuple(_planned(*item, _folder(item[0], item[2], runs_dir, fresh)) for item in planned), runs_dir
+    )
+
+
+def _identity(cell: CellSpec, exam_set: ExamSet) -> dict[str, Any]:
+    asks = isinstance(cell.program, AskingSpec)
+    words = load_prompt(cell.program, cell.dataset.language).to_json() if asks else {}
+    return identity(cell, dataset_version=exam_set.version, words=words)
+
+
+def _planned(cell: CellSpec, exam_set: ExamSet, known: dict[str, Any], folder: RunFolder) -> PlannedCell:
+    questions = {question.key: question for question in exam_set.questions}
+    remaining = owed(questions, folder.read_predictions() if folder.exists() else {})
+    return PlannedCell(
+        cell=cell,
+        exam_set=exam_set,
+        program=build_program(cell.program, cell.dataset.language, max_tokens=cell.model.max_tokens),
+        identity=known,
+        spec_digest=digest(known),
+        folder=folder,
+        owed=tuple(questions[key] for key in remaining),
+    )
+
+
+def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:
+    """The last run of this digest, or the next name that is free when there is none or a fresh one is wanted."""
+    asks = isinstance(cell.program, AskingSpec)
+    words = [cell.name, *([cell.model.label] if asks else []), cell.program.label, cell.dataset.language, digest(known)]
+    name = "-".join(re.sub(r"[^A-Za-z0-9._]+", "_", word) for word in words)
+    folder = following = RunFolder(runs_dir / name)
+    attempt = 1
+    while following.exists():
+        folder, attempt = following, attempt + 1
+        following = RunFolder(runs_dir / f"{name}-{attempt}")
+    if folder.exists() and not fresh:
+        theirs = folder.read_record()
+        if theirs.spec_digest != digest(known):
+            raise RunFolderError(_other_spec(folder, known, theirs.identity))
+        return folder
+    return following
+
+
+def _run_to_resume(run: str, runs_dir: Path) -> RunFolder:
+    for folder in (RunFolder(runs_dir / run), RunFolder(Path(run))):
+        if folder.exists():
+            return folder
+    raise RunFolderError(f"no run {run} to resume in {runs_dir}: give its id or its folder")
+
+
+def _resumable(
+    planned: Sequence[tuple[CellSpec, ExamSet, dict[str, Any]]], folder: RunFolder
+) -> tuple[CellSpec, ExamSet, dict[str, Any]]:
+    record = folder.read_record()
+    for item in planned:
+        if digest(item[2]) == record.spec_digest:
+            return item
+    nearest = min((item[2] for item in planned), key=lambda known: len(differences(known, record.identity)))
+    raise RunFolderError(_other_spec(folder, nearest, record.identity))
+
+
+def _other_spec(folder: RunFolder, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    keys = ", ".join(differences(ours, theirs))
+    return (
+        f"run {folder.run_id} was made under another spec (it differs in {keys}); "
+        "run without --resume to start a run of this spec, or restore the spec to resume that one"
+    )

@@ -1,0 +1,240 @@
+"""A run folder: the truth about one run, readable without this package.
+
+`spec.json` says what was asked for, `environment.json` what really ran, `predictions.jsonl` holds one line per
+answered question in the order of finishing, and `metrics.json`, `report.md` and `predictions.parquet` are made from
+them. This module reads and writes those files; it knows nothing of models, metrics or MLflow.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from medexam.errors import RunFolderError
+from medexam.predictions import Prediction, Status
+from medexam.specs import CellSpec
+
+SPEC = "spec.json"
+ENVIRONMENT = "environment.json"
+PREDICTIONS = "predictions.jsonl"
+PARQUET = "predictions.parquet"
+METRICS = "metrics.json"
+REPORT = "report.md"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What `spec.json` holds."""
+
+    run_id: str
+    spec_digest: str
+    identity: dict[str, Any]
+    """Everything that an answer of this run depends on."""
+    cell: CellSpec
+    """The cell as it was last asked for; the selection of questions may have been another before."""
+    description: str
+    dataset_version: str
+    dataset_source: str
+    dataset_fingerprint: str
+    """SHA-256 of the data that was read."""
+    questions: tuple[str, ...]
+    """Keys of the questions that were last selected, in the order of the exams."""
+    experiment_digest: str
+    """Identity of the experiment that the run is a cell of; its cells share it."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of one run under `path`."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        """The folder's name."""
+        return self.path.name
+
+    def create(self) -> None:
+        """Make the folder; raises `RunFolderError` where that is not possible."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not os.access(self.path, os.W_OK):
+                raise PermissionError(f"no permission to write in {self.path}")
+        except OSError as error:
+            raise RunFolderError(
+                f"cannot write runs to {self.path.parent}: {error}; choose another place by --runs-dir or MEDEXAM_RUNS"
+            ) from None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for one process; the system frees the lock of a process that dies."""
+        lock = FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise RunFolderError(
+                f"run {self.run_id} is being written by another process; wait for it, or start another with --fresh"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def exists(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.path / SPEC).is_file()
+
+    def read_record(self) -> RunRecord:
+        """What was asked for; raises `RunFolderError` when the folder holds no readable run."""
+        data = self._read_json(SPEC)
+        try:
+            return RunRecord(
+                run_id=data["run_id"],
+                spec_digest=data["spec_digest"],
+                identity=data["identity"],
+                cell=CellSpec.model_validate(data["cell"]),
+                description=data["description"],
+                dataset_version=data["dataset_version"],
+                dataset_source=data["dataset_source"],
+                dataset_fingerprint=data["dataset_fingerprint"],
+                questions=tuple(data["questions"]),
+                experiment_digest=data["experiment_digest"],
+            )
+        except (KeyError, ValidationError) as error:
+            raise RunFolderError(f"{self.path / SPEC} is not a spec of this package: {error!r}") from None
+
+    def write_record(self, record: RunRecord) -> None:
+        """Write `spec.json`."""
+        data = {**record.__dict__, "cell": record.cell.model_dump(mode="json"), "questions": list(record.questions)}
+        self.write_json(SPEC, data)
+
+    def read_environment(self) -> dict[str, Any]:
+        """What really ran, by name of the part."""
+        return self._read_json(ENVIRONMENT)
+
+    def read_metrics(self) -> dict[str, Any]:
+        """The stored metrics, as JSON."""
+        return self._read_json(METRICS)
+
+    def write_json(self, name: str, data: Mapping[str, Any]) -> None:
+        """Write one JSON file whole or not at all."""
+        self.write_text(name, json.dumps(data, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write one text file whole or not at all."""
+        target = self.path / name
+        draft = target.with_name(f".{name}.draft")
+        try:
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(target)
+        except OSError as error:
+            raise RunFolderError(f"cannot write {target}: {error}") from None
+
+    def read_predictions(self) -> dict[str, Prediction]:
+        """The last prediction of each question, by key.
+
+        A torn last line, left by a process that was killed while writing, counts as not written. A line that is
+        damaged anywhere else raises `RunFolderError`.
+        """
+        path = self.path / PREDICTIONS
+        if not path.exists():
+            return {}
+        lines = path.read_bytes().split(b"\n")
+        found: dict[str, Prediction] = {}
+        for number, line in enumerate(lines[:-1], start=1):
+            try:
+                prediction = Prediction.model_validate_json(line)
+            except ValidationError as error:
+                detail = error.errors()[0]["msg"]
+                raise RunFolderError(
+                    f"{path}, line {number} is damaged ({detail}); remove the line to ask it again"
+                ) from None
+            found[prediction.question] = prediction
+        return found
+
+    @contextmanager
+    def appending(self) -> Iterator["PredictionLog"]:
+        """A log that appends predictions; what a dead process left torn is cut off first."""
+        path = self.path / PREDICTIONS
+        try:
+            _cut_torn_line(path)
+            stream = path.open("ab")
+        except OSError as error:
+            raise RunFolderError(f"cannot write {path}: {error}") from None
+        with stream:
+            log = PredictionLog(stream.fileno())
+            try:
+                yield log
+            finally:
+                log.flush()
+
+    def _read_json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunFolderError(f"{self.path} holds no {name}: it is not a finished run folder") from None
+        except (OSError, ValueError) as error:
+            raise RunFolderError(f"cannot read {path}: {error}") from None
+        if not isinstance(data, dict):
+            raise RunFolderError(f"{path} is not a JSON object")
+        return data
+
+
+class PredictionLog:
+    """Appends predictions as lines and flushes them to the disk."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._waiting: list[bytes] = []
+
+    def append(self, prediction: Prediction) -> None:
+        """Queue one line; `flush` puts it on the disk."""
+        self._waiting.append(json.dumps(prediction.to_json(), ensure_ascii=False).encode("utf-8") + b"\n")
+
+    def flush(self) -> None:
+        """Put all queued lines on the disk."""
+        if not self._waiting:
+            return
+        data = b"".join(self._waiting)
+        self._waiting.clear()
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+        os.fsync(self._descriptor)
+
+
+def owed(questions: Iterable[str], predictions: Mapping[str, Prediction]) -> list[str]:
+    """Keys still to be asked: those without a prediction, and those whose asking failed."""
+    return [key for key in questions if key not in predictions or predictions[key].status is Status.FAILED]
+
+
+def find_runs(paths: Iterable[Path]) -> list[RunFolder]:
+    """The run folders named by `paths`, each a run folder or a folder of run folders, in order and without repeats.
+
+    Raises `RunFolderError` for a path that is neither.
+    """
+    found: dict[Path, RunFolder] = {}
+    for path in paths:
+        here = RunFolder(path)
+        inside = [RunFolder(child) for child in sorted(path.iterdir())] if path.is_dir() else []
+        folders = [here] if here.exists() else [folder for folder in inside if folder.exists()]
+        if not folders:
+            raise RunFolderError(f"no run at {path}: give a run folder, or a folder that holds run folders")
+        found.update({folder.path.resolve(): folder for folder in folders})
+    return list(found.values())
+
+
+def _cut_torn_line(path: Path) -> None:
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        with path.open("rb+") as stream:
+            stream.truncate(whole)

@@ -1,0 +1,157 @@
+"""Carrying out a plan: engines are built once and shared, cells run one after the other, folders are always left whole.
+
+It knows nothing of the terminal and of MLflow: progress goes to an observer, tracking reads the run folders.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import dspy
+
+from medexam.experiments.asking import ask
+from medexam.experiments.environment import describe_environment
+from medexam.experiments.planning import Plan, PlannedCell
+from medexam.experiments.rescoring import score_folder
+from medexam.experiments.run_folder import ENVIRONMENT
+from medexam.experiments.summary import StoredRun, load_run
+from medexam.predictions import Prediction
+from medexam.serve import Engine, build_engine
+from medexam.specs import ModelSpec
+
+CONTROL_CONCURRENCY = 1
+
+
+class RunObserver(Protocol):
+    """Whoever watches a run, such as a progress bar."""
+
+    def engine_starts(self, model: ModelSpec) -> None:
+        """A model is being loaded or a server probed; it may take a while."""
+
+    def cell_starts(self, planned: PlannedCell) -> None:
+        """A cell begins to ask what it owes."""
+
+    def answered(self, prediction: Prediction) -> None:
+        """One question is done."""
+
+    def cell_ends(self, run: StoredRun) -> None:
+        """A cell is scored and its folder complete on disk."""
+
+
+class _Engines:
+    """One live engine for each model, closed together."""
+
+    def __init__(self, cells: Sequence[PlannedCell]) -> None:
+        self._guided = {c.cell.model for c in cells if getattr(c.cell.program, "answer_format", None) == "guided"}
+        self._built: dict[ModelSpec, Engine] = {}
+
+    async def get(self, model: ModelSpec, observer: RunObserver) -> Engine:
+        if model not in self._built:
+            observer.engine_starts(model)
+            self._built[model] = await build_engine(model, guided=model in self._guided)
+        return self._built[model]
+
+    async def aclose(self) -> None:
+        for engine in self._built.values():
+            await engine.aclose()
+
+
+def run_plan(plan: Plan, observer: RunObserver) -> tuple[list[StoredRun], bool]:
+    """Ask what every cell of the plan owes; the stored runs, and whether it was interrupted.
+
+    Ctrl-C ends the asking, leaves every finished answer on disk and scores what is there.
+    """
+    runs: list[StoredRun] = []
+    try:
+        with _quiet():
+            interrupted = asyncio.run(_run(plan, observer, runs))
+    except KeyboardInterrupt:
+        interrupted = True
+    return runs, interrupted
+
+
+async def _run(plan: Plan, observer: RunObserver, runs: list[StoredRun]) -> bool:
+    engines = _Engines(plan.cells)
+    try:
+        for planned in plan.cells:
+            planned.folder.create()
+            with planned.folder.locked():
+                interrupted = await _run_cell(plan, planned, engines, observer)
+                runs.append(load_run(planned.folder))
+            observer.cell_ends(runs[-1])
+            if interrupted:
+                return True
+    finally:
+        await engines.aclose()
+    return False
+
+
+async def _run_cell(plan: Plan, planned: PlannedCell, engines: _Engines, observer: RunObserver) -> bool:
+    folder = planned.folder
+    engine = await engines.get(planned.cell.model, observer) if planned.asks_model and planned.owed else None
+    folder.write_record(plan.record(planned))
+    before = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
+    if planned.owed or not before:
+        folder.write_json(ENVIRONMENT, _environment(before, engine, asked_s=0.0))
+    interrupted = False
+    if planned.owed:
+        observer.cell_starts(planned)
+        begun = time.monotonic()
+        try:
+            with folder.appending() as log, dspy.context(lm=_lm(planned, engine), disable_history=True):
+                concurrency = engine.concurrency if engine else CONTROL_CONCURRENCY
+                await ask(planned, log, observer.answered, concurrency=concurrency)
+        except asyncio.CancelledError:
+            interrupted = True
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+        finally:
+            folder.write_json(ENVIRONMENT, _environment(before, engine, asked_s=time.monotonic() - begun))
+            score_folder(folder, planned.exam_set.questions, planned.exam_set.key)
+    else:
+        score_folder(folder, planned.exam_set.questions, planned.exam_set.key)
+    return interrupted
+
+
+def _lm(planned: PlannedCell, engine: Engine | None) -> dspy.LM | None:
+    if engine is None:
+        return None
+    model = planned.cell.model
+    return dspy.LM(
+        model=f"medexam/{model.label}",
+        engine=engine.sync,
+        async_engine=engine,
+        cache=False,
+        temperature=model.temperature,
+        max_tokens=model.max_tokens,
+        seed=model.seed,
+    )
+
+
+def _environment(before: dict[str, Any], engine: Engine | None, *, asked_s: float) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    described = engine.info().model_dump(mode="json") if engine else None
+    return {
+        "started_at": before.get("started_at", now),
+        "ended_at": now,
+        "asked_s": round(before.get("asked_s", 0.0) + asked_s, 3),
+        "engine": described,
+        **describe_environment(),
+    }
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Truncated replies are data here, counted and reported; DSPy need not log each of them."""
+    logger = logging.getLogger("dspy.clients.lm")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,101 @@
+"""A stored run as one value: what was asked for, what really ran, and how it scored.
+
+Reports, MLflow and `--json` are all made from this. It reads a run folder and computes nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from medexam.errors import RunFolderError
+from medexam.experiments.run_folder import ENVIRONMENT, METRICS, RunFolder, RunRecord
+from medexam.metrics import Metrics
+from medexam.predictions import Prediction
+from medexam.specs import AskingSpec
+
+RunStatus = Literal["complete", "incomplete"]
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One run, read from its folder."""
+
+    folder: RunFolder
+    record: RunRecord
+    metrics: Metrics
+    environment: dict[str, Any]
+    """What really ran; empty where the run stopped before it was known."""
+    failure: str | None
+    """The last fault that left a selected question unscored; None where none did."""
+
+    @property
+    def program(self) -> str:
+        """The program's short name."""
+        return self.record.cell.program.label
+
+    @property
+    def model(self) -> str | None:
+        """The model's short name; None for a control, which asks no model."""
+        cell = self.record.cell
+        return cell.model.label if isinstance(cell.program, AskingSpec) else None
+
+    @property
+    def title(self) -> str:
+        """Program, model, data set and language, for headings and MLflow."""
+        dataset = self.record.cell.dataset
+        return " · ".join(part for part in (self.program, self.model, f"{dataset.name} {dataset.language}") if part)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every selected question is scored."""
+        return self.metrics.complete
+
+    @property
+    def status(self) -> RunStatus:
+        """`incomplete` while a selected question is failed or missing."""
+        return "complete" if self.complete else "incomplete"
+
+
+def load_run(folder: RunFolder) -> StoredRun:
+    """The run in `folder` with its stored metrics; raises `RunFolderError` when it holds none that can be read."""
+    try:
+        metrics = Metrics.model_validate(folder.read_metrics())
+    except ValidationError as error:
+        detail = error.errors()[0]
+        where = ".".join(str(part) for part in detail["loc"])
+        raise RunFolderError(
+            f"{folder.path / METRICS} holds no metrics of this version ({where}: {detail['msg']}); "
+            "run its spec again: nothing that is answered is asked again"
+        ) from None
+    return stored_run(folder, metrics, folder.read_predictions() if metrics.failed else {})
+
+
+def stored_run(folder: RunFolder, metrics: Metrics, predictions: Mapping[str, Prediction]) -> StoredRun:
+    """The run in `folder` under `metrics`; `predictions` are looked at for the last failure only."""
+    record = folder.read_record()
+    environment = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
+    asked = frozenset(record.questions)
+    failures = [
+        f"{prediction.failure.kind}: {prediction.failure.message}"
+        for prediction in predictions.values()
+        if prediction.failure is not None and prediction.question in asked
+    ]
+    return StoredRun(folder, record, metrics, environment, failures[-1] if failures else None)
+
+
+def run_document(run: StoredRun) -> dict[str, Any]:
+    """The run's entry in the list that `--json` prints, JSON-ready."""
+    record = run.record
+    return {
+        "run_id": record.run_id,
+        "run_dir": str(run.folder.path.resolve()),
+        "spec_digest": record.spec_digest,
+        "dataset": record.cell.dataset.name,
+        "language": record.cell.dataset.language,
+        "program": run.program,
+        "model": run.model,
+        "status": run.status,
+        "metrics": run.metrics.model_dump(mode="json"),
+    }

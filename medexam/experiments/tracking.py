@@ -1,0 +1,152 @@
+"""MLflow receives a copy of stored runs: one parent run an experiment, one child run a cell.
+
+Sending a run twice updates it. The run folder stays the truth: nothing is read back from MLflow but ids, and whatever
+happens here, the run is complete on disk.
+"""
+
+import getpass
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from medexam.experiments.mlflow_payload import (
+    DIGEST_LENGTH,
+    run_metrics,
+    run_params,
+    run_tags,
+    started_at,
+    version_tags,
+    yearly_metrics,
+)
+from medexam.experiments.mlflow_store import default_tracking_uri, experiment_id, open_store
+from medexam.experiments.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC
+from medexam.experiments.summary import StoredRun
+
+__all__ = ["TrackedRun", "default_tracking_uri", "track"]
+
+ARTIFACTS = (SPEC, ENVIRONMENT, METRICS, REPORT, PREDICTIONS, PARQUET)
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """Where MLflow keeps a run."""
+
+    run_id: str
+    """The run's own id, the name of its folder."""
+    mlflow_run_id: str
+    parent_run_id: str
+    """MLflow's id of the experiment's run."""
+    experiment_id: str
+
+
+def track(runs: Sequence[StoredRun], *, tracking_uri: str) -> list[TrackedRun]:
+    """Send `runs` to the MLflow store at `tracking_uri`, in order; a run that is already there is updated.
+
+    A run is known by its id and the time it was begun, an experiment by its digest. The MLflow experiment is named
+    after the spec. Raises `TrackingError` when the store cannot be reached or written.
+    """
+    if not runs:
+        return []
+    families: dict[tuple[str, str], list[StoredRun]] = {}
+    for run in runs:
+        families.setdefault((run.record.cell.name, run.record.experiment_digest), []).append(run)
+    tracked: dict[int, TrackedRun] = {}
+    with open_store(tracking_uri) as client:
+        for (name, _), family in families.items():
+            store = _Store(client, experiment_id(client, name, tracking_uri))
+            parent = store.put_parent(family)
+            for run in family:
+                tracked[id(run)] = store.put_run(run, parent)
+            store.end(parent, family)
+    return [tracked[id(run)] for run in runs]
+
+
+@dataclass(frozen=True)
+class _Store:
+    """One MLflow experiment and how runs get into it."""
+
+    client: Any
+    experiment_id: str
+
+    def put_parent(self, family: Sequence[StoredRun]) -> str:
+        """MLflow's id of the run that stands for the whole experiment."""
+        record = family[0].record
+        known = {"medexam.kind": "experiment", "medexam.experiment_digest": record.experiment_digest}
+        tags = {**version_tags(family[0].environment), "mlflow.note.content": record.description}
+        name = f"{record.cell.name} {record.experiment_digest}"
+        run_id = self._find(known) or self._create(name, known, min(_millis(run, "started_at") for run in family))
+        self._log(run_id, tags=tags)
+        return run_id
+
+    def put_run(self, run: StoredRun, parent: str) -> TrackedRun:
+        """One cell under its parent: parameters, metrics, tags, data set and files."""
+        known = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
+        parentage = {"mlflow.parentRunId": parent}
+        run_id = self._find(known) or self._create(run.title, {**known, **parentage}, _millis(run, "started_at"))
+        self._log(run_id, tags={**run_tags(run), **parentage}, run=run)
+        self.client.log_inputs(run_id, datasets=[_dataset_input(run)])
+        for name in ARTIFACTS:
+            path = run.folder.path / name
+            if path.exists():
+                self.client.log_artifact(run_id, str(path))
+        self.end(run_id, [run])
+        return TrackedRun(run.record.run_id, run_id, parent, self.experiment_id)
+
+    def end(self, run_id: str, runs: Sequence[StoredRun]) -> None:
+        """Close a run: FAILED while any of `runs` owes a question."""
+        status = "FINISHED" if all(run.complete for run in runs) else "FAILED"
+        self.client.set_terminated(run_id, status=status, end_time=max(_millis(run, "ended_at") for run in runs))
+
+    def _find(self, tags: Mapping[str, str]) -> str | None:
+        conditions = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
+        found = self.client.search_runs([self.experiment_id], filter_string=conditions, max_results=1)
+        return str(found[0].info.run_id) if found else None
+
+    def _create(self, name: str, tags: Mapping[str, str], start_time: int) -> str:
+        owner = {"mlflow.user": user} if (user := _user()) else {}
+        run = self.client.create_run(self.experiment_id, start_time=start_time, run_name=name, tags={**tags, **owner})
+        return str(run.info.run_id)
+
+    def _log(self, run_id: str, *, tags: Mapping[str, str], run: StoredRun | None = None) -> None:
+        """One batch for everything; the numbers are dated by the end of the run, so that sending them again adds none."""
+        from mlflow.entities import Metric, Param, RunTag
+
+        metrics, params = [], []
+        if run is not None:
+            at = _millis(run, "ended_at")
+            metrics = [Metric(name, value, at, 0) for name, value in run_metrics(run.metrics).items()]
+            for year, values in yearly_metrics(run.metrics).items():
+                metrics += [Metric(name, value, at, year) for name, value in values.items()]
+            params = [Param(key, value) for key, value in run_params(run).items()]
+        marks = [RunTag(key, value) for key, value in tags.items() if value]
+        self.client.log_batch(run_id, metrics=metrics, params=params, tags=marks)
+
+
+def _dataset_input(run: StoredRun) -> Any:
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    record, metrics = run.record, run.metrics
+    dataset = Dataset(
+        name=f"{record.cell.dataset.name}-{record.cell.dataset.language}",
+        digest=record.dataset_fingerprint[:DIGEST_LENGTH],
+        source_type="local",
+        source=json.dumps({"uri": record.dataset_source}),
+        profile=json.dumps({"num_rows": metrics.selected, "exams": len(metrics.by_exam)}),
+    )
+    return DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])
+
+
+def _millis(run: StoredRun, moment: str) -> int:
+    """`started_at` or `ended_at` in milliseconds since 1970; now, where the run folder does not tell."""
+    text = run.environment.get(moment)
+    return round(1000 * (datetime.fromisoformat(text).timestamp() if text else time.time()))
+
+
+def _user() -> str | None:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return None

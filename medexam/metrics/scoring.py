@@ -1,0 +1,117 @@
+"""From questions, golds and predictions to `Metrics`: a pure function, so a stored run can be scored again."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from medexam.answer_key import AnswerKey
+from medexam.errors import DatasetError
+from medexam.metrics.chance import chance_level
+from medexam.metrics.counting import Cell, Tally, count, scored_exams, total
+from medexam.metrics.headqa_v1 import headqa_v1_accuracy, headqa_v1_points
+from medexam.metrics.intervals import rate_interval, score_intervals
+from medexam.metrics.results import Metrics, PublishedScores, Scores
+from medexam.predictions import Prediction, Status
+from medexam.questions import Exam, Question
+
+G = TypeVar("G", int, str)
+Cells = Mapping[Cell, Tally]
+
+
+def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]) -> Metrics:
+    """Score `predictions` (by question key) on exactly these `questions`.
+
+    Questions whose prediction failed or is missing enter no score; `Metrics.complete` tells whether there are any.
+    Raises `DatasetError` when there is no question, or when `key` lacks one.
+    """
+    if not questions:
+        raise DatasetError("no question is selected, so there is nothing to score; widen the selection of the data set")
+    cells = count(questions, key, predictions)
+    whole = total(cells.values())
+    exam_score_interval, points_interval = score_intervals(list(scored_exams(cells).values()))
+    names = _exam_names(cells)
+    return Metrics(
+        **_published(cells),
+        exam_score_interval=exam_score_interval,
+        points_interval=points_interval,
+        unanswered_ratio_interval=rate_interval(whole.unanswered, whole.n),
+        **_cost(questions, predictions),
+        by_exam={name: Scores(**_scores(group)) for name, group in _split(cells, lambda c: names[c.exam])},
+        by_year={year: Scores(**_scores(group)) for year, group in _split(cells, lambda c: c.exam.year)},
+        by_discipline={
+            discipline: PublishedScores(**_published(group))
+            for discipline, group in _split(cells, lambda c: c.exam.discipline)
+        },
+        by_option_count={
+            options: Scores(**_scores(group)) for options, group in _split(cells, lambda c: c.option_count)
+        },
+    )
+
+
+def _scores(cells: Cells) -> dict[str, Any]:
+    tally = total(cells.values())
+    chance = chance_level(cells)
+    exams = scored_exams(cells).values()
+    n = tally.n
+    return {
+        "selected": tally.selected,
+        "n": n,
+        "right": tally.right,
+        "wrong": tally.wrong,
+        "unanswered": tally.unanswered,
+        "failed": tally.failed,
+        "missing": tally.missing,
+        "exams": len(exams),
+        "accuracy": tally.right / n if n else None,
+        "accuracy_interval": rate_interval(tally.right, n),
+        "chance_accuracy": chance.accuracy,
+        "exam_score": (tally.right - tally.wrong / 3) / n if n else None,
+        "chance_exam_score": chance.exam_score,
+        "points": sum(exam.points for exam in exams) / len(exams) if exams else None,
+        "chance_points": chance.points,
+        "unanswered_ratio": tally.unanswered / n if n else None,
+    }
+
+
+def _published(cells: Cells) -> dict[str, Any]:
+    exams = scored_exams(cells).values()
+    return {
+        **_scores(cells),
+        "headqa_v1_accuracy": headqa_v1_accuracy(exams),
+        "headqa_v1_points": headqa_v1_points(exams),
+    }
+
+
+def _split(cells: Cells, group_of: Callable[[Cell], G]) -> Iterable[tuple[G, dict[Cell, Tally]]]:
+    groups: dict[G, dict[Cell, Tally]] = {}
+    for cell, tally in cells.items():
+        groups.setdefault(group_of(cell), {})[cell] = tally
+    return sorted(groups.items())
+
+
+def _exam_names(cells: Cells) -> dict[Exam, str]:
+    """A name for each exam; one that two exams share is told apart by year and discipline."""
+    exams = {cell.exam for cell in cells}
+    uses = Counter(exam.name for exam in exams)
+    return {
+        exam: exam.name if uses[exam.name] == 1 else f"{exam.name} ({exam.discipline} {exam.year})" for exam in exams
+    }
+
+
+def _cost(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
+    asked = [predictions[question.key] for question in questions if question.key in predictions]
+    latencies = [p.latency_s for p in asked if p.latency_s is not None and p.status is not Status.FAILED]
+    p50, p95 = (float(value) for value in np.percentile(latencies, (50, 95))) if latencies else (None, None)
+    return {
+        "prompt_tokens": _sum_known(prediction.prompt_tokens for prediction in asked),
+        "completion_tokens": _sum_known(prediction.completion_tokens for prediction in asked),
+        "latency_p50_s": p50,
+        "latency_p95_s": p95,
+    }
+
+
+def _sum_known(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

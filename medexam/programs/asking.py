@@ -1,0 +1,74 @@
+"""The paper's prompting strategies (section 3.2.1): zero-shot, few-shot and chain-of-thought."""
+
+from collections.abc import Sequence
+
+import dspy
+
+from medexam.programs.base import Call, ExamProgram, Steps
+from medexam.questions import Question
+from medexam.signatures import (
+    AnswerAfterReasoning,
+    AnswerQuestion,
+    ExamAdapter,
+    Prompt,
+    Reason,
+    ReasonAndAnswer,
+    SolvedQuestion,
+    answer_opening,
+)
+
+DIRECT_TOKENS = 64
+"""Default budget of a direct answer: `{Answer: n}` takes 7 tokens, and some models greet first."""
+REASONING_TOKENS = 512
+"""Default budget of a reply that reasons."""
+
+
+class DirectAnswer(ExamProgram):
+    """Ask for the answer alone: zero-shot without examples (figure 6), few-shot with them (figure 7)."""
+
+    def __init__(self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int = DIRECT_TOKENS) -> None:
+        super().__init__(adapter)
+        self.respond = dspy.Predict(AnswerQuestion.with_instructions(prompt.instructions), max_tokens=max_tokens)
+        self.respond.demos = _demonstrations(prompt.examples)
+
+    def steps(self, question: Question) -> Steps:
+        """One call."""
+        said = yield Call(self.respond, {"question": question})
+        return dspy.Prediction(answer=said.answer, rationale=None, generations=[said.generation])
+
+
+class ChainOfThought(ExamProgram):
+    """Reason briefly, then answer (figure 8).
+
+    Free: one reply holds both. Guided: the model reasons until it is about to answer or its budget ends, and the
+    answer is then chosen among the legal options.
+    """
+
+    def __init__(self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int = REASONING_TOKENS) -> None:
+        super().__init__(adapter)
+        words = prompt.instructions
+        self.guided = adapter.answer_format == "guided"
+        if self.guided:
+            self.calls = 2
+            self._stop = answer_opening(adapter.answer_form).rstrip(" :")
+            self.reason = dspy.Predict(Reason.with_instructions(words), max_tokens=max_tokens, stop=[self._stop])
+            self.respond = dspy.Predict(AnswerAfterReasoning.with_instructions(words))
+        else:
+            self.respond = dspy.Predict(ReasonAndAnswer.with_instructions(words), max_tokens=max_tokens)
+            self.respond.demos = _demonstrations(prompt.examples)
+
+    def steps(self, question: Question) -> Steps:
+        """One call when free, two when guided."""
+        if not self.guided:
+            said = yield Call(self.respond, {"question": question})
+            return dspy.Prediction(answer=said.answer, rationale=said.rationale, generations=[said.generation])
+        thought = yield Call(self.reason, {"question": question})
+        rationale = (thought.rationale or "").split(self._stop)[0].rstrip()
+        said = yield Call(self.respond, {"question": question, "rationale": rationale})
+        generations = [thought.generation, said.generation]
+        return dspy.Prediction(answer=said.answer, rationale=rationale or None, generations=generations)
+
+
+def _demonstrations(examples: Sequence[SolvedQuestion]) -> list[dspy.Example]:
+    fields = [{"question": e.question, "answer": e.answer, "rationale": e.rationale} for e in examples]
+    return [dspy.Example(**{k: v for k, v in f.items() if v is not None}).with_inputs("question") for f in fields]

@@ -1,0 +1,70 @@
+"""What every program is: a DSPy module from a question to an answer.
+
+A program says its steps once, as a generator of calls; the base class drives them for synchronous and asynchronous
+callers alike. Programs know nothing of engines, golds, files or scores.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import dspy
+
+from medexam.questions import Question
+from medexam.signatures import ExamAdapter
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a predictor that a program waits for."""
+
+    predictor: dspy.Predict
+    inputs: dict[str, Any]
+
+
+Steps = Generator[Call, dspy.Prediction, dspy.Prediction]
+"""A program's steps: it yields calls, receives their predictions and returns its own."""
+
+
+class ExamProgram(dspy.Module):
+    """Base of the programs that ask a model.
+
+    Called with `question=`, it returns a `dspy.Prediction` with `answer` (the printed number of an option, or None),
+    `rationale` (str or None) and `generations` (each reply, in the order of asking). The model is the one of
+    `dspy.configure` or `set_lm`; the adapter is the program's own.
+    """
+
+    calls: int = 1
+    """How many times it asks the model for each question."""
+
+    def __init__(self, adapter: ExamAdapter) -> None:
+        super().__init__()
+        self.adapter = adapter
+
+    def steps(self, question: Question) -> Steps:
+        """The calls that lead to an answer."""
+        raise NotImplementedError
+
+    def forward(self, question: Question) -> dspy.Prediction:
+        """Answer one question."""
+        steps = self.steps(question)
+        call = next(steps)
+        with dspy.context(adapter=self.adapter):
+            while True:
+                prediction = call.predictor(**call.inputs)
+                try:
+                    call = steps.send(prediction)
+                except StopIteration as finished:
+                    return finished.value
+
+    async def aforward(self, question: Question) -> dspy.Prediction:
+        """Answer one question without blocking."""
+        steps = self.steps(question)
+        call = next(steps)
+        with dspy.context(adapter=self.adapter):
+            while True:
+                prediction = await call.predictor.acall(**call.inputs)
+                try:
+                    call = steps.send(prediction)
+                except StopIteration as finished:
+                    return finished.value

@@ -1,0 +1,59 @@
+"""HEAD-QA v1's controls: programs that answer without a model, to which every model's score is compared."""
+
+import random
+
+import dspy
+
+from medexam.questions import Question
+
+
+class Control(dspy.Module):
+    """Base of the controls: called with `question=`, returns a `dspy.Prediction` with `answer`."""
+
+    def choose(self, question: Question) -> int | None:
+        """The printed number of the chosen option; None leaves the question unanswered."""
+        raise NotImplementedError
+
+    def forward(self, question: Question) -> dspy.Prediction:
+        """Answer one question."""
+        return dspy.Prediction(answer=self.choose(question), rationale=None, generations=[])
+
+    async def aforward(self, question: Question) -> dspy.Prediction:
+        """Answer one question; nothing here waits."""
+        return self.forward(question)
+
+
+class RandomChoice(Control):
+    """Uniform over the question's options.
+
+    The choice depends on the seed and the question's key alone, so it is the same whichever questions are asked beside
+    it and in whichever order.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.seed = seed
+
+    def choose(self, question: Question) -> int:
+        """The same option for the same seed and question."""
+        return random.Random(f"{self.seed}:{question.key}").choice(question.option_numbers)  # noqa: S311 - no secret
+
+
+class BlindChoice(Control):
+    """Always the same printed number; unanswered where the question has no such option."""
+
+    def __init__(self, option: int) -> None:
+        super().__init__()
+        self.option = option
+
+    def choose(self, question: Question) -> int | None:
+        """The option's number, if the question has it."""
+        return self.option if self.option in question.option_numbers else None
+
+
+class LongestChoice(Control):
+    """The first of the longest options, in characters of the stored text (HEAD-QA v1's Length)."""
+
+    def choose(self, question: Question) -> int:
+        """The number of the longest option."""
+        return max(question.options, key=lambda option: len(option.text)).number

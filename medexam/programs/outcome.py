@@ -1,0 +1,71 @@
+"""From what a program returned, or how it broke, to the `Prediction` that is kept.
+
+A fault is attributed here, once: a prompt that does not fit leaves its question unanswered, a transport or server
+fault makes it failed, and anything else is no answer at all but an error of the run.
+"""
+
+import dspy
+from dspy.utils.exceptions import ContextWindowExceededError, LMError
+
+from medexam.predictions import Failure, Prediction, Reason, Status, Usage
+from medexam.questions import Question
+from medexam.signatures import Generation
+
+
+def build_prediction(
+    question: Question, said: dspy.Prediction, *, program: str, spec_digest: str, latency_s: float
+) -> Prediction:
+    """The prediction of a program that returned."""
+    generations: list[Generation] = said.generations
+    last = generations[-1] if generations else None
+    if said.answer is not None:
+        status, reason = Status.ANSWERED, None
+    elif last is None:
+        status, reason = Status.UNANSWERED, Reason.ABSTAINED
+    else:
+        status = Status.UNANSWERED
+        reason = Reason.TRUNCATED if last.finish_reason == "length" else Reason.UNPARSED
+    usage = _usage(generations)
+    return Prediction(
+        question=question.key,
+        program=program,
+        spec_digest=spec_digest,
+        status=status,
+        reason=reason,
+        answer=said.answer,
+        reply=last.reply if last else None,
+        rationale=said.rationale,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        latency_s=round(latency_s, 4) if last else None,
+        model=last.model if last else None,
+        finish_reason=last.finish_reason if last else None,
+    )
+
+
+def build_failure(question: Question, error: LMError, *, program: str, spec_digest: str) -> Prediction:
+    """The prediction of a program whose model call broke."""
+    if isinstance(error, ContextWindowExceededError):
+        return Prediction(
+            question=question.key,
+            program=program,
+            spec_digest=spec_digest,
+            status=Status.UNANSWERED,
+            reason=Reason.CONTEXT_OVERFLOW,
+        )
+    return Prediction(
+        question=question.key,
+        program=program,
+        spec_digest=spec_digest,
+        status=Status.FAILED,
+        failure=Failure(kind=type(error).__name__, message=str(error)),
+    )
+
+
+def _usage(generations: list[Generation]) -> Usage:
+    if not generations:
+        return Usage()
+    total = Usage(prompt_tokens=0, completion_tokens=0)
+    for generation in generations:
+        total += Usage(prompt_tokens=generation.prompt_tokens, completion_tokens=generation.completion_tokens)
+    return total

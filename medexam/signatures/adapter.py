@@ -1,0 +1,157 @@
+"""The adapter between the exam signatures and a model: questions to turns, replies to answers.
+
+It asks once and never again, whatever the reply looks like; with `answer_format="guided"` it attaches the choice among
+the question's own option numbers, so a four-option question cannot be answered 5. How an engine enforces a choice is
+not known here.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import dspy
+from dspy.lm15 import Config, Message, Request, Response, TextPart, ThinkingPart
+
+from medexam.questions import Question
+from medexam.signatures.answer_format import answer_closing, answer_opening, find_answers, parse_answer, render_answer
+from medexam.signatures.rendering import render_question
+from medexam.signatures.thinking import join_thinking, split_thinking
+from medexam.specs.program import AnswerForm, AnswerFormat
+
+_CONFIG = ("max_tokens", "temperature", "top_p", "seed", "stop")
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One reply as the engine gave it."""
+
+    reply: str
+    """All that the assistant's turn holds, with what was put into its mouth; thinking stands in its block."""
+    finish_reason: str
+    """`stop`, or `length` where the reply was cut off at its budget."""
+    model: str
+    """The model as the server named it."""
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
+class ExamAdapter(dspy.Adapter):
+    """Formats and parses the signatures of `medexam.signatures.signatures`.
+
+    Demonstrations become user and assistant turns, as in the paper's figure 7. Besides the signature's outputs, a
+    prediction carries `generation`, the reply that they were read from; `answer` is None when it held no legal option.
+    """
+
+    def __init__(self, answer_format: AnswerFormat = "free", answer_form: AnswerForm = "braces") -> None:
+        super().__init__()
+        self.answer_format = answer_format
+        self.answer_form = answer_form
+
+    def __call__(
+        self,
+        lm: dspy.LM,
+        lm_kwargs: dict[str, Any],
+        signature: type[dspy.Signature],
+        demos: list[dict[str, Any]],
+        inputs: dict[str, Any],
+    ) -> list[dict[str, Any]]:
+        """Ask once; one dictionary of outputs."""
+        request, options = self._request(lm, lm_kwargs, signature, demos, inputs)
+        return [self._outputs(signature, inputs, lm(request, **options))]
+
+    async def acall(
+        self,
+        lm: dspy.LM,
+        lm_kwargs: dict[str, Any],
+        signature: type[dspy.Signature],
+        demos: list[dict[str, Any]],
+        inputs: dict[str, Any],
+    ) -> list[dict[str, Any]]:
+        """Ask once without blocking; one dictionary of outputs."""
+        request, options = self._request(lm, lm_kwargs, signature, demos, inputs)
+        return [self._outputs(signature, inputs, await lm.acall(request, **options))]
+
+    def format(
+        self, signature: type[dspy.Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
+    ) -> list[dict[str, str]]:
+        """The turns of a prompt; the last is the assistant's where the reply is begun for it."""
+        turns = [{"role": "system", "content": signature.instructions}]
+        for demo in demos:
+            turns.append({"role": "user", "content": render_question(_question(demo))})
+            turns.append({"role": "assistant", "content": self._solved(signature, demo)})
+        turns.append({"role": "user", "content": render_question(_question(inputs))})
+        if beginning := self._beginning(signature, inputs):
+            turns.append({"role": "assistant", "content": beginning})
+        return turns
+
+    def _request(
+        self,
+        lm: dspy.LM,
+        lm_kwargs: dict[str, Any],
+        signature: type[dspy.Signature],
+        demos: list[dict[str, Any]],
+        inputs: dict[str, Any],
+    ) -> tuple[Request, dict[str, Any]]:
+        settings = {**lm.kwargs, **lm_kwargs}
+        config = {key: settings[key] for key in _CONFIG if settings.get(key) is not None}
+        if self._chooses(signature):
+            config["extensions"] = {"choice": [str(number) for number in _question(inputs).option_numbers]}
+        system, *turns = self.format(signature, demos, inputs)
+        messages = tuple(
+            Message.user(turn["content"]) if turn["role"] == "user" else Message.assistant(turn["content"])
+            for turn in turns
+        )
+        request = Request(model=lm.model, system=system["content"], messages=messages, config=Config(**config))
+        return request, {key: settings[key] for key in ("rollout_id",) if settings.get(key) is not None}
+
+    def _outputs(self, signature: type[dspy.Signature], inputs: dict[str, Any], response: Response) -> dict[str, Any]:
+        reply = _reply(response)
+        if self._chooses(signature):
+            reply = f"{self._beginning(signature, inputs)}{reply}{answer_closing(self.answer_form)}"
+        thinking, said = split_thinking(reply)
+        wanted = signature.output_fields
+        outputs: dict[str, Any] = {
+            "generation": Generation(
+                reply=reply,
+                finish_reason=response.finish_reason,
+                model=response.model,
+                prompt_tokens=response.usage.input_tokens,
+                completion_tokens=response.usage.output_tokens,
+            )
+        }
+        if "answer" in wanted:
+            options = _question(inputs).option_numbers
+            reasoned = "rationale" in wanted or "rationale" in inputs
+            outputs["answer"] = parse_answer(said, options, reasoned=reasoned)
+        if "rationale" in wanted:
+            outputs["rationale"] = _rationale(thinking, said)
+        return outputs
+
+    def _chooses(self, signature: type[dspy.Signature]) -> bool:
+        return self.answer_format == "guided" and set(signature.output_fields) == {"answer"}
+
+    def _beginning(self, signature: type[dspy.Signature], inputs: dict[str, Any]) -> str:
+        said = f"{inputs['rationale']}\n\n" if inputs.get("rationale") and "rationale" in signature.input_fields else ""
+        return said + answer_opening(self.answer_form) if self._chooses(signature) else said
+
+    def _solved(self, signature: type[dspy.Signature], demo: dict[str, Any]) -> str:
+        parts = [demo["rationale"]] if demo.get("rationale") and "rationale" in signature.fields else []
+        if demo.get("answer") is not None:
+            parts.append(render_answer(demo["answer"], self.answer_form))
+        return "\n\n".join(parts)
+
+
+def _question(fields: dict[str, Any]) -> Question:
+    question = fields["question"]
+    return question if isinstance(question, Question) else Question.model_validate(question)
+
+
+def _reply(response: Response) -> str:
+    said = "".join(part.text for part in response.message.parts if isinstance(part, TextPart))
+    thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
+    return join_thinking(thinking, said) if thinking else said
+
+
+def _rationale(thinking: str | None, said: str) -> str | None:
+    answers = find_answers(said)
+    before = said[: answers[-1][0]] if answers else said
+    return "\n\n".join(part for part in (thinking, before.strip()) if part) or None

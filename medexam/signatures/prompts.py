@@ -1,0 +1,149 @@
+"""Prompts and solved examples, read from the YAML files in `words/` or from the user's own.
+
+A prompt file maps a language to the instructions of each kind of program, with `$form` where the answer format
+stands; an example file maps a language to solved questions. Both are part of a run's identity.
+"""
+
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
+
+from medexam.errors import SpecError
+from medexam.questions import Discipline, Exam, Language, Option, Question
+from medexam.signatures.answer_format import render_answer
+from medexam.specs import AskingSpec, FewShotSpec, parse_yaml
+
+M = TypeVar("M", bound=BaseModel)
+WORDS = resources.files("medexam.signatures") / "words"
+
+
+@dataclass(frozen=True)
+class SolvedQuestion:
+    """An example to show before the question that is asked."""
+
+    question: Question
+    answer: int
+    """The printed number of the right option."""
+    rationale: str | None = None
+    """The reasoning shown before the answer; None shows the answer alone."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The words of one program in one language."""
+
+    instructions: str
+    """The system turn, with the answer format filled in."""
+    examples: tuple[SolvedQuestion, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The words as data, for a run's identity."""
+        return {
+            "instructions": self.instructions,
+            "examples": [
+                {"stem": e.question.stem, "options": [o.text for o in e.question.options], "answer": e.answer}
+                | ({"rationale": e.rationale} if e.rationale else {})
+                for e in self.examples
+            ],
+        }
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Instructions(_Strict):
+    number: str = "[number]"
+    zero_shot: str | None = None
+    few_shot: str | None = None
+    chain_of_thought: str | None = None
+
+
+class _Example(_Strict):
+    stem: str
+    discipline: Discipline
+    options: list[str] = Field(min_length=2)
+    answer: int
+    rationale: str | None = None
+
+
+class _PromptFile(RootModel[dict[Language, _Instructions]]):
+    pass
+
+
+class _ExampleFile(RootModel[dict[Language, list[_Example]]]):
+    pass
+
+
+def load_prompt(program: AskingSpec, language: Language) -> Prompt:
+    """The words that `program` asks with in `language`.
+
+    Raises `SpecError` when the file is missing or malformed, or has no words for this program or language.
+    """
+    text, where = _read(program.prompt, "prompt")
+    by_language = _validated(_PromptFile, text, where).root
+    if language not in by_language:
+        raise SpecError(f"{where} has no words in {language!r} (it has {', '.join(by_language)}); write your own file")
+    words = by_language[language]
+    template: str | None = getattr(words, program.kind)
+    if template is None:
+        raise SpecError(f"{where} has no words for {program.kind} in {language!r}")
+    form = program.answer_form
+    try:
+        instructions = Template(template).substitute(
+            form=render_answer(words.number, form), example=render_answer(1, form)
+        )
+    except (KeyError, ValueError) as error:
+        raise SpecError(f"{where}: {program.kind}: only $form and $example may stand behind a $: {error}") from None
+    examples = load_examples(program.examples, language) if isinstance(program, FewShotSpec) else ()
+    return Prompt(instructions.strip(), examples)
+
+
+def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestion, ...]:
+    """Solved examples in `language` from a named set or a file; raises `SpecError` where that fails."""
+    text, where = _read(source, "examples", suffix="_examples")
+    by_language = _validated(_ExampleFile, text, where).root
+    if not by_language.get(language):
+        raise SpecError(f"{where} has no examples in {language!r} (it has {', '.join(by_language)})")
+    solved = []
+    for number, example in enumerate(by_language[language], start=1):
+        if not 1 <= example.answer <= len(example.options):
+            raise SpecError(f"{where}: example {number} in {language!r}: answer {example.answer} is no option")
+        options = tuple(Option(number=n, text=text) for n, text in enumerate(example.options, start=1))
+        question = Question(
+            key=f"examples/{number}",
+            exam=Exam(name="examples", year=0, discipline=example.discipline),
+            number=number,
+            language=language,
+            stem=example.stem,
+            options=options,
+        )
+        solved.append(SolvedQuestion(question, example.answer, example.rationale))
+    return tuple(solved)
+
+
+def _read(source: str | Path, what: str, suffix: str = "") -> tuple[str, str]:
+    shipped = WORDS / f"{source}{suffix}.yaml"
+    if str(source) == Path(source).name and shipped.is_file():
+        return shipped.read_text(encoding="utf-8"), f"{what} {str(source)!r}"
+    try:
+        return Path(source).read_text(encoding="utf-8"), str(source)
+    except FileNotFoundError:
+        raise SpecError(
+            f"program.{what}: no file {str(source)!r}, and no set of that name; the shipped set is 'paper'"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"program.{what}: cannot read {source}: {error}") from None
+
+
+def _validated(model: type[M], text: str, where: str) -> M:
+    try:
+        return model.model_validate(parse_yaml(text, where))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise SpecError(f"{where}: {place or 'file'}: {first['msg']}") from None

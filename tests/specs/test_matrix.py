@@ -1,0 +1,164 @@
+"""From what the user wrote to cells, and the one clear line for what is wrong."""
+
+import pytest
+
+from medexam.errors import SpecError
+from medexam.specs import build_cells, load_document, parse_overrides
+from medexam.specs.identity import differences, digest, identity
+
+DOCUMENT = {
+    "name": "x",
+    "program": {"kind": "zero_shot"},
+    "matrix": {
+        "program": [{"kind": "zero_shot"}, {"kind": "blind", "option": 2}],
+        "dataset.language": ["en", "es"],
+    },
+}
+
+
+def test_the_matrix_is_a_product_in_the_order_it_is_written() -> None:
+    _, cells = build_cells(DOCUMENT, {})
+    assert [(c.program.label, c.dataset.language) for c in cells] == [
+        ("zero_shot", "en"),
+        ("zero_shot", "es"),
+        ("blind-2", "en"),
+        ("blind-2", "es"),
+    ]
+
+
+def test_a_value_of_the_matrix_stands_in_the_place_of_the_key() -> None:
+    document = {
+        "name": "x",
+        "program": {"kind": "zero_shot", "answer_format": "guided"},
+        "matrix": {"program": [{"kind": "few_shot"}]},
+    }
+    _, (cell,) = build_cells(document, {})
+    assert cell.program.label == "few_shot"
+
+
+def test_an_override_takes_the_place_of_an_axis() -> None:
+    _, cells = build_cells(DOCUMENT, {"dataset.language": "es"})
+    assert [c.dataset.language for c in cells] == ["es", "es"]
+
+
+def test_an_override_below_an_axis_reaches_each_of_its_values() -> None:
+    document = {"name": "x", "matrix": {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}]}}
+    _, cells = build_cells(document, {"program.max_tokens": 5})
+    assert [c.program.max_tokens for c in cells] == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("document", "overrides", "said"),
+    [
+        ({"name": "x", "program": {"kind": "zero_shot", "answer_fromat": "free"}}, {}, "did you mean 'answer_format'?"),
+        ({"name": "x", "datset": {}}, {}, "did you mean 'dataset'?"),
+        ({"name": "x", "dataset": {"langage": "es"}}, {}, "did you mean 'language'?"),
+        ({"name": "x"}, {"dataset.langage": "es"}, "did you mean 'language'?"),
+        ({"name": "x"}, {"program.kind.deeper": 1}, "does not exist"),
+        ({"name": "x", "matrix": {"program.knd": ["a"]}}, {}, "did you mean 'kind'?"),
+        ({"name": "x", "matrix": {"dataset.language": "es"}}, {}, "list"),
+        ({"name": "x", "matrix": {"dataset.language": []}}, {}, "at least 1"),
+        ({"name": "x", "matrix": ["en"]}, {}, "mapping"),
+        ({"name": "x", "matrix": {"dataset.language": ["en", "en"]}}, {}, "the same run"),
+        ({"name": "x", "program": {"kind": "zeroshot"}}, {}, "did you mean 'zero_shot'?"),
+        ({"name": "x", "program": {}}, {}, "needs a kind"),
+        ({"name": "x", "program": {"kind": "longest", "max_tokens": 3}}, {}, "max_tokens"),
+        ({"name": "x", "dataset": {"limit": "many"}}, {}, "dataset.limit"),
+        ({"name": "x", "dataset": {"limit": 0}}, {}, "dataset.limit"),
+        ({"name": "x", "model": {"engine": "vllm"}}, {}, "needs endpoints"),
+        ({"name": "x", "model": {"engine": "litellm"}}, {}, "needs a name"),
+        ({"name": "x/../y"}, {}, "name"),
+        ({}, {}, "name: is missing"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(document: dict, overrides: dict, said: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        build_cells(document, overrides)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("setting", ["dataset.limit", "=5", ""])
+def test_a_setting_without_key_or_value_is_refused(setting: str) -> None:
+    with pytest.raises(SpecError, match="write it as key=value"):
+        parse_overrides([setting])
+
+
+def test_settings_are_yaml() -> None:
+    settings = ["dataset.years=[2016, 2017]", "model.engine=embedded", "dataset.limit=5", "dataset.path=null"]
+    assert parse_overrides(settings) == {
+        "dataset.years": [2016, 2017],
+        "model.engine": "embedded",
+        "dataset.limit": 5,
+        "dataset.path": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: [", "not YAML"),
+        ("- 1", "a spec is a mapping"),
+        ("", "a spec is a mapping"),
+        ("!!python/object:x.y {}", "not YAML"),
+    ],
+)
+def test_a_file_that_is_no_spec(tmp_path, text: str, said: str) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(text)
+    with pytest.raises(SpecError, match=said):
+        load_document(path)
+
+
+def test_a_spec_that_does_not_exist_names_the_shipped_ones() -> None:
+    with pytest.raises(SpecError, match="quickstart"):
+        load_document("quickstrat")
+
+
+def _digest(overrides: dict, words: str = "w") -> str:
+    _, (cell,) = build_cells({"name": "x"}, overrides)
+    return digest(identity(cell, dataset_version="1.0", words={"instructions": words}))
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"dataset.years": [2016]},
+        {"dataset.limit": 5},
+        {"dataset.images": "without"},
+        {"model.device": "cpu"},
+        {"name": "y"},
+    ],
+)
+def test_which_questions_and_where_is_no_part_of_the_identity(overrides: dict) -> None:
+    assert _digest(overrides) == _digest({})
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"dataset.language": "es"},
+        {"dataset.name": "headqa_v1"},
+        {"program.answer_format": "guided"},
+        {"program.max_tokens": 3},
+        {"model.temperature": 0.5},
+        {"model.seed": 2},
+        {"model.dtype": "float32"},
+        {"model.name": "other/model"},
+    ],
+)
+def test_what_an_answer_depends_on_is_part_of_the_identity(overrides: dict) -> None:
+    assert _digest(overrides) != _digest({})
+
+
+def test_the_words_of_the_prompt_are_part_of_the_identity() -> None:
+    assert _digest({}, "other") != _digest({})
+
+
+def test_a_control_does_not_depend_on_the_model() -> None:
+    control = {"program.kind": "longest"}
+    assert _digest({**control, "model.temperature": 1.0}) == _digest(control)
+
+
+def test_differences_name_the_keys() -> None:
+    assert differences({"a": 1, "b": {"c": 1, "d": 2}}, {"a": 1, "b": {"c": 3, "d": 2}, "e": 0}) == ["b.c", "e"]
