@@ -48,7 +48,7 @@ def run(
         sys.stdout.write(json.dumps([run_document(stored) for stored in runs], ensure_ascii=False, indent=2) + "\n")
     elif runs:
         _print_table(plan, runs, tracking_uri)
-    if interrupted or any(stored.status == "incomplete" for stored in runs):
+    if interrupted or not all(stored.complete for stored in runs):
         _say_incomplete(spec, runs, interrupted)
         raise typer.Exit(INCOMPLETE)
 
@@ -115,8 +115,8 @@ def _print_table(plan: "Plan", runs: "list[StoredRun]", tracking_uri: str | None
 def _say_incomplete(spec: str, runs: "list[StoredRun]", interrupted: bool) -> None:
     why = "interrupted" if interrupted else "incomplete"
     left = sum(stored.metrics.failed + stored.metrics.missing for stored in runs)
-    failures = [p.failure for stored in runs for p in stored.folder.read_predictions().values() if p.failure]
-    last = f"; the last failure was {failures[-1].kind}: {failures[-1].message}" if failures else ""
+    failure = next((stored.failure for stored in reversed(runs) if stored.failure), None)
+    last = f"; the last failure was {failure}" if failure else ""
     sys.stderr.write(
         f"medexam: {why}: {left} questions are still owed{last}; run {spec} again with the same settings to ask them\n"
     )

@@ -1,0 +1,25 @@
+"""Questions and answer keys from every source: floor 2."""
+
+from medexam.datasets.catalogue import CATALOGUE, CatalogueEntry
+from medexam.datasets.checking import Anomaly, CheckReport, LanguageCheck, check_exam_set
+from medexam.datasets.exam_set import ExamSet, load_exam_set
+from medexam.datasets.fetching import Fetched, fetch_exam_set
+from medexam.datasets.locating import cache_folder, find_files
+from medexam.datasets.selection import sample_evenly, select_questions
+
+__all__ = [
+    "CATALOGUE",
+    "Anomaly",
+    "CatalogueEntry",
+    "CheckReport",
+    "ExamSet",
+    "Fetched",
+    "LanguageCheck",
+    "cache_folder",
+    "check_exam_set",
+    "fetch_exam_set",
+    "find_files",
+    "load_exam_set",
+    "sample_evenly",
+    "select_questions",
+]

@@ -6,7 +6,9 @@ They are made from stored runs alone, so they can be made again at any time.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
+from medexam.errors import RunFolderError
 from medexam.experiments.formatting import decimal, flatten, percent, with_interval
 from medexam.experiments.summary import StoredRun
 from medexam.experiments.tables import LEGEND, Table, breakdowns, comparison
@@ -37,6 +39,15 @@ def comparison_report(runs: Sequence[StoredRun]) -> str:
     owing = [f"**{run.title}.** {_state(run)}" for run in runs if not run.complete]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
     return "\n\n".join([f"# {table.title}", _render(table), LEGEND, *owing, f"## Runs\n\n{_render(folders)}"]) + "\n"
+
+
+def write_report(runs: Sequence[StoredRun], path: Path) -> None:
+    """Write the report of one run, or the comparison of several; raises `RunFolderError` where that fails."""
+    text = run_report(runs[0], runs[0].folder.read_predictions()) if len(runs) == 1 else comparison_report(runs)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
 
 
 def headline(run: StoredRun) -> str:

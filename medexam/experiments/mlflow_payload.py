@@ -73,7 +73,7 @@ def run_tags(run: StoredRun) -> dict[str, str]:
 
 
 def version_tags(environment: Mapping[str, Any]) -> dict[str, str]:
-    """This package's version and the commit that ran."""
+    """Version of this package and the commit that ran."""
     commit = environment.get("git_commit") or ""
     return {
         "medexam.version": str(environment.get("medexam") or ""),
@@ -101,10 +101,10 @@ def run_metrics(metrics: Metrics) -> dict[str, float]:
     for name, interval in intervals.items():
         if interval is not None:
             values[f"{name}_low"], values[f"{name}_high"] = interval
-    for discipline, group in metrics.by_discipline.items():
-        values |= _group(group, discipline.value)
-    for options, group in metrics.by_option_count.items():
-        values |= _group(group, f"options_{options}")
+    groups: dict[str, Scores] = {discipline.value: group for discipline, group in metrics.by_discipline.items()}
+    groups |= {f"options_{options}": group for options, group in metrics.by_option_count.items()}
+    for group_name, group in groups.items():
+        values |= {f"{score}.{group_name}": getattr(group, score, None) for score in GROUP_SCORES}
     return {name: float(value) for name, value in values.items() if value is not None}
 
 
@@ -123,7 +123,3 @@ def yearly_metrics(metrics: Metrics) -> dict[int, dict[str, float]]:
         }
         for year, group in metrics.by_year.items()
     }
-
-
-def _group(group: Scores, name: str) -> dict[str, float | None]:
-    return {f"{score}.{name}": getattr(group, score, None) for score in GROUP_SCORES}

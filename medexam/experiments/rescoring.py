@@ -41,8 +41,8 @@ def rescore(folder: RunFolder) -> StoredRun:
     gone = [key for key in record.questions if key not in known]
     if gone:
         raise DatasetError(
-            f"{len(gone)} of {len(record.questions)} questions of run {record.run_id} are not in the data set any more, "
-            f"such as {gone[0]}: restore the file it was made from ({record.dataset_source}), or run the spec again"
+            f"{len(gone)} of {len(record.questions)} questions of run {record.run_id} are no longer in the data set "
+            f"({gone[0]}): restore the file it was made from ({record.dataset_source}), or run the spec again"
         )
     predictions = folder.read_predictions()
     metrics = compute_metrics([known[key] for key in record.questions], exam_set.key, predictions)

@@ -18,7 +18,7 @@ from medexam.experiments.environment import describe_environment
 from medexam.experiments.planning import Plan, PlannedCell
 from medexam.experiments.rescoring import score_folder
 from medexam.experiments.run_folder import ENVIRONMENT
-from medexam.experiments.summary import StoredRun, load_run
+from medexam.experiments.summary import StoredRun
 from medexam.predictions import Prediction
 from medexam.serve import Engine, build_engine
 from medexam.specs import ModelSpec
@@ -81,7 +81,7 @@ async def _run(plan: Plan, observer: RunObserver, runs: list[StoredRun]) -> bool
             planned.folder.create()
             with planned.folder.locked():
                 interrupted = await _run_cell(plan, planned, engines, observer)
-                runs.append(load_run(planned.folder))
+                runs.append(score_folder(planned.folder, planned.exam_set.questions, planned.exam_set.key))
             observer.cell_ends(runs[-1])
             if interrupted:
                 return True
@@ -91,31 +91,28 @@ async def _run(plan: Plan, observer: RunObserver, runs: list[StoredRun]) -> bool
 
 
 async def _run_cell(plan: Plan, planned: PlannedCell, engines: _Engines, observer: RunObserver) -> bool:
+    """Ask what the cell owes; whether that was interrupted."""
     folder = planned.folder
     engine = await engines.get(planned.cell.model, observer) if planned.asks_model and planned.owed else None
     folder.write_record(plan.record(planned))
     before = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
-    if planned.owed or not before:
-        folder.write_json(ENVIRONMENT, _environment(before, engine, asked_s=0.0))
-    interrupted = False
-    if planned.owed:
-        observer.cell_starts(planned)
-        begun = time.monotonic()
-        try:
-            with folder.appending() as log, dspy.context(lm=_lm(planned, engine), disable_history=True):
-                concurrency = engine.concurrency if engine else CONTROL_CONCURRENCY
-                await ask(planned, log, observer.answered, concurrency=concurrency)
-        except asyncio.CancelledError:
-            interrupted = True
-            task = asyncio.current_task()
-            if task is not None:
-                task.uncancel()
-        finally:
-            folder.write_json(ENVIRONMENT, _environment(before, engine, asked_s=time.monotonic() - begun))
-            score_folder(folder, planned.exam_set.questions, planned.exam_set.key)
-    else:
-        score_folder(folder, planned.exam_set.questions, planned.exam_set.key)
-    return interrupted
+    if before and not planned.owed:
+        return False
+    folder.write_json(ENVIRONMENT, _environment(before, engine, asked_s=0.0))
+    observer.cell_starts(planned)
+    begun = time.monotonic()
+    try:
+        with folder.appending() as log, dspy.context(lm=_lm(planned, engine), disable_history=True):
+            concurrency = engine.concurrency if engine else CONTROL_CONCURRENCY
+            await ask(planned, log, observer.answered, concurrency=concurrency)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()
+        return True
+    finally:
+        folder.write_json(ENVIRONMENT, _environment(before, engine, asked_s=time.monotonic() - begun))
+    return False
 
 
 def _lm(planned: PlannedCell, engine: Engine | None) -> dspy.LM | None:

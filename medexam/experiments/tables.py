@@ -34,15 +34,18 @@ class Table:
 
 def build_table(runs: Sequence[StoredRun]) -> RichTable:
     """The comparison of `runs`, ready for `Console.print`, the best scores in bold; at least one run."""
-    table = comparison(runs)
-    drawn = RichTable(
-        title=escape(table.title),
-        title_justify="left",
-        caption=LEGEND,
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
+    drawn = _draw(comparison(runs))
+    drawn.caption, drawn.caption_justify = LEGEND, "left"
+    return drawn
+
+
+def build_breakdowns(run: StoredRun) -> list[RichTable]:
+    """The scores of one run by discipline, year, number of options and exam, ready for `Console.print`."""
+    return [_draw(table) for table in breakdowns(run.metrics)]
+
+
+def _draw(table: Table) -> RichTable:
+    drawn = RichTable(title=escape(table.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for position, header in enumerate(table.headers):
         is_text = position < table.text_columns
         drawn.add_column(header, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)

@@ -111,7 +111,7 @@ class _Store:
         return str(run.info.run_id)
 
     def _log(self, run_id: str, *, tags: Mapping[str, str], run: StoredRun | None = None) -> None:
-        """One batch for everything; the numbers are dated by the end of the run, so that sending them again adds none."""
+        """One batch; its numbers are dated by the end of the run, so that sending them again adds none."""
         from mlflow.entities import Metric, Param, RunTag
 
         metrics, params = [], []

@@ -5,8 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
-from types import FrameType
 
 from medexam.errors import TrackingError
 from medexam.experiments.mlflow_store import artifact_root, sqlite_path
@@ -38,7 +36,7 @@ def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:
         env={**os.environ, **SERVER_ENVIRONMENT},
         start_new_session=True,
     )
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return process.wait()
     except KeyboardInterrupt:
@@ -46,10 +44,6 @@ def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:
     finally:
         signal.signal(signal.SIGTERM, before)
         _stop(process)
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
@@ -68,7 +62,7 @@ def _check_store(tracking_uri: str) -> None:
     if tracking_uri.startswith(("http://", "https://")):
         raise TrackingError(f"{tracking_uri} is an MLflow server with its own UI: open it in a browser")
     path = sqlite_path(tracking_uri)
-    if path is not None and not Path(path).is_file():
+    if path is not None and not path.is_file():
         raise TrackingError(
             f"no MLflow store at {path}: run an experiment first, send stored runs with `medexam track RUN`, "
             "or name another place with --runs-dir or --tracking-uri"

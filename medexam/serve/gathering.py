@@ -1,7 +1,8 @@
 """Many callers, few requests: calls that arrive together and want the same travel as one list of prompts.
 
-A request costs the client more than a prompt does, so bulk runs are several times cheaper when prompts share one. While
-the servers have work enough, waiting costs nothing and batches grow; when they are about to run dry, what is there goes.
+A request costs the client more than a prompt does, so bulk runs are several times cheaper when prompts share one.
+While the servers have work enough, waiting costs nothing and batches grow; when they are about to run dry, what is
+there goes.
 This module knows keys, items and batches; what a batch means is its `send` function's business.
 """
 

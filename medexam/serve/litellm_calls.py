@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from dspy.lm15 import Response, TimeoutError, TransportError, response_from_openai_chat
+from dspy.lm15 import Response, TransportError, response_from_openai_chat
+from dspy.lm15 import TimeoutError as CallTimeoutError
 
 CALL_TIMEOUT_S = 600.0
 """Seconds one request may take, waiting in the server's queue included."""
@@ -63,14 +64,14 @@ def to_response(raw: Any, model: str) -> Response:
     return response_from_openai_chat(body, model=model)
 
 
-def _transport_fault(error: Exception) -> Exception | None:
+def _transport_fault(error: Exception) -> BaseException | None:
     """A lost connection or a timeout, which litellm may report as the server's own HTTP 500."""
     import openai
 
     link: BaseException | None = error
     for _ in range(10):
         if isinstance(link, openai.APITimeoutError):
-            return TimeoutError(f"no reply within {CALL_TIMEOUT_S:.0f} s")
+            return CallTimeoutError(f"no reply within {CALL_TIMEOUT_S:.0f} s")
         if isinstance(link, openai.APIConnectionError):
             return TransportError(f"the connection failed: {link.__cause__ or link}")
         if link is None:

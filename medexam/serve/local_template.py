@@ -1,8 +1,8 @@
 """A model's chat template and tokenizer, read from its files on this machine.
 
 transformers would do the same and take seconds to import, with torch behind it; a client of a distant server needs
-neither. Only `tokenizer.json`, `tokenizer_config.json` and the template are read. That the result equals the server's is
-for the caller to check. This module knows files and templates, no server.
+neither. Only `tokenizer.json`, `tokenizer_config.json` and the template are read. That the result equals the server's
+is for the caller to check. This module knows files and templates, no server.
 """
 
 import json

@@ -195,8 +195,9 @@ class _Probe:
             return bool(choices) and choices[0].get("text") == _WORD
         fields = {"messages": [_user("Hello")], "temperature": 0, "max_tokens": 16}
         constraint = {"structured_outputs": {"regex": f"{_WORD[0]}({_WORD[1:]})"}}
-        choices = (await self._post(f"{self._endpoint.base}/chat/completions", {**fields, **constraint})).get("choices")
-        return bool(choices) and ((choices or [{}])[0].get("message") or {}).get("content") == _WORD
+        reply = await self._post(f"{self._endpoint.base}/chat/completions", {**fields, **constraint})
+        first = (reply.get("choices") or [{}])[0]
+        return (first.get("message") or {}).get("content") == _WORD
 
 
 def _choose(endpoint: Endpoint, cards: list[dict[str, Any]], name: str | None) -> dict[str, Any]:

@@ -1,0 +1,50 @@
+"""`medexam report`: tables and plots from stored runs, scored anew without asking a model."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RunsArgument = Annotated[
+    list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
+]
+
+
+def report(
+    runs: RunsArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write plots (PNG) into this folder.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
+) -> None:
+    """Show stored runs as tables and plots; scores them again, asks no model."""
+    from medexam.experiments.places import default_runs_dir, run_paths
+    from medexam.experiments.rescoring import rescore
+    from medexam.experiments.run_folder import find_runs
+
+    stored = [rescore(folder) for folder in find_runs(run_paths(runs, default_runs_dir()))]
+    if plots is not None:
+        from medexam.experiments.plots import write_plots
+
+        for path in write_plots(stored, plots):
+            sys.stderr.write(f"wrote {path}\n")
+    if markdown is not None:
+        from medexam.experiments.markdown import write_report
+
+        write_report(stored, markdown)
+        sys.stderr.write(f"wrote {markdown}\n")
+    if as_json:
+        from medexam.experiments.summary import run_document
+
+        sys.stdout.write(json.dumps([run_document(run) for run in stored], ensure_ascii=False, indent=2) + "\n")
+    else:
+        from rich.console import Console
+
+        from medexam.experiments.tables import build_breakdowns, build_table
+
+        console = Console()
+        console.print(build_table(stored))
+        if len(stored) == 1:
+            for table in build_breakdowns(stored[0]):
+                console.print(table)

@@ -1,0 +1,27 @@
+"""`medexam ui`: the MLflow UI on the runs directory."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def ui(
+    runs_dir: Annotated[
+        Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 5000,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    tracking_uri: Annotated[
+        str | None, typer.Option(help="MLflow store to show; the runs directory's own by default.")
+    ] = None,
+) -> None:
+    """Serve the MLflow UI until Ctrl-C."""
+    from medexam.experiments.mlflow_store import default_tracking_uri
+    from medexam.experiments.places import default_runs_dir
+    from medexam.experiments.ui import serve_ui
+
+    uri = tracking_uri or default_tracking_uri(runs_dir or default_runs_dir())
+    sys.stderr.write(f"MLflow UI at http://{host}:{port} (Ctrl-C ends it)\n")
+    raise typer.Exit(serve_ui(uri, host=host, port=port))

@@ -1,0 +1,106 @@
+"""What is known of each data set without opening it: languages, published size, licence, terms and where it is kept.
+
+It knows nothing of files on this machine; `medexam.datasets.locating` does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from medexam.errors import DatasetError
+from medexam.questions import Language
+
+TERMS = (
+    "The questions were written by the Spanish Ministry of Health (Ministerio de Sanidad, Consumo y Bienestar Social). "
+    "Reuse must cite it as the source, give the date of the last update and not alter the sense of the content."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """One data set as its authors published it."""
+
+    name: str
+    title: str
+    languages: tuple[Language, ...]
+    questions: int
+    """Published number of questions in each language."""
+    licence: str
+    citation: str
+    terms: str
+    """What the Ministry of Health asks of those who reuse its exams."""
+    hub: str | None
+    """The hub id that `medexam data fetch` reads; None when the data set ships in the package."""
+    file_names: Mapping[Language, tuple[str, ...]]
+    """The file of each language, relative to the data set's folder; a name with `*` may match several parts."""
+    may_miss_translations: bool = False
+    """Whether its authors leave a question out of a language that it could not be translated to."""
+
+
+_V1_FILES: Mapping[Language, tuple[str, ...]] = MappingProxyType(
+    {"en": ("HEAD_EN.json", "HEAD_EN.json.gz"), "es": ("HEAD.json", "HEAD.json.gz")}
+)
+_V1_CITATION = (
+    "David Vilares and Carlos Gómez-Rodríguez. HEAD-QA: A Healthcare Dataset for Complex Reasoning. ACL 2019, pages 960-966."
+)
+_V2_LANGUAGES: tuple[Language, ...] = ("en", "es", "it", "gl", "ru")
+
+CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType(
+    {
+        "headqa_sample": CatalogueEntry(
+            name="headqa_sample",
+            title="HEAD-QA v1, four questions of each exam",
+            languages=("en", "es"),
+            questions=120,
+            licence="MIT",
+            citation=_V1_CITATION,
+            terms=f"{TERMS} Last update: January 14th, 2019.",
+            hub=None,
+            file_names=_V1_FILES,
+        ),
+        "headqa_v1": CatalogueEntry(
+            name="headqa_v1",
+            title="HEAD-QA v1, exams of 2013-2017",
+            languages=("en", "es"),
+            questions=6765,
+            licence="MIT",
+            citation=_V1_CITATION,
+            terms=f"{TERMS} Last update: January 14th, 2019.",
+            hub="EleutherAI/headqa",
+            file_names=_V1_FILES,
+        ),
+        "headqa_v2": CatalogueEntry(
+            name="headqa_v2",
+            title="HEAD-QA v2, exams of 2013-2022",
+            languages=_V2_LANGUAGES,
+            questions=12751,
+            licence="MIT",
+            citation=(
+                "Alexis Correa-Guillén, Carlos Gómez-Rodríguez and David Vilares. "
+                "HEAD-QA v2: Expanding a Healthcare Benchmark for Reasoning. arXiv:2511.15355, 2025."
+            ),
+            terms=TERMS,
+            hub="alesi12/head_qa_v2",
+            file_names=MappingProxyType(
+                {
+                    language: (f"{language}.parquet", f"{language}.jsonl", f"{language}/*.parquet", f"{language}/*.jsonl")
+                    for language in _V2_LANGUAGES
+                }
+            ),
+            may_miss_translations=True,
+        ),
+    }
+)
+"""Every data set by the name that a spec calls it."""
+
+
+def check_language(name: str, language: Language) -> CatalogueEntry:
+    """The entry of `name`; raises `DatasetError` when it is not published in `language` or not known."""
+    if name not in CATALOGUE:
+        raise DatasetError(f"no data set is called {name!r}: the names are {', '.join(CATALOGUE)}")
+    entry = CATALOGUE[name]
+    if language not in entry.languages:
+        others = [other.name for other in CATALOGUE.values() if language in other.languages]
+        elsewhere = f"; {language} is a language of {', '.join(others)}" if others else ""
+        raise DatasetError(f"{name} is published in {', '.join(entry.languages)}, not in {language}{elsewhere}")
+    return entry

@@ -1,0 +1,183 @@
+"""Is a data set sound: what it holds, counted, and every anomaly, told apart into errors and notes.
+
+An error means that answers or comparisons would be wrong; a note is something that real exams and their translations
+are known to contain. It reports and never repairs.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, computed_field
+
+from medexam.datasets.catalogue import CATALOGUE
+from medexam.datasets.locating import find_languages
+from medexam.datasets.reading import read_rows
+from medexam.datasets.rows import Reading, Row
+from medexam.questions import Language
+
+
+class _Report(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Anomaly(_Report):
+    """One thing that is not as it should be."""
+
+    kind: str
+    """What sort of thing, such as `gold_is_no_option`."""
+    place: str
+    """The question's key, or the exam or line where there is none."""
+    detail: str
+
+
+class LanguageCheck(_Report):
+    """What one language of a data set holds."""
+
+    language: Language
+    source: str
+    version: str
+    fingerprint: str
+    """SHA-256 of the content, in hexadecimal."""
+    exams: int
+    questions: int
+    """Readable questions, those without an official answer included."""
+    without_official_answer: int
+    with_images: int
+    by_option_count: dict[int, int]
+    by_discipline: dict[str, dict[int, int]]
+    """Questions by discipline, then by year."""
+    errors: tuple[Anomaly, ...]
+    notes: tuple[Anomaly, ...]
+
+
+class CheckReport(_Report):
+    """What a check of a data set found."""
+
+    name: str
+    languages: tuple[LanguageCheck, ...]
+    language_errors: tuple[Anomaly, ...]
+    """Where the languages disagree; empty when only one was checked."""
+    language_notes: tuple[Anomaly, ...]
+    """Where the languages differ as their authors say they do."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def passed(self) -> bool:
+        """Whether there is no error; notes do not count."""
+        return not self.language_errors and not any(check.errors for check in self.languages)
+
+
+def check_exam_set(name: str, languages: Sequence[Language] | None = None, path: Path | None = None) -> CheckReport:
+    """Read `name` in `languages`, or in every language that is here when None, and report what it holds.
+
+    Unlike loading it goes on past unreadable questions. Raises `DatasetError` when a file as a whole cannot be read.
+    """
+    wanted = tuple(languages) if languages else find_languages(name, path)
+    readings = {language: read_rows(name, language, path) for language in wanted}
+    differences: list[Anomaly] = []
+    for other in wanted[1:]:
+        differences += compare_languages(readings[wanted[0]], wanted[0], readings[other], other)
+    harmless = {"missing_in_language"} if CATALOGUE[name].may_miss_translations else set()
+    return CheckReport(
+        name=name,
+        languages=tuple(check_reading(reading, language) for language, reading in readings.items()),
+        language_errors=tuple(anomaly for anomaly in differences if anomaly.kind not in harmless),
+        language_notes=tuple(anomaly for anomaly in differences if anomaly.kind in harmless),
+    )
+
+
+def check_reading(reading: Reading, language: Language) -> LanguageCheck:
+    """Count one reading and list its anomalies."""
+    questions = [row.question for row in reading.rows]
+    by_discipline: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for question in questions:
+        by_discipline[question.exam.discipline.value][question.exam.year] += 1
+    return LanguageCheck(
+        language=language,
+        source=reading.source,
+        version=reading.version,
+        fingerprint=reading.fingerprint,
+        exams=len({question.exam for question in questions}),
+        questions=len(questions),
+        without_official_answer=sum(row.gold is None for row in reading.rows),
+        with_images=sum(question.image is not None for question in questions),
+        by_option_count=dict(sorted(Counter(len(question.options) for question in questions).items())),
+        by_discipline={name: dict(sorted(years.items())) for name, years in sorted(by_discipline.items())},
+        errors=tuple(_find_errors(reading)),
+        notes=tuple(_find_notes(reading)),
+    )
+
+
+def compare_languages(first: Reading, first_name: str, second: Reading, second_name: str) -> list[Anomaly]:
+    """Where two languages of one data set disagree: questions, golds, option numbers or pictures."""
+    rows, others = ({row.question.key: row for row in reading.rows} for reading in (first, second))
+    found = [_missing(key, second_name) for key in rows if key not in others]
+    found += [_missing(key, first_name) for key in others if key not in rows]
+    for key in rows:
+        if key in others:
+            found += _differences(rows[key], first_name, others[key], second_name)
+    return found
+
+
+def _missing(key: str, language: str) -> Anomaly:
+    return Anomaly(kind="missing_in_language", place=key, detail=f"is not there in {language}")
+
+
+def _differences(row: Row, name: str, other: Row, other_name: str) -> Iterator[Anomaly]:
+    key = row.question.key
+    for kind, one, two in (
+        ("gold_differs", row.gold, other.gold),
+        ("option_numbers_differ", list(row.question.option_numbers), list(other.question.option_numbers)),
+        ("image_differs", row.question.image, other.question.image),
+    ):
+        if one != two:
+            yield Anomaly(kind=kind, place=key, detail=f"{one} in {name}, {two} in {other_name}")
+
+
+def _find_errors(reading: Reading) -> Iterator[Anomaly]:
+    for fault in reading.faults:
+        yield Anomaly(kind="unreadable", place=fault.place, detail=fault.detail)
+    for key, times in Counter(row.question.key for row in reading.rows).items():
+        if times > 1:
+            yield Anomaly(kind="repeated_key", place=key, detail=f"stands {times} times in the file")
+    for row in reading.rows:
+        question = row.question
+        if row.gold is not None and row.gold not in question.option_numbers:
+            detail = f"the gold answer {row.gold} is none of the options {list(question.option_numbers)}"
+            yield Anomaly(kind="gold_is_no_option", place=question.key, detail=detail)
+        if not question.stem.strip():
+            yield Anomaly(kind="empty_stem", place=question.key, detail="nothing is asked")
+        empty = [option.number for option in question.options if not option.text.strip()]
+        if empty:
+            yield Anomaly(kind="empty_option", place=question.key, detail=f"no text in options {empty}")
+
+
+def _find_notes(reading: Reading) -> Iterator[Anomaly]:
+    same_text: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    same_stem: defaultdict[str, list[str]] = defaultdict(list)
+    for row in reading.rows:
+        question = row.question
+        if row.gold is None:
+            yield Anomaly(kind="no_official_answer", place=question.key, detail="is left out when the set is asked")
+        texts = [option.text for option in question.options]
+        if twins := sorted({text for text in texts if text.strip() and texts.count(text) > 1}):
+            yield Anomaly(kind="identical_options", place=question.key, detail=f"two options read {twins[0]!r}")
+        same_text[question.stem, *texts].append(question.key)
+        same_stem[question.stem].append(question.key)
+    for keys in same_text.values():
+        if len(keys) > 1:
+            yield Anomaly(kind="repeated_question", place=keys[0], detail=f"same text as {', '.join(keys[1:])}")
+    for keys in same_stem.values():
+        if len(keys) > 1:
+            yield Anomaly(kind="repeated_stem", place=keys[0], detail=f"same stem as {', '.join(keys[1:])}")
+    yield from _find_missing_pictures(reading)
+
+
+def _find_missing_pictures(reading: Reading) -> Iterator[Anomaly]:
+    folder = Path(reading.source).parent
+    named = {row.question.image for row in reading.rows} - {None, "embedded"}
+    missing = sorted(image for image in named if image is not None and not (folder / image).exists())
+    if missing:
+        detail = f"{len(missing)} of {len(named)} picture files are not here, such as {missing[0]}; no program needs them"
+        yield Anomaly(kind="pictures_not_here", place=str(folder), detail=detail)

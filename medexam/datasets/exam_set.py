@@ -1,0 +1,79 @@
+"""The questions that a spec asks for, with their answer key.
+
+The one entrance for those who ask questions: it reads, refuses what is unsound, and selects.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from medexam.answer_key import AnswerKey, Gold
+from medexam.datasets.catalogue import CATALOGUE
+from medexam.datasets.reading import read_rows
+from medexam.datasets.rows import Reading
+from medexam.datasets.selection import select_questions
+from medexam.errors import DatasetError
+from medexam.questions import Language, Question
+from medexam.specs import DatasetSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ExamSet:
+    """A selection of questions of one data set in one language, and what it was read from."""
+
+    name: str
+    language: Language
+    version: str
+    """The data set's own version, such as `1.0`."""
+    source: str
+    """The path that was read, with the hub id and revision where the file states them."""
+    fingerprint: str
+    """SHA-256 of the content that was read, in hexadecimal, whatever was selected from it."""
+    questions: tuple[Question, ...]
+    """In the order of the source."""
+    key: AnswerKey
+    """Holds the gold of each of `questions` and no other."""
+    left_out: tuple[str, ...]
+    """Keys of the source's questions without an official answer, which cannot be asked; none in HEAD-QA v1."""
+    licence: str
+    citation: str
+
+
+def load_exam_set(spec: DatasetSpec) -> ExamSet:
+    """The questions that `spec` selects, read from this machine.
+
+    Raises `DatasetError` when the files are missing or unsound, when a gold is no option, or when nothing is selected.
+    """
+    reading = read_rows(spec.name, spec.language, spec.path)
+    _check_sound(reading, spec.name)
+    golds = {row.question.key: Gold(number=row.gold) for row in reading.rows if row.gold is not None}
+    questions = select_questions([row.question for row in reading.rows if row.gold is not None], spec)
+    entry = CATALOGUE[spec.name]
+    return ExamSet(
+        name=spec.name,
+        language=spec.language,
+        version=reading.version,
+        source=reading.source,
+        fingerprint=reading.fingerprint,
+        questions=questions,
+        key=AnswerKey({question.key: golds[question.key] for question in questions}),
+        left_out=tuple(row.question.key for row in reading.rows if row.gold is None),
+        licence=entry.licence,
+        citation=entry.citation,
+    )
+
+
+def _check_sound(reading: Reading, name: str) -> None:
+    problems = [f"{fault.place}: {fault.detail}" for fault in reading.faults]
+    for row in reading.rows:
+        numbers = row.question.option_numbers
+        if row.gold is not None and row.gold not in numbers:
+            problems.append(f"{row.question.key}: the gold answer {row.gold} is none of the options {list(numbers)}")
+    for key, times in Counter(row.question.key for row in reading.rows).items():
+        if times > 1:
+            problems.append(f"{key}: stands {times} times in the file")
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise DatasetError(
+            f"{reading.source}: {problems[0]}{more}: correct the file, or list everything with "
+            f"`medexam data check {name} --path ...`"
+        )

@@ -1,0 +1,163 @@
+"""Brings data sets from the Hugging Face hub to the cache folder: the only part of medexam's data that uses the network.
+
+What it writes has the file formats that the readers know, so that a fetched set and a copied one are read alike. It
+leaves pictures behind and keeps their names.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medexam.datasets.catalogue import CATALOGUE, CatalogueEntry, check_language
+from medexam.datasets.headqa_v2 import FIELDS, SOURCE_METADATA, parse_image
+from medexam.datasets.locating import cache_folder
+from medexam.datasets.rows import parse_whole_number
+from medexam.errors import DatasetError
+from medexam.questions import Language
+
+HUB_TIMEOUT_S = 20.0
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """One language that was brought here."""
+
+    language: Language
+    path: Path
+    questions: int
+    origin: str
+    """The hub id, with `@` and the commit where the hub said it."""
+
+
+def fetch_exam_set(
+    name: str, languages: Sequence[Language] | None = None, *, hub: str | None = None, folder: Path | None = None
+) -> Iterator[Fetched]:
+    """Bring `name` in `languages` (None: all that it is published in), yielding each as it arrives.
+
+    `hub` is another hub id, or a local copy of the hub's folder, to read instead of the authors' own; `folder` is
+    written instead of the cache folder. Raises `DatasetError` when the hub cannot be reached or holds something else.
+    """
+    entry = check_language(name, CATALOGUE[name].languages[0] if name in CATALOGUE else "en")
+    if entry.hub is None:
+        raise DatasetError(f"{name} ships in the package: there is nothing to fetch")
+    wanted = tuple(languages) if languages else entry.languages
+    for language in wanted:
+        check_language(name, language)
+    origin = hub or entry.hub
+    revision = _fetch_revision(origin)
+    stated = f"{origin}@{revision}" if revision else origin
+    target = (folder or cache_folder()) / name
+    for language in wanted:
+        records = _fetch_records(origin, language, revision)
+        path = target / entry.file_names[language][0]
+        _write(entry, path, records, language, stated)
+        yield Fetched(language=language, path=path, questions=len(records), origin=stated)
+
+
+def render_headqa_v1(records: Sequence[Record], language: Language, origin: str) -> dict[str, Any]:
+    """The authors' JSON document for records of the hub's copy of HEAD-QA v1."""
+    exams: dict[str, dict[str, Any]] = {}
+    for record in records:
+        name = str(record["name"])
+        exam = exams.setdefault(
+            name, {"name": name, "category": record["category"], "year": str(record["year"]), "data": []}
+        )
+        exam["data"].append(
+            {
+                "qid": str(record["qid"]),
+                "qtext": record["qtext"],
+                "ra": str(record["ra"]),
+                "answers": record["answers"],
+                "image": parse_image(record["image"]) or "",
+            }
+        )
+    return {"version": "1.0", "language": language, "origin": origin, "exams": exams}
+
+
+def _fetch_revision(hub: str) -> str | None:
+    """The commit that the hub serves now; None for a local folder or when the hub is off limits (`HF_HUB_OFFLINE`)."""
+    if Path(hub).is_dir():
+        return None
+    import httpx
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    try:
+        return HfApi().dataset_info(hub, timeout=HUB_TIMEOUT_S).sha
+    except OfflineModeIsEnabled:
+        return None
+    except (OSError, ValueError, httpx.HTTPError) as error:
+        raise _unreachable(hub, error) from None
+
+
+def _fetch_records(hub: str, language: Language, revision: str | None) -> list[Record]:
+    """Every row of one language, all hub splits together, without the bytes of pictures."""
+    try:
+        import datasets
+    except ImportError:
+        raise DatasetError(
+            "fetching needs the `datasets` library: pip install 'medexam[hub]', or copy the files and set MEDEXAM_DATA"
+        ) from None
+    import httpx
+
+    try:
+        parts = datasets.load_dataset(hub, language, revision=revision)
+    except (OSError, ValueError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
+        raise _unreachable(f"{hub}, configuration {language}", error) from None
+    records: list[Record] = []
+    for split, part in parts.items():
+        if missing := [field for field in FIELDS if field not in part.column_names]:
+            raise DatasetError(f"{hub}, configuration {language}, split {split}: lacks the fields {', '.join(missing)}")
+        if isinstance(part.features["image"], datasets.Image):
+            part = part.cast_column("image", datasets.Image(decode=False))
+        records += part.select_columns(list(FIELDS))
+    return records
+
+
+def _unreachable(what: str, error: Exception) -> DatasetError:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return DatasetError(
+        f"cannot bring {what} from the Hugging Face hub ({reason}): check the network, HF_HUB_OFFLINE and HF_ENDPOINT, "
+        f"or copy the files by hand and set MEDEXAM_DATA or dataset.path"
+    )
+
+
+def _write(entry: CatalogueEntry, path: Path, records: list[Record], language: Language, origin: str) -> None:
+    """Write the file beside its place and move it there whole."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if entry.name == "headqa_v1":
+            document = render_headqa_v1(records, language, origin)
+            unfinished.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+        else:
+            _write_parquet(unfinished, records, origin)
+        unfinished.replace(path)
+    except OSError as error:
+        raise DatasetError(f"cannot write {path} ({error}): set MEDEXAM_CACHE to a folder that can be written") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _write_parquet(path: Path, records: list[Record], origin: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    answer = pa.struct([("aid", pa.int64()), ("atext", pa.string())])
+    whole = dict.fromkeys(("year", "qid", "ra"), pa.int64())
+    types = {field: whole.get(field, pa.string()) for field in FIELDS} | {"answers": pa.list_(answer)}
+    rows = [
+        {
+            **record,
+            "image": parse_image(record["image"]),
+            **{field: parse_whole_number(record[field]) for field in whole},
+        }
+        for record in records
+    ]
+    schema = pa.schema(list(types.items()), metadata={SOURCE_METADATA: origin.encode()})
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)

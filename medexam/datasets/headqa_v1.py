@@ -1,0 +1,94 @@
+"""Reads HEAD-QA v1 in its authors' JSON: one document of exams for each language.
+
+Its quirks end here: numbers written as text, `nursery`, and an empty text where there is no picture. It does not
+judge golds; a number that is no option is passed on as it stands.
+"""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from medexam.datasets.rows import Fault, Reading, Row, RowError, parse_exam, parse_number, parse_question, parse_whole_number
+from medexam.errors import DatasetError
+from medexam.questions import Exam, Language
+
+
+def read_headqa_v1(path: Path, language: Language) -> Reading:
+    """Everything in the file at `path`, which may be compressed with gzip.
+
+    Raises `DatasetError` when it cannot be read, is not JSON, has another structure, or is in another language.
+    """
+    try:
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+    except (OSError, EOFError) as error:
+        raise DatasetError(f"{path}: cannot be read ({error}): the file may be truncated; bring it again") from None
+    try:
+        document = json.loads(content)
+    except ValueError as error:
+        raise DatasetError(
+            f"{path}: is not JSON ({error}): the file may be truncated; copy it again or run `medexam data fetch headqa_v1`"
+        ) from None
+    try:
+        version, rows, faults = parse_headqa_v1(document, language)
+    except DatasetError as error:
+        raise DatasetError(f"{path}: {error}") from None
+    return Reading(
+        source=str(path), version=version, fingerprint=hashlib.sha256(content).hexdigest(), rows=rows, faults=faults
+    )
+
+
+def parse_headqa_v1(document: object, language: Language) -> tuple[str, tuple[Row, ...], tuple[Fault, ...]]:
+    """The version, questions and unreadable entries of a document.
+
+    Raises `DatasetError` when it is not built as HEAD-QA v1 is, is in another language, or holds no entry.
+    """
+    if not isinstance(document, Mapping) or not isinstance(document.get("exams"), Mapping):
+        raise DatasetError('is not a HEAD-QA v1 file: it needs an object with "version", "language" and "exams"')
+    stated = document.get("language")
+    if stated != language:
+        raise DatasetError(
+            f"is in language {stated!r}, not {language!r}: set dataset.language, or point dataset.path at the file of "
+            f"that language or at the folder that holds both"
+        )
+    rows: list[Row] = []
+    faults: list[Fault] = []
+    for name, entry in document["exams"].items():
+        for found in _parse_entries(name, entry, language):
+            (rows if isinstance(found, Row) else faults).append(found)  # type: ignore[arg-type]
+    if not rows and not faults:
+        raise DatasetError("holds no questions: its exams are empty")
+    return str(document.get("version", "unknown")), tuple(rows), tuple(faults)
+
+
+def _parse_entries(name: str, entry: object, language: Language) -> Iterator[Row | Fault]:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("data"), list):
+        yield Fault(f"exam {name}", 'is not an object with "name", "category", "year" and a list "data"')
+        return
+    try:
+        exam = parse_exam(entry.get("name", name), entry.get("category"), entry.get("year"))
+    except RowError as error:
+        yield Fault(f"exam {name}", str(error))
+        return
+    for position, record in enumerate(entry["data"], start=1):
+        yield _parse_record(record, exam, language, position)
+
+
+def _parse_record(record: object, exam: Exam, language: Language, position: int) -> Row | Fault:
+    place = f"exam {exam.name}, entry {position}"
+    try:
+        if not isinstance(record, Mapping):
+            raise RowError(f"is {record!r}, not an object")
+        key = place = f"headqa-v1/{exam.year}/{exam.discipline}/{parse_number(record)}"
+        image = record.get("image") or None
+        if image is not None and not isinstance(image, str):
+            raise RowError(f"image is {image!r}, not a path")
+        gold = parse_whole_number(record.get("ra"))
+        if gold is None:
+            raise RowError(f"gold answer ra is {record.get('ra')!r}, not an option number")
+        return Row(parse_question(record, key=key, exam=exam, language=language, image=image), gold)
+    except RowError as error:
+        return Fault(place, str(error))

@@ -1,0 +1,92 @@
+"""Where the files of a data set lie on this machine.
+
+A path given by the user wins, then `$MEDEXAM_DATA`, then what `medexam data fetch` brought. It opens no file.
+"""
+
+import os
+from pathlib import Path
+
+from medexam.datasets.catalogue import CATALOGUE, CatalogueEntry, check_language
+from medexam.errors import DatasetError
+from medexam.questions import Language
+
+SAMPLE_FOLDER = Path(__file__).parent / "sample"
+"""The real questions that ship in the package."""
+
+
+def cache_folder() -> Path:
+    """Where fetched data sets are kept: `$MEDEXAM_CACHE`, else `medexam` in the user's cache folder."""
+    if own := os.environ.get("MEDEXAM_CACHE"):
+        return Path(own).expanduser()
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared).expanduser() if shared else Path.home() / ".cache") / "medexam"
+
+
+def find_files(name: str, language: Language, path: Path | None = None) -> tuple[Path, ...]:
+    """The files that hold `name` in `language`, in reading order; empty when there are none.
+
+    A `path` that names a file is taken at its word. Raises `DatasetError` when the data set has no such language.
+    """
+    entry = check_language(name, language)
+    if path is not None and not path.expanduser().is_dir():
+        return (path.expanduser(),) if path.expanduser().exists() else ()
+    for folder in _folders(entry, path):
+        for pattern in entry.file_names[language]:
+            if found := tuple(sorted(folder.glob(pattern))):
+                return found
+    return ()
+
+
+def locate_files(name: str, language: Language, path: Path | None = None) -> tuple[Path, ...]:
+    """Like `find_files`, but raises `DatasetError` naming every way to bring the files when there are none."""
+    if found := find_files(name, language, path):
+        return found
+    entry = CATALOGUE[name]
+    wanted = entry.file_names[language][0]
+    if path is not None and path.expanduser().is_dir():
+        raise DatasetError(
+            f"{name}: no file for language {language} in {path}: put {' or '.join(entry.file_names[language])} there, "
+            f"or name the file itself in dataset.path"
+        )
+    if path is not None:
+        raise DatasetError(f"{name}: {path} does not exist: correct dataset.path, or leave it out and {_ways(entry, wanted)}")
+    raise DatasetError(f"{name}: no file for language {language} on this machine: set dataset.path to the file, or {_ways(entry, wanted)}")
+
+
+def find_languages(name: str, path: Path | None = None) -> tuple[Language, ...]:
+    """The languages of `name` that are here, in the catalogue's order.
+
+    The language of a single file is read from its name. Raises `DatasetError` when no language is here or the
+    file's name says none.
+    """
+    languages = CATALOGUE[name].languages if name in CATALOGUE else check_language(name, "en").languages
+    if path is not None and path.expanduser().is_file():
+        stated = tuple(language for language in languages if _names(CATALOGUE[name], language, path))
+        if not stated:
+            raise DatasetError(f"{name}: the name of {path} does not tell its language: say which with --language")
+        return stated
+    here = tuple(language for language in languages if find_files(name, language, path))
+    if not here:
+        locate_files(name, languages[0], path)
+    return here
+
+
+def _names(entry: CatalogueEntry, language: Language, path: Path) -> bool:
+    return any(path.match(pattern) for pattern in entry.file_names[language])
+
+
+def _folders(entry: CatalogueEntry, path: Path | None) -> list[Path]:
+    if path is not None:
+        return [path.expanduser()]
+    if entry.hub is None:
+        return [SAMPLE_FOLDER]
+    data = os.environ.get("MEDEXAM_DATA")
+    return ([Path(data).expanduser() / entry.name] if data else []) + [cache_folder() / entry.name]
+
+
+def _ways(entry: CatalogueEntry, wanted: str) -> str:
+    if entry.hub is None:
+        return f"read the {entry.title} that ships in {SAMPLE_FOLDER}"
+    data = os.environ.get("MEDEXAM_DATA")
+    place = f"put {entry.name}/{wanted} in $MEDEXAM_DATA ({data})" if data else f"set MEDEXAM_DATA to the folder that holds {entry.name}/{wanted}"
+    return f"{place}, or run `medexam data fetch {entry.name}` (looked in {cache_folder() / entry.name})"

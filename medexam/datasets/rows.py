@@ -1,0 +1,120 @@
+"""What every source is read into before anything is judged: rows that can be asked, and faults where they cannot.
+
+A reader turns its own format into a `Reading`; loading refuses a reading with faults, checking reports them.
+It knows no file format.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from medexam.questions import Discipline, Exam, Language, Option, Question
+
+Record = Mapping[str, object]
+"""One question as JSON or Parquet gives it: `qid`, `qtext`, `ra`, `image` and `answers` of `aid`, `atext`."""
+
+_SPELLINGS = {"nursery": Discipline.NURSING}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One readable question with the answer that its source states, legal or not."""
+
+    question: Question
+    gold: int | None
+    """The printed number stated as right, which may be no option; None when there is no official answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something in a source that cannot be read as a question."""
+
+    place: str
+    """The question's key where it is known, else the exam or line."""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Everything that one file, or one set of parts, holds."""
+
+    source: str
+    """The path that was read, and the hub revision where the file states one."""
+    version: str
+    fingerprint: str
+    """SHA-256 of the content that was read, in hexadecimal."""
+    rows: tuple[Row, ...]
+    faults: tuple[Fault, ...]
+
+
+class RowError(ValueError):
+    """A record is no question; the reader makes a `Fault` of it."""
+
+
+def parse_whole_number(value: object) -> int | None:
+    """The whole number in `value`, which may be text or a float such as 3.0; None when it holds none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+        return int(value.strip())
+    return None
+
+
+def parse_discipline(value: object) -> Discipline | None:
+    """The discipline that a source calls `value`, `nursery` included; None when there is none of that name."""
+    name = value.strip().lower() if isinstance(value, str) else ""
+    if name in _SPELLINGS:
+        return _SPELLINGS[name]
+    return Discipline(name) if name in set(Discipline) else None
+
+
+def parse_exam(name: object, category: object, year: object) -> Exam:
+    """One exam; raises `RowError` naming the field that is wrong."""
+    discipline, number = parse_discipline(category), parse_whole_number(year)
+    if not isinstance(name, str) or not name:
+        raise RowError(f"name is {name!r}, not the name of an exam")
+    if discipline is None:
+        raise RowError(f"category is {category!r}, not one of {', '.join(Discipline)}")
+    if number is None:
+        raise RowError(f"year is {year!r}, not a year")
+    return Exam(name=name, year=number, discipline=discipline)
+
+
+def parse_number(record: Record) -> int:
+    """The printed number of a record; raises `RowError` without one."""
+    number = parse_whole_number(record.get("qid"))
+    if number is None:
+        raise RowError(f"qid is {record.get('qid')!r}, not a question number")
+    return number
+
+
+def parse_question(record: Record, *, key: str, exam: Exam, language: Language, image: str | None) -> Question:
+    """The question of a record; raises `RowError` naming the field that is wrong."""
+    stem = record.get("qtext")
+    if not isinstance(stem, str):
+        raise RowError(f"qtext is {stem!r}, not text")
+    options = _parse_options(record.get("answers"))
+    return Question(
+        key=key, exam=exam, number=parse_number(record), language=language, stem=stem, options=options, image=image
+    )
+
+
+def _parse_options(answers: object) -> tuple[Option, ...]:
+    if not isinstance(answers, list):
+        raise RowError(f"answers is {answers!r}, not a list of options")
+    options = []
+    for answer in answers:
+        number = parse_whole_number(answer.get("aid")) if isinstance(answer, Mapping) else None
+        text = answer.get("atext") if isinstance(answer, Mapping) else None
+        if number is None or not isinstance(text, str):
+            raise RowError(f"answers holds {answer!r}, which is no option with a number aid and a text atext")
+        options.append(Option(number=number, text=text))
+    numbers = [option.number for option in options]
+    if len(options) < 2:
+        raise RowError(f"a question needs at least two options, this one has {len(options)}")
+    if len(set(numbers)) != len(numbers):
+        raise RowError(f"two options carry the same number: {numbers}")
+    return tuple(options)

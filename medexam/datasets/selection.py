@@ -1,0 +1,91 @@
+"""Which questions of a data set are asked: filters, official splits, and a limit that samples evenly.
+
+Pure functions over questions; which question is kept never depends on its language or its place in the file.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from medexam.errors import DatasetError
+from medexam.questions import Discipline, Question
+from medexam.specs import DatasetSpec
+
+SPLITS: Mapping[str, frozenset[int]] = MappingProxyType(
+    {"train": frozenset({2013, 2014}), "dev": frozenset({2015}), "test": frozenset({2016, 2017})}
+)
+"""HEAD-QA's official splits by year; later exams belong to none of them."""
+
+
+def select_questions(questions: Sequence[Question], spec: DatasetSpec) -> tuple[Question, ...]:
+    """The questions that `spec` asks for, in the order of `questions`.
+
+    Raises `DatasetError` naming the filters, and what there is, when nothing is left.
+    """
+    wanted = tuple(question for question in questions if _is_wanted(question, spec))
+    if not wanted:
+        raise DatasetError(
+            f"{spec.name}: no question matches {describe_filters(spec)}: there are {describe_choice(questions)}; "
+            f"widen the filters"
+        )
+    return wanted if spec.limit is None else sample_evenly(wanted, spec.limit, spec.seed)
+
+
+def sample_evenly(questions: Sequence[Question], limit: int, seed: int) -> tuple[Question, ...]:
+    """At most `limit` questions, spread over exams and disciplines, in the order of `questions`.
+
+    Exams take turns, and within a turn disciplines do. A larger limit with the same seed keeps every question of a
+    smaller one.
+    """
+    if limit >= len(questions):
+        return tuple(questions)
+    groups: defaultdict[Discipline, defaultdict[int, list[Question]]] = defaultdict(lambda: defaultdict(list))
+    for question in questions:
+        groups[question.exam.discipline][question.exam.year].append(question)
+    turns: list[tuple[int, int, str, str]] = []
+    for discipline, years in groups.items():
+        order = sorted(years, key=lambda year, discipline=discipline: _draw(seed, f"{discipline}/{year}"))  # type: ignore[misc]
+        for position, year in enumerate(order):
+            drawn = sorted(years[year], key=lambda question: _draw(seed, question.key))
+            turns += [(turn, position, discipline, question.key) for turn, question in enumerate(drawn)]
+    kept = {key for *_, key in sorted(turns)[:limit]}
+    return tuple(question for question in questions if question.key in kept)
+
+
+def describe_filters(spec: DatasetSpec) -> str:
+    """The filters of `spec` that leave something out, such as `split=dev, years=2016`; `no filter` without any."""
+    parts = [f"split={spec.split}"] if spec.split != "all" else []
+    for field in ("years", "disciplines", "option_counts"):
+        if (values := getattr(spec, field)) is not None:
+            parts.append(f"{field}={','.join(str(value) for value in values) or 'none'}")
+    if spec.images != "all":
+        parts.append(f"images={spec.images}")
+    return ", ".join(parts) or "no filter"
+
+
+def describe_choice(questions: Sequence[Question]) -> str:
+    """What could be selected from, in one line: years, disciplines, option counts and pictures."""
+    choices: dict[str, set[str]] = {
+        "years": {str(question.exam.year) for question in questions},
+        "disciplines": {str(question.exam.discipline) for question in questions},
+        "option_counts": {str(len(question.options)) for question in questions},
+    }
+    parts = [f"{name} {', '.join(sorted(values))}" for name, values in choices.items()]
+    return f"{'; '.join(parts)}; {sum(question.image is not None for question in questions)} with an image"
+
+
+def _is_wanted(question: Question, spec: DatasetSpec) -> bool:
+    exam = question.exam
+    return (
+        (spec.split == "all" or exam.year in SPLITS[spec.split])
+        and (spec.years is None or exam.year in spec.years)
+        and (spec.disciplines is None or exam.discipline in spec.disciplines)
+        and (spec.option_counts is None or len(question.options) in spec.option_counts)
+        and (spec.images == "all" or (question.image is not None) == (spec.images == "with"))
+    )
+
+
+def _draw(seed: int, text: str) -> bytes:
+    """A repeatable lot: the same on every machine and Python, unlike a generator's shuffle."""
+    return hashlib.sha256(f"{seed}:{text}".encode()).digest()

@@ -1,0 +1,318 @@
+"""The `vllm` engine: one model on one or several vLLM servers.
+
+A choice is asked as the next token: the dialogue is rendered, the reply's opening words are appended, and one token is
+allowed among the choices' own. Such prompts travel many in a request. Where a choice is no single token, or the server
+ignores `allowed_token_ids`, a grammar enforces it: slower, with the same promise. Free replies go to the chat endpoint,
+whose parser tells reasoning from reply; a free reply with opening words goes on from rendered text, because templates
+trim an assistant turn. This module knows turns, tokens and choices, not what they mean.
+"""
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dspy.lm15 import (
+    Config,
+    InvalidRequestError,
+    Message,
+    ProviderError,
+    RateLimitError,
+    Request,
+    Response,
+    ServerError,
+    TransportError,
+    UnsupportedFeatureError,
+    Usage,
+)
+
+from medexam.serve.chat_text import Renderer
+from medexam.serve.choice_tokens import ChoiceTokens
+from medexam.serve.contract import CHOICE, EngineInfo
+from medexam.serve.endpoints import Endpoint
+from medexam.serve.gathering import Gatherer
+from medexam.serve.litellm_calls import CALL_TIMEOUT_S, ONE_ATTEMPT, call_errors, get_litellm, to_response
+from medexam.serve.network import network
+from medexam.serve.probe import Capabilities
+from medexam.serve.turns import TemplateRules, Turn, to_turns
+
+_IN_FLIGHT = 128
+"""Requests in flight for each server: more than a batch on a large GPU, so that it never waits for the client."""
+_PROMPTS = 32
+"""Prompts that travel in one request."""
+_REST_S = 5.0
+"""Seconds that a server is left alone after it failed, while others answer."""
+_KEEP_ALIVE_S = 4.0
+"""Idle connections are dropped before vLLM drops them (after 5 s), or a request could meet a closing one."""
+_GRAMMAR_TOKENS = 64
+"""Room for a choice of several tokens; the grammar ends the reply."""
+
+
+@dataclass
+class _Server:
+    endpoint: Endpoint
+    client: Any
+    """An `AsyncOpenAI`, which litellm uses instead of one of its own."""
+    outstanding: int = 0
+    rests_until: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """One completion."""
+
+    id: str | None
+    model: str
+    text: str
+    tokens: tuple[int, ...] | None
+    finish_reason: str
+    usage: Usage
+
+
+@dataclass
+class VLLMEngine:
+    """Asynchronous engine; build it with `medexam.serve.build_engine`. It lives on the network loop."""
+
+    endpoints: Sequence[Endpoint]
+    seen: Sequence[Capabilities]
+    """What was seen of each endpoint."""
+    renderer: Renderer | None
+    """None where the servers' chat template cannot be had as text."""
+    _servers: list[_Server] = field(default_factory=list)
+    _enforced: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.model = self.seen[0].model
+        self.concurrency = _IN_FLIGHT * len(self.endpoints)
+        self._rules = TemplateRules(
+            system=all(one.system_turn for one in self.seen), repeats=all(one.repeated_turns for one in self.seen)
+        )
+        next_token = self.renderer is not None and all(one.guided_by == "prefill" for one in self.seen)
+        self._tokens = ChoiceTokens(self.renderer) if self.renderer and next_token else None
+        self._grammar = all(one.structured_outputs for one in self.seen)
+        self._servers = [_Server(endpoint, _open_client(endpoint)) for endpoint in self.endpoints]
+        self._gatherer: Gatherer[str, str, _Reply] = Gatherer(
+            self._complete_prompts,
+            cap=_PROMPTS if all(one.list_prompts for one in self.seen) else 1,
+            enough=2 * len(self.endpoints),
+            divisible=InvalidRequestError,
+        )
+
+    async def complete(self, request: Request) -> Response:
+        """One reply to one request."""
+        turns, prefill = to_turns(request)
+        turns = self._rules.fit(turns)
+        choices = (request.config.extensions or {}).get(CHOICE)
+        if choices is not None:
+            return await self._choose(turns, prefill, tuple(choices), sampling_fields(request.config))
+        if prefill:
+            return await self._go_on(turns, prefill, request)
+        return await self._chat(turns, request)
+
+    def info(self) -> EngineInfo:
+        """What really runs; `guided_by` is what enforced most choices, once there were some."""
+        first = self.seen[0]
+        able = "prefill" if self._tokens else "structured_outputs" if self._grammar else None
+        contexts = [one.max_context for one in self.seen if one.max_context is not None]
+        versions = {one.server_version for one in self.seen if one.server_version}
+        return EngineInfo(
+            engine="vllm",
+            model=self.model,
+            endpoints=tuple(endpoint.base for endpoint in self.endpoints),
+            server_version=", ".join(sorted(versions)) or None,
+            max_context=min(contexts, default=None),
+            chat_template=self.renderer.template if self.renderer else None,
+            system_turn="kept" if self._rules.system else "merged",
+            guided_by=self._enforced.most_common(1)[0][0] if self._enforced else able,
+            details={"source": first.source, "repeated_turns": "kept" if self._rules.repeats else "merged"},
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for server in self._servers:
+            await server.client.close()
+        if self.renderer is not None:
+            await self.renderer.aclose()
+
+    async def _choose(
+        self, turns: list[Turn], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
+    ) -> Response:
+        if self.renderer is None:
+            return await self._choose_in_chat(turns, prefill, choices, fields)
+        prompt = await self.renderer.render(turns) + prefill
+        ids = await self._tokens.find(prompt, prefill, choices) if self._tokens else None
+        if ids is not None:
+            body = {**fields, "max_tokens": 1, "allowed_token_ids": list(ids)}
+        else:
+            self._check_grammar(choices)
+            body = {**fields, "max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"choice": list(choices)}}
+        reply = await self._gatherer.submit(json.dumps(body, sort_keys=True), prompt)
+        self._enforced["prefill" if ids is not None else "structured_outputs"] += 1
+        if ids is not None and reply.tokens:
+            chosen = dict(zip(ids, choices, strict=True)).get(reply.tokens[0])
+        else:
+            chosen = _match(reply.text, choices)
+        if chosen is None:
+            raise ProviderError(f"the server replied {reply.text!r}, which is none of {list(choices)}")
+        return _response(reply, chosen, "stop")
+
+    async def _choose_in_chat(
+        self, turns: list[Turn], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
+    ) -> Response:
+        """The grammar writes the opening words too, because nothing can be appended to an unseen prompt."""
+        self._check_grammar(choices)
+        pattern = f"{_escape(prefill)}({'|'.join(_escape(choice) for choice in choices)})"
+        raw = await self._call_chat(turns, {**fields, "structured_outputs": {"regex": pattern}})
+        response = to_response(raw, self.model)
+        self._enforced["structured_outputs"] += 1
+        text = response.text or ""
+        chosen = _match(text[len(prefill) :], choices) if text.startswith(prefill) else None
+        if chosen is None:
+            raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
+        reply = _Reply(response.id, response.model, chosen, None, "stop", response.usage)
+        return _response(reply, chosen, "stop")
+
+    def _check_grammar(self, choices: Sequence[str]) -> None:
+        if not self._grammar:
+            raise UnsupportedFeatureError(
+                f"the choices {list(choices)} are no single tokens here, and the server ignores structured_outputs",
+                feature="config.extensions.choice",
+            )
+
+    async def _go_on(self, turns: list[Turn], prefill: str, request: Request) -> Response:
+        if self.renderer is None:
+            raise UnsupportedFeatureError(
+                "the server does not render its chat template, so a reply's opening words cannot be appended exactly",
+                feature="messages",
+            )
+        prompt = await self.renderer.render(turns) + prefill
+        reply = (await self._complete_prompts(json.dumps(_chat_fields(request)), [prompt]))[0]
+        return _response(reply, reply.text, reply.finish_reason)
+
+    async def _chat(self, turns: list[Turn], request: Request) -> Response:
+        return to_response(await self._call_chat(turns, _chat_fields(request)), self.model)
+
+    async def _call_chat(self, turns: list[Turn], fields: Mapping[str, Any]) -> Any:
+        call = {"model": f"openai/{self.model}", "messages": turns, "extra_body": dict(fields)}
+        return await self._call("acompletion", call, weight=1)
+
+    async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[_Reply]:
+        """One completions request; `fields` is its body as JSON, so that equal bodies gather."""
+        body = {"add_special_tokens": False, "return_token_ids": True, **json.loads(fields)}
+        call = {"model": f"text-completion-openai/{self.model}", "prompt": list(prompts), "extra_body": body}
+        raw = await self._call("atext_completion", call, weight=len(prompts))
+        return _read_completions(raw, self.model, len(prompts))
+
+    async def _call(self, function: str, call: dict[str, Any], weight: int) -> Any:
+        """One litellm call to the server with the fewest prompts outstanding, of those that did not just fail."""
+        now = time.monotonic()
+        server = min(self._servers, key=lambda one: (max(one.rests_until - now, 0.0), one.outstanding))
+        endpoint = server.endpoint
+        server.outstanding += weight
+        try:
+            with call_errors(self.model):
+                return await getattr(get_litellm(), function)(
+                    **call, **ONE_ATTEMPT, api_base=endpoint.base, api_key=endpoint.key, client=server.client
+                )
+        except (TransportError, ServerError, RateLimitError):
+            server.rests_until = time.monotonic() + _REST_S
+            raise
+        finally:
+            server.outstanding -= weight
+
+
+def sampling_fields(config: Config) -> dict[str, Any]:
+    """The fields that decide which of the allowed tokens is taken."""
+    fields = {
+        "temperature": config.temperature,
+        "top_p": config.top_p,
+        "top_k": config.top_k,
+        "seed": config.seed,
+        "frequency_penalty": config.frequency_penalty,
+        "presence_penalty": config.presence_penalty,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _chat_fields(request: Request) -> dict[str, Any]:
+    """Everything but model and messages, as DSPy writes it for OpenAI's chat dialect."""
+    from dspy.clients.lm15_boundary import request_kwargs
+
+    fields: dict[str, Any] = request_kwargs(request, "chat")
+    del fields["messages"]
+    if "max_completion_tokens" in fields:
+        # The completions endpoint knows only the older name, and chat takes both.
+        fields["max_tokens"] = fields.pop("max_completion_tokens")
+    if request.config.top_k is not None:
+        fields["top_k"] = request.config.top_k
+    return fields
+
+
+def _read_completions(raw: Any, model: str, expected: int) -> list[_Reply]:
+    choices = sorted(raw.choices, key=lambda choice: choice.index)
+    if len(choices) != expected:
+        raise ProviderError(f"{expected} prompts were sent and {len(choices)} replies came back")
+    replies = []
+    for choice in choices:
+        tokens, prompt = getattr(choice, "token_ids", None), getattr(choice, "prompt_token_ids", None)
+        if tokens is not None and prompt is not None:
+            usage = Usage(input_tokens=len(prompt), output_tokens=len(tokens))
+        elif expected == 1 and raw.usage is not None:
+            usage = Usage(input_tokens=raw.usage.prompt_tokens, output_tokens=raw.usage.completion_tokens)
+        else:
+            usage = Usage()
+        replies.append(
+            _Reply(
+                id=raw.id or None,
+                model=raw.model or model,
+                text=choice.text or "",
+                tokens=None if tokens is None else tuple(tokens),
+                finish_reason="length" if choice.finish_reason == "length" else "stop",
+                usage=usage,
+            )
+        )
+    return replies
+
+
+def _response(reply: _Reply, text: str, finish_reason: str) -> Response:
+    return Response(
+        id=reply.id,
+        model=reply.model,
+        message=Message.assistant(text),
+        finish_reason=finish_reason,
+        usage=reply.usage,
+    )
+
+
+def _match(text: str, choices: Sequence[str]) -> str | None:
+    """The choice that a text is, however the server spaced it."""
+    if text in choices:
+        return text
+    return next((choice for choice in choices if choice.strip() == text.strip()), None)
+
+
+def _escape(text: str) -> str:
+    """The text as a pattern; `re.escape` also escapes spaces, which grammar engines refuse."""
+    return re.sub(r"([\\.^$*+?{}\[\]|()/-])", r"\\\1", text)
+
+
+def _open_client(endpoint: Endpoint) -> Any:
+    import httpx
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+    limits = httpx.Limits(
+        max_connections=_IN_FLIGHT, max_keepalive_connections=_IN_FLIGHT, keepalive_expiry=_KEEP_ALIVE_S
+    )
+    timeout = httpx.Timeout(CALL_TIMEOUT_S, connect=10.0)
+    client = AsyncOpenAI(
+        base_url=endpoint.base,
+        api_key=endpoint.key,
+        max_retries=0,
+        timeout=timeout,
+        http_client=DefaultAsyncHttpxClient(limits=limits, timeout=timeout),
+    )
+    network().close_at_exit(client)
+    return client

@@ -1,0 +1,95 @@
+"""Stored runs made by hand: real folders, real metrics, no model."""
+
+import pytest
+
+from medexam.answer_key import AnswerKey, Gold
+from medexam.experiments.rescoring import score_folder
+from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
+from medexam.predictions import Failure, Prediction, Reason, Status
+from medexam.questions import Discipline, Exam, Option, Question
+from medexam.specs import CellSpec
+from medexam.specs.identity import digest, identity
+
+REPLIES = {
+    "r": {"status": Status.ANSWERED, "answer": 1, "reply": "{Answer: 1}"},
+    "w": {"status": Status.ANSWERED, "answer": 2, "reply": "{Answer: 2}"},
+    "u": {"status": Status.UNANSWERED, "reason": Reason.UNPARSED, "reply": "I would say | ```\nthe first"},
+    "f": {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="connection refused")},
+}
+"""What a letter of `outcomes` stands for; `m` is a question without a prediction. The gold is always 1."""
+
+
+@pytest.fixture
+def exam_questions() -> list[Question]:
+    """Two disciplines in two years, five questions each: five options in 2013, four in 2015."""
+    return [
+        Question(
+            key=f"headqa-v1/{year}/{discipline}/{number}",
+            exam=Exam(name=f"Cuaderno_{year}_1_{discipline[0].upper()}", year=year, discipline=Discipline(discipline)),
+            number=number,
+            language="en",
+            stem="Which?",
+            options=tuple(Option(number=n, text="x" * n) for n in range(1, options + 1)),
+        )
+        for discipline in ("biology", "medicine")
+        for year, options in ((2013, 5), (2015, 4))
+        for number in range(1, 6)
+    ]
+
+
+@pytest.fixture
+def answer_key(exam_questions) -> AnswerKey:
+    return AnswerKey({question.key: Gold(number=1) for question in exam_questions})
+
+
+@pytest.fixture
+def make_run(tmp_path, exam_questions, answer_key):
+    """`make_run({"kind": "zero_shot"}, "rrw")` -> StoredRun; outcomes are repeated over the twenty questions."""
+
+    def make(program, outcomes, *, run_id=None, model=None, language="en", name="demo", experiment="e" * 12):
+        cell = CellSpec.model_validate(
+            {"name": name, "dataset": {"language": language}, "model": model or {}, "program": program}
+        )
+        known = identity(cell, dataset_version="1.0", words={"prompt": "Answer."})
+        folder = RunFolder(tmp_path / "runs" / (run_id or f"{name}-{cell.program.label}-{language}-{digest(known)}"))
+        folder.create()
+        folder.write_record(
+            RunRecord(
+                run_id=folder.run_id,
+                spec_digest=digest(known),
+                identity=known,
+                cell=cell,
+                description="Made by hand.",
+                dataset_version="1.0",
+                dataset_source="the package",
+                dataset_fingerprint="ab" * 32,
+                questions=tuple(question.key for question in exam_questions),
+                experiment_digest=experiment,
+            )
+        )
+        folder.write_json(
+            ENVIRONMENT,
+            {
+                "started_at": "2026-11-20T10:00:00+00:00",
+                "ended_at": "2026-11-20T10:05:00+00:00",
+                "medexam": "0.1.0",
+                "git_commit": "c0ffee" + "+changes",
+                "engine": {"engine": "embedded", "revision": "main"},
+            },
+        )
+        with folder.appending() as log:
+            for question, outcome in zip(exam_questions, outcomes * 20, strict=False):
+                if outcome != "m":
+                    fields = {"prompt_tokens": 90, "completion_tokens": 5, "latency_s": 0.25} if model else {}
+                    log.append(
+                        Prediction(
+                            question=question.key,
+                            program=cell.program.kind,
+                            spec_digest=digest(known),
+                            **REPLIES[outcome],
+                            **fields,
+                        )
+                    )
+        return score_folder(folder, exam_questions, answer_key)
+
+    return make

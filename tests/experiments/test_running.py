@@ -1,0 +1,194 @@
+"""From a spec to scored run folders, with the scripted engine in the server's place."""
+
+import asyncio
+import json
+
+import pytest
+import yaml
+
+from medexam.errors import EndpointUnreachableError, RunFolderError
+from medexam.experiments.planning import plan_experiment
+from medexam.experiments.run_folder import PREDICTIONS
+from medexam.experiments.runner import run_plan
+from medexam.predictions import Status
+
+
+class Watcher:
+    """A `RunObserver` that remembers."""
+
+    def __init__(self, stop_after: int | None = None) -> None:
+        self.engines = 0
+        self.answers = 0
+        self._stop_after = stop_after
+
+    def engine_starts(self, model) -> None:
+        self.engines += 1
+
+    def cell_starts(self, planned) -> None:
+        pass
+
+    def answered(self, prediction) -> None:
+        self.answers += 1
+        if self.answers == self._stop_after:
+            for task in asyncio.all_tasks():
+                if task.get_coro().__name__ == "_run":
+                    task.cancel()
+
+    def cell_ends(self, run) -> None:
+        pass
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """A document over the bundled sample, and the file with the replies."""
+    replies = tmp_path / "replies.yaml"
+    replies.write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
+    return {
+        "name": "scripted",
+        "dataset": {"name": "headqa_sample", "limit": 12},
+        "model": {"engine": "scripted", "path": str(replies)},
+        "program": {"kind": "zero_shot"},
+    }
+
+
+def _run(spec, tmp_path, watcher=None, overrides=None, **options):
+    plan = plan_experiment(spec, overrides or {}, runs_dir=tmp_path / "runs", **options)
+    watcher = watcher or Watcher()
+    runs, interrupted = run_plan(plan, watcher)
+    return runs, interrupted, watcher
+
+
+def test_a_run_is_asked_scored_and_kept(spec, tmp_path) -> None:
+    (run,), interrupted, watcher = _run(spec, tmp_path)
+    assert not interrupted
+    assert watcher.answers == run.metrics.n == 12
+    assert run.metrics.right + run.metrics.wrong == 12
+    assert {p.name for p in run.folder.path.iterdir() if not p.name.startswith(".")} == {
+        "spec.json",
+        "environment.json",
+        "predictions.jsonl",
+        "predictions.parquet",
+        "metrics.json",
+        "report.md",
+    }
+    assert run.environment["engine"]["engine"] == "scripted"
+    lines = (run.folder.path / PREDICTIONS).read_text().splitlines()
+    assert {json.loads(line)["spec_digest"] for line in lines} == {run.record.spec_digest}
+    assert "gold" not in lines[0]
+
+
+def test_the_same_spec_again_asks_nothing(spec, tmp_path) -> None:
+    (first,), _, _ = _run(spec, tmp_path)
+    (again,), _, watcher = _run(spec, tmp_path)
+    assert (watcher.answers, watcher.engines) == (0, 0)
+    assert again.metrics == first.metrics
+    assert again.environment == first.environment
+
+
+def test_a_wider_selection_asks_the_new_questions_only(spec, tmp_path) -> None:
+    _run(spec, tmp_path)
+    (run,), _, watcher = _run(spec, tmp_path, overrides={"dataset.limit": 30})
+    assert (watcher.answers, run.metrics.n) == (18, 30)
+    (run,), _, watcher = _run(spec, tmp_path)
+    assert (watcher.answers, run.metrics.n) == (0, 12)
+
+
+def test_fresh_starts_another_run_beside_the_first(spec, tmp_path) -> None:
+    (first,), _, _ = _run(spec, tmp_path)
+    (second,), _, watcher = _run(spec, tmp_path, fresh=True)
+    assert watcher.answers == 12
+    assert second.record.run_id == f"{first.record.run_id}-2"
+    (third,), _, watcher = _run(spec, tmp_path)
+    assert (watcher.answers, third.record.run_id) == (0, second.record.run_id)
+
+
+def test_other_words_are_another_run(spec, tmp_path) -> None:
+    (first,), _, _ = _run(spec, tmp_path)
+    words = tmp_path / "words.yaml"
+    words.write_text("en: {zero_shot: 'Choose. $form'}")
+    (second,), _, _ = _run(spec, tmp_path, overrides={"program.prompt": str(words)})
+    words.write_text("en: {zero_shot: 'Choose! $form'}")
+    (third,), _, _ = _run(spec, tmp_path, overrides={"program.prompt": str(words)})
+    assert len({run.record.spec_digest for run in (first, second, third)}) == 3
+
+
+def test_an_interrupted_run_keeps_its_answers_and_is_resumed(spec, tmp_path) -> None:
+    (run,), interrupted, _ = _run(spec, tmp_path, Watcher(stop_after=5))
+    assert interrupted
+    kept = run.metrics.n
+    assert 5 <= kept < 12
+    assert run.status == "incomplete"
+    (resumed,), interrupted, watcher = _run(spec, tmp_path, resume=run.record.run_id)
+    assert not interrupted
+    assert watcher.answers == 12 - kept
+    assert resumed.metrics.n == 12
+
+
+def test_failures_are_owed_and_never_scored(spec, tmp_path) -> None:
+    replies = tmp_path / "replies.yaml"
+    replies.write_text(yaml.safe_dump({"*": {"error": "context"}}))
+    (run,), _, _ = _run(spec, tmp_path)
+    assert (run.metrics.unanswered, run.status) == (12, "complete")
+    (plan_cell,) = plan_experiment(spec, {"model.seed": 1}, runs_dir=tmp_path / "runs").cells
+    assert len(plan_cell.owed) == 12
+
+
+def test_resuming_under_another_spec_names_the_keys(spec, tmp_path) -> None:
+    (run,), _, _ = _run(spec, tmp_path)
+    with pytest.raises(RunFolderError, match=r"model\.temperature"):
+        _run(spec, tmp_path, overrides={"model.temperature": 0.5}, resume=run.record.run_id)
+    with pytest.raises(RunFolderError, match="no run nothing"):
+        _run(spec, tmp_path, resume="nothing")
+
+
+def test_a_folder_of_that_name_under_another_digest_is_refused(spec, tmp_path) -> None:
+    (run,), _, _ = _run(spec, tmp_path)
+    record = json.loads((run.folder.path / "spec.json").read_text())
+    record["spec_digest"], record["identity"]["dataset"]["version"] = "0" * 12, "0.9"
+    (run.folder.path / "spec.json").write_text(json.dumps(record))
+    with pytest.raises(RunFolderError, match=r"dataset\.version"):
+        _run(spec, tmp_path)
+
+
+def test_the_cells_of_a_matrix_share_the_engine(spec, tmp_path) -> None:
+    programs = [
+        {"kind": "zero_shot", "answer_format": "guided"},
+        {"kind": "few_shot"},
+        {"kind": "longest"},
+        {"kind": "random"},
+    ]
+    spec["matrix"] = {"program": programs, "dataset.language": ["en", "es"]}
+    runs, _, watcher = _run(spec, tmp_path)
+    assert len(runs) == 8
+    assert watcher.engines == 1
+    assert [run.model for run in runs[4:]] == [None] * 4
+    assert all(run.metrics.unanswered == 0 for run in runs)
+    english, spanish = (set(run.folder.read_predictions()) for run in runs[:2])
+    assert english == spanish
+
+
+def test_an_endpoint_that_does_not_answer_stops_the_run_before_it_begins(spec, tmp_path) -> None:
+    overrides = {"model": {"engine": "vllm", "name": "x", "endpoints": ["http://127.0.0.1:9/v1"]}}
+    with pytest.raises(EndpointUnreachableError, match=r"127\.0\.0\.1:9"):
+        _run(spec, tmp_path, overrides=overrides)
+
+
+def test_after_many_failures_in_a_row_the_rest_stays_owed(spec, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("asyncio.sleep", _no_wait)
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": {"error": "transport"}}))
+    (run,), interrupted, watcher = _run(spec, tmp_path, overrides={"dataset.limit": 110})
+    assert not interrupted
+    assert run.status == "incomplete"
+    assert 32 <= watcher.answers < 110
+    assert {p.status for p in run.folder.read_predictions().values()} == {Status.FAILED}
+    assert run.metrics.n == 0
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 2}"}))
+    (run,), _, watcher = _run(spec, tmp_path, overrides={"dataset.limit": 110})
+    assert (watcher.answers, run.metrics.n, run.status) == (110, 110, "complete")
+
+
+_sleep = asyncio.sleep
+
+
+async def _no_wait(seconds, result=None):
+    return await _sleep(0, result)

@@ -1,0 +1,58 @@
+"""Small exams with known golds, and predictions made by a rule."""
+
+import pytest
+
+from medexam.answer_key import AnswerKey, Gold
+from medexam.predictions import Failure, Prediction, Reason, Status
+from medexam.questions import Discipline, Exam, Option, Question
+
+
+def _question(exam: Exam, number: int, options: int) -> Question:
+    return Question(
+        key=f"{exam.name}/{number}",
+        exam=exam,
+        number=number,
+        language="en",
+        stem="?",
+        options=tuple(Option(number=n, text="x" * n) for n in range(1, options + 1)),
+    )
+
+
+@pytest.fixture
+def make_exam():
+    """`make_exam("biology", 2013, size=10, options=5)` -> questions; the gold of each is 1."""
+
+    def make(discipline: str, year: int, size: int, options: int, name: str | None = None) -> list[Question]:
+        exam = Exam(name=name or f"{discipline}-{year}", year=year, discipline=Discipline(discipline))
+        return [_question(exam, number, options) for number in range(1, size + 1)]
+
+    return make
+
+
+@pytest.fixture
+def key_of():
+    """An answer key in which option 1 is always right."""
+    return lambda questions: AnswerKey({question.key: Gold(number=1) for question in questions})
+
+
+@pytest.fixture
+def predict():
+    """`predict(questions, "rwufm")`: one letter a question, repeated: right, wrong, unanswered, failed, missing."""
+
+    def make(questions, outcomes: str, **fields) -> dict[str, Prediction]:
+        kinds = {
+            "r": {"status": Status.ANSWERED, "answer": 1},
+            "w": {"status": Status.ANSWERED, "answer": 2},
+            "u": {"status": Status.UNANSWERED, "reason": Reason.UNPARSED},
+            "f": {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="gone")},
+        }
+        found = {}
+        for position, question in enumerate(questions):
+            outcome = outcomes[position % len(outcomes)]
+            if outcome != "m":
+                found[question.key] = Prediction(
+                    question=question.key, program="p", spec_digest="d", **kinds[outcome], **fields
+                )
+        return found
+
+    return make

@@ -1,0 +1,68 @@
+"""The HEAD-QA v1 paper's averaging, by hand and against its published LENGTH row."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from medexam.answer_key import AnswerKey, Gold
+from medexam.metrics import compute_metrics
+from medexam.metrics.counting import Tally
+from medexam.metrics.headqa_v1 import headqa_v1_accuracy, headqa_v1_points
+from medexam.predictions import Prediction, Status
+from medexam.questions import Discipline, Exam, Option, Question
+
+
+def test_exams_weigh_the_same_and_are_rounded_before_they_are_averaged() -> None:
+    exams = [Tally(right=1, wrong=2), Tally(right=2, wrong=1, unanswered=3), Tally(right=1, wrong=5)]
+    assert headqa_v1_accuracy(exams) == 27.8  # (0.333 + 0.333 + 0.167) / 3 = 0.27767
+    assert headqa_v1_points(exams) == 1.3  # (1 + 5 - 2) / 3
+
+
+def test_no_exam_has_no_figure() -> None:
+    assert headqa_v1_accuracy([]) is None
+    assert headqa_v1_points([]) is None
+
+
+def _head_json(language_file: str) -> Path:
+    root = os.environ.get("MEDEXAM_DATA")
+    if not root:
+        pytest.skip("MEDEXAM_DATA is not set: it names the folder that holds headqa_v1/HEAD.json")
+    return Path(root) / "headqa_v1" / language_file
+
+
+def _longest(path: Path) -> tuple[list[Question], AnswerKey, dict[str, Prediction]]:
+    """The file's questions, golds, and the first of the longest options of each."""
+    questions, golds, predictions = [], {}, {}
+    for exam in json.loads(path.read_text(encoding="utf-8"))["exams"].values():
+        discipline = Discipline("nursing" if exam["category"] == "nursery" else exam["category"])
+        booklet = Exam(name=exam["name"], year=int(exam["year"]), discipline=discipline)
+        for item in exam["data"]:
+            options = tuple(Option(number=int(a["aid"]), text=a["atext"]) for a in item["answers"])
+            question = Question(
+                key=f"{booklet.name}/{item['qid']}",
+                exam=booklet,
+                number=int(item["qid"]),
+                language="es",
+                stem=item["qtext"],
+                options=options,
+            )
+            questions.append(question)
+            golds[question.key] = Gold(number=int(item["ra"]))
+            answer = max(options, key=lambda option: len(option.text)).number
+            predictions[question.key] = Prediction(
+                question=question.key, program="longest", spec_digest="d", status=Status.ANSWERED, answer=answer
+            )
+    return questions, AnswerKey(golds), predictions
+
+
+@pytest.mark.data
+def test_the_published_length_row_is_reproduced() -> None:
+    metrics = compute_metrics(*_longest(_head_json("HEAD.json")))
+    assert metrics.n == 6765
+    assert (metrics.headqa_v1_accuracy, metrics.headqa_v1_points) == (28.1, 28.2)
+    biology = metrics.by_discipline[Discipline.BIOLOGY]
+    assert (biology.headqa_v1_accuracy, biology.headqa_v1_points) == (26.9, 16.8)
+    assert metrics.by_option_count[5].n == 2657
+    assert metrics.exams == 30

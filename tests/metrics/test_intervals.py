@@ -1,0 +1,62 @@
+"""Intervals against closed forms and a bootstrap written out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from medexam.metrics.counting import Tally
+from medexam.metrics.intervals import rate_interval, score_intervals
+
+
+def _wilson(successes: int, n: int) -> tuple[float, float]:
+    z = 1.959963984540054
+    rate = successes / n
+    centre = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2))
+    return centre - half, centre + half
+
+
+@pytest.mark.parametrize(("successes", "n"), [(1, 1), (0, 5), (3, 10), (50, 100), (1903, 6765), (6765, 6765)])
+def test_wilson_agrees_with_its_formula(successes, n) -> None:
+    assert rate_interval(successes, n) == pytest.approx(_wilson(successes, n), abs=1e-12)
+
+
+def test_a_rate_at_the_end_has_an_interval_that_ends_there() -> None:
+    assert rate_interval(0, 6765)[0] == 0.0
+    assert rate_interval(6765, 6765)[1] == 1.0
+
+
+def test_a_rate_of_nothing_has_no_interval() -> None:
+    assert rate_interval(0, 0) is None
+
+
+def test_the_bootstrap_draws_whole_exams() -> None:
+    rng = np.random.default_rng(3)
+    exams = [Tally(right=int(r), wrong=200 - int(r)) for r in rng.integers(40, 120, size=30)]
+    exams.append(Tally(right=5, wrong=4, unanswered=11))
+    points = np.array([exam.points for exam in exams])
+    n = np.array([exam.n for exam in exams])
+    draws = rng.integers(0, len(exams), size=(20_000, len(exams)))
+    expected_score = np.percentile(points[draws].sum(1) / (3 * n[draws].sum(1)), [2.5, 97.5])
+    expected_points = np.percentile(points[draws].mean(1), [2.5, 97.5])
+    score, average = score_intervals(exams)
+    width = expected_score[1] - expected_score[0]
+    assert score == pytest.approx(expected_score, abs=0.03 * width)
+    assert average == pytest.approx(expected_points, abs=0.03 * (expected_points[1] - expected_points[0]))
+
+
+def test_scoring_again_gives_the_same_interval() -> None:
+    exams = [Tally(right=3, wrong=7), Tally(right=6, wrong=4), Tally(right=5, wrong=5)]
+    assert score_intervals(exams) == score_intervals(exams)
+
+
+def test_exams_that_are_all_alike_have_an_interval_of_no_width() -> None:
+    score, points = score_intervals([Tally(right=3, wrong=3)] * 4)
+    assert score == pytest.approx((1 / 3, 1 / 3))
+    assert points == pytest.approx((6, 6))
+
+
+@pytest.mark.parametrize("exams", [[], [Tally(right=3, wrong=3)]])
+def test_fewer_than_two_exams_have_no_interval(exams) -> None:
+    assert score_intervals(exams) == (None, None)
