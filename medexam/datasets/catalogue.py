@@ -40,9 +40,7 @@ class CatalogueEntry:
 _V1_FILES: Mapping[Language, tuple[str, ...]] = MappingProxyType(
     {"en": ("HEAD_EN.json", "HEAD_EN.json.gz"), "es": ("HEAD.json", "HEAD.json.gz")}
 )
-_V1_CITATION = (
-    "David Vilares and Carlos Gómez-Rodríguez. HEAD-QA: A Healthcare Dataset for Complex Reasoning. ACL 2019, pages 960-966."
-)
+_V1_CITATION = "David Vilares and Carlos Gómez-Rodríguez. HEAD-QA: A Healthcare Dataset for Complex Reasoning. ACL 2019, pages 960-966."
 _V2_LANGUAGES: tuple[Language, ...] = ("en", "es", "it", "gl", "ru")
 
 CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType(
@@ -83,7 +81,12 @@ CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType(
             hub="alesi12/head_qa_v2",
             file_names=MappingProxyType(
                 {
-                    language: (f"{language}.parquet", f"{language}.jsonl", f"{language}/*.parquet", f"{language}/*.jsonl")
+                    language: (
+                        f"{language}.parquet",
+                        f"{language}.jsonl",
+                        f"{language}/*.parquet",
+                        f"{language}/*.jsonl",
+                    )
                     for language in _V2_LANGUAGES
                 }
             ),
@@ -94,11 +97,16 @@ CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType(
 """Every data set by the name that a spec calls it."""
 
 
-def check_language(name: str, language: Language) -> CatalogueEntry:
-    """The entry of `name`; raises `DatasetError` when it is not published in `language` or not known."""
+def find_entry(name: str) -> CatalogueEntry:
+    """The entry of `name`; raises `DatasetError` listing the names when there is none."""
     if name not in CATALOGUE:
         raise DatasetError(f"no data set is called {name!r}: the names are {', '.join(CATALOGUE)}")
-    entry = CATALOGUE[name]
+    return CATALOGUE[name]
+
+
+def check_language(name: str, language: str) -> CatalogueEntry:
+    """The entry of `name`; raises `DatasetError` when it is not published in `language` or not known."""
+    entry = find_entry(name)
     if language not in entry.languages:
         others = [other.name for other in CATALOGUE.values() if language in other.languages]
         elsewhere = f"; {language} is a language of {', '.join(others)}" if others else ""

@@ -175,9 +175,10 @@ def _find_notes(reading: Reading) -> Iterator[Anomaly]:
 
 
 def _find_missing_pictures(reading: Reading) -> Iterator[Anomaly]:
-    folder = Path(reading.source).parent
     named = {row.question.image for row in reading.rows} - {None, "embedded"}
-    missing = sorted(image for image in named if image is not None and not (folder / image).exists())
+    missing = sorted(image for image in named if image is not None and not (reading.folder / image).exists())
     if missing:
-        detail = f"{len(missing)} of {len(named)} picture files are not here, such as {missing[0]}; no program needs them"
-        yield Anomaly(kind="pictures_not_here", place=str(folder), detail=detail)
+        detail = (
+            f"{len(missing)} of {len(named)} picture files are not here, such as {missing[0]}; no program needs them"
+        )
+        yield Anomaly(kind="pictures_not_here", place=str(reading.folder), detail=detail)

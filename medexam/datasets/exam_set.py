@@ -3,6 +3,7 @@
 The one entrance for those who ask questions: it reads, refuses what is unsound, and selects.
 """
 
+import difflib
 from collections import Counter
 from dataclasses import dataclass
 
@@ -60,6 +61,18 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         licence=entry.licence,
         citation=entry.citation,
     )
+
+
+def find_question(exam_set: ExamSet, key: str) -> Question:
+    """The question called `key`; raises `DatasetError` naming the nearest keys when it is not in the set."""
+    for question in exam_set.questions:
+        if question.key == key:
+            return question
+    if key in exam_set.left_out:
+        raise DatasetError(f"{exam_set.name}: {key} has no official answer and is left out")
+    near = difflib.get_close_matches(key, [question.key for question in exam_set.questions], n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"its keys look like {exam_set.questions[0].key}"
+    raise DatasetError(f"{exam_set.name} holds no question {key!r} in {exam_set.language}: {hint}")
 
 
 def _check_sound(reading: Reading, name: str) -> None:

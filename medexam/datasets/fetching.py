@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets.catalogue import CATALOGUE, CatalogueEntry, check_language
+from medexam.datasets.catalogue import CatalogueEntry, check_language, find_entry
 from medexam.datasets.headqa_v2 import FIELDS, SOURCE_METADATA, parse_image
 from medexam.datasets.locating import cache_folder
 from medexam.datasets.rows import parse_whole_number
@@ -42,7 +42,7 @@ def fetch_exam_set(
     `hub` is another hub id, or a local copy of the hub's folder, to read instead of the authors' own; `folder` is
     written instead of the cache folder. Raises `DatasetError` when the hub cannot be reached or holds something else.
     """
-    entry = check_language(name, CATALOGUE[name].languages[0] if name in CATALOGUE else "en")
+    entry = find_entry(name)
     if entry.hub is None:
         raise DatasetError(f"{name} ships in the package: there is nothing to fetch")
     wanted = tuple(languages) if languages else entry.languages
@@ -139,7 +139,9 @@ def _write(entry: CatalogueEntry, path: Path, records: list[Record], language: L
             _write_parquet(unfinished, records, origin)
         unfinished.replace(path)
     except OSError as error:
-        raise DatasetError(f"cannot write {path} ({error}): set MEDEXAM_CACHE to a folder that can be written") from None
+        raise DatasetError(
+            f"cannot write {path} ({error}): set MEDEXAM_CACHE to a folder that can be written"
+        ) from None
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -10,7 +10,16 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from medexam.datasets.rows import Fault, Reading, Row, RowError, parse_exam, parse_number, parse_question, parse_whole_number
+from medexam.datasets.rows import (
+    Fault,
+    Reading,
+    Row,
+    RowError,
+    parse_exam,
+    parse_number,
+    parse_question,
+    parse_whole_number,
+)
 from medexam.errors import DatasetError
 from medexam.questions import Exam, Language
 
@@ -37,7 +46,12 @@ def read_headqa_v1(path: Path, language: Language) -> Reading:
     except DatasetError as error:
         raise DatasetError(f"{path}: {error}") from None
     return Reading(
-        source=str(path), version=version, fingerprint=hashlib.sha256(content).hexdigest(), rows=rows, faults=faults
+        source=str(path),
+        folder=path.parent,
+        version=version,
+        fingerprint=hashlib.sha256(content).hexdigest(),
+        rows=rows,
+        faults=faults,
     )
 
 

@@ -11,7 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets.rows import Fault, Reading, Row, RowError, parse_exam, parse_number, parse_question, parse_whole_number
+from medexam.datasets.rows import (
+    Fault,
+    Reading,
+    Row,
+    RowError,
+    parse_exam,
+    parse_number,
+    parse_question,
+    parse_whole_number,
+)
 from medexam.errors import DatasetError
 from medexam.questions import Exam, Language
 
@@ -50,7 +59,9 @@ def read_headqa_v2(paths: Sequence[Path], language: Language) -> Reading:
     if not placed:
         raise DatasetError(f"{source}: holds no questions")
     rows, faults = parse_headqa_v2(placed, language)
-    return Reading(source=source, version=VERSION, fingerprint=digest.hexdigest(), rows=rows, faults=faults)
+    return Reading(
+        source=source, folder=paths[0].parent, version=VERSION, fingerprint=digest.hexdigest(), rows=rows, faults=faults
+    )
 
 
 def parse_headqa_v2(placed: Iterable[Placed], language: Language) -> tuple[tuple[Row, ...], tuple[Fault, ...]]:

@@ -6,7 +6,7 @@ A path given by the user wins, then `$MEDEXAM_DATA`, then what `medexam data fet
 import os
 from pathlib import Path
 
-from medexam.datasets.catalogue import CATALOGUE, CatalogueEntry, check_language
+from medexam.datasets.catalogue import CatalogueEntry, check_language, find_entry
 from medexam.errors import DatasetError
 from medexam.questions import Language
 
@@ -41,7 +41,7 @@ def locate_files(name: str, language: Language, path: Path | None = None) -> tup
     """Like `find_files`, but raises `DatasetError` naming every way to bring the files when there are none."""
     if found := find_files(name, language, path):
         return found
-    entry = CATALOGUE[name]
+    entry = find_entry(name)
     wanted = entry.file_names[language][0]
     if path is not None and path.expanduser().is_dir():
         raise DatasetError(
@@ -49,8 +49,12 @@ def locate_files(name: str, language: Language, path: Path | None = None) -> tup
             f"or name the file itself in dataset.path"
         )
     if path is not None:
-        raise DatasetError(f"{name}: {path} does not exist: correct dataset.path, or leave it out and {_ways(entry, wanted)}")
-    raise DatasetError(f"{name}: no file for language {language} on this machine: set dataset.path to the file, or {_ways(entry, wanted)}")
+        raise DatasetError(
+            f"{name}: {path} does not exist: correct dataset.path, or leave it out and {_ways(entry, wanted)}"
+        )
+    raise DatasetError(
+        f"{name}: no file for language {language} on this machine: set dataset.path to the file, or {_ways(entry, wanted)}"
+    )
 
 
 def find_languages(name: str, path: Path | None = None) -> tuple[Language, ...]:
@@ -59,15 +63,15 @@ def find_languages(name: str, path: Path | None = None) -> tuple[Language, ...]:
     The language of a single file is read from its name. Raises `DatasetError` when no language is here or the
     file's name says none.
     """
-    languages = CATALOGUE[name].languages if name in CATALOGUE else check_language(name, "en").languages
+    entry = find_entry(name)
     if path is not None and path.expanduser().is_file():
-        stated = tuple(language for language in languages if _names(CATALOGUE[name], language, path))
+        stated = tuple(language for language in entry.languages if _names(entry, language, path))
         if not stated:
             raise DatasetError(f"{name}: the name of {path} does not tell its language: say which with --language")
         return stated
-    here = tuple(language for language in languages if find_files(name, language, path))
+    here = tuple(language for language in entry.languages if find_files(name, language, path))
     if not here:
-        locate_files(name, languages[0], path)
+        locate_files(name, entry.languages[0], path)
     return here
 
 
@@ -88,5 +92,9 @@ def _ways(entry: CatalogueEntry, wanted: str) -> str:
     if entry.hub is None:
         return f"read the {entry.title} that ships in {SAMPLE_FOLDER}"
     data = os.environ.get("MEDEXAM_DATA")
-    place = f"put {entry.name}/{wanted} in $MEDEXAM_DATA ({data})" if data else f"set MEDEXAM_DATA to the folder that holds {entry.name}/{wanted}"
+    place = (
+        f"put {entry.name}/{wanted} in $MEDEXAM_DATA ({data})"
+        if data
+        else f"set MEDEXAM_DATA to the folder that holds {entry.name}/{wanted}"
+    )
     return f"{place}, or run `medexam data fetch {entry.name}` (looked in {cache_folder() / entry.name})"

@@ -6,6 +6,7 @@ It knows no file format.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from medexam.questions import Discipline, Exam, Language, Option, Question
 
@@ -39,6 +40,8 @@ class Reading:
 
     source: str
     """The path that was read, and the hub revision where the file states one."""
+    folder: Path
+    """Where the names of pictures start from."""
     version: str
     fingerprint: str
     """SHA-256 of the content that was read, in hexadecimal."""

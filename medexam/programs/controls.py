@@ -16,11 +16,14 @@ class Control(dspy.Module):
 
     def forward(self, question: Question) -> dspy.Prediction:
         """Answer one question."""
-        return dspy.Prediction(answer=self.choose(question), rationale=None, generations=[])
+        return self._said(question)
 
     async def aforward(self, question: Question) -> dspy.Prediction:
         """Answer one question; nothing here waits."""
-        return self.forward(question)
+        return self._said(question)
+
+    def _said(self, question: Question) -> dspy.Prediction:
+        return dspy.Prediction(answer=self.choose(question), rationale=None, generations=[])
 
 
 class RandomChoice(Control):

@@ -33,5 +33,6 @@ def test_random_depends_on_seed_and_key_alone(question) -> None:
     assert [other(question=q).answer for q in questions] != list(first.values())
 
 
-async def test_controls_run_asynchronously_too(question) -> None:
+async def test_controls_run_asynchronously_too(question, caplog) -> None:
     assert (await build_program(LongestSpec(kind="longest"), "en").acall(question=question)).answer == 5
+    assert not caplog.records
