@@ -1,11 +1,11 @@
-"""`medexam data`: what data sets are here, are they sound, what do their questions look like, and bring one from the hub.
+"""`medexam data`: which data sets are here, are they sound, what do they ask, and bring one from the hub.
 
 It parses, calls `medexam.datasets` and prints; it decides nothing about data. Errors go to the caller as they are.
 """
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from medexam.answer_key import Gold
     from medexam.datasets import Anomaly, CatalogueEntry, CheckReport, LanguageCheck
-    from medexam.questions import Question
+    from medexam.questions import Language, Question
 
 EXAMPLES_SHOWN = 5
 """How many anomalies of one kind `check` prints; `--json` holds them all."""
@@ -41,9 +41,14 @@ def list_sets(as_json: JsonOption = False) -> None:
         return
     from rich.table import Table
 
-    table = Table("Name", "What", "Languages", "Questions", "Where", box=None, pad_edge=False)
+    table = Table("Name", "What", "Languages", "Questions", box=None, pad_edge=False)
+    table.add_column("Where", overflow="fold")
     for described in sets:
-        places = [f"{language}: {', '.join(files)}" for language, files in described["files"].items() if files]
+        folders: dict[str, list[str]] = {}
+        for language, files in described["files"].items():
+            if files:
+                folders.setdefault(str(Path(files[0]).parent), []).append(language)
+        places = [f"{' '.join(here)} in {folder}" for folder, here in folders.items()]
         table.add_row(
             described["name"],
             described["title"],
@@ -62,7 +67,7 @@ def check(name: Name, language: Languages = None, path: PathOption = None, as_js
     """
     from medexam.datasets import check_exam_set
 
-    report = check_exam_set(name, _languages(name, language), path)
+    report = check_exam_set(name, cast("list[Language] | None", language), path)
     if as_json:
         typer.echo(report.model_dump_json(indent=2))
     else:
@@ -118,18 +123,10 @@ def fetch(
     """Bring headqa_v1 or headqa_v2 from the Hugging Face hub to $MEDEXAM_CACHE (~/.cache/medexam)."""
     from medexam.datasets import fetch_exam_set
 
-    for fetched in fetch_exam_set(name, _languages(name, language), hub=hub):
+    for fetched in fetch_exam_set(name, cast("list[Language] | None", language), hub=hub):
         typer.echo(
             f"{name} {fetched.language}: {fetched.questions:,} questions from {fetched.origin} in {fetched.path}"
         )
-
-
-def _languages(name: str, wanted: list[str] | None) -> list[Any] | None:
-    from medexam.datasets import check_language
-
-    for language in wanted or []:
-        check_language(name, language)
-    return wanted or None
 
 
 def _console() -> "Console":
@@ -177,7 +174,8 @@ def _print_counts(console: "Console", checked: "LanguageCheck") -> None:
 
     options = ", ".join(f"{count:,} with {number} options" for number, count in checked.by_option_count.items())
     console.print(
-        f"{checked.exams} exams, {checked.questions:,} questions: {options or 'none'}; {checked.with_images:,} with images; "
+        f"{checked.exams} exams, {checked.questions:,} questions: {options or 'none'}; "
+        f"{checked.with_images:,} with images; "
         f"{checked.without_official_answer:,} without an official answer"
     )
     years = sorted({year for counts in checked.by_discipline.values() for year in counts})

@@ -105,9 +105,9 @@ def _track(runs: "list[StoredRun]", plan: "Plan", tracking_uri: str | None) -> N
 def _print_table(plan: "Plan", runs: "list[StoredRun]", tracking_uri: str | None) -> None:
     from rich.console import Console
 
-    from medexam.experiments.terminal import terminal_table
+    from medexam.experiments.tables import build_table
 
-    Console().print(terminal_table(runs))
+    Console().print(build_table(runs))
     where = f"--tracking-uri {tracking_uri}" if tracking_uri else f"--runs-dir {plan.runs_dir}"
     sys.stderr.write(f"Runs are in {plan.runs_dir}. See them in the MLflow UI: medexam ui {where}\n")
 

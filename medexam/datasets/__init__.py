@@ -1,6 +1,6 @@
 """Questions and answer keys from every source: floor 2."""
 
-from medexam.datasets.catalogue import CATALOGUE, CatalogueEntry, check_language
+from medexam.datasets.catalogue import CATALOGUE, CatalogueEntry
 from medexam.datasets.checking import Anomaly, CheckReport, LanguageCheck, check_exam_set
 from medexam.datasets.exam_set import ExamSet, find_question, load_exam_set
 from medexam.datasets.fetching import Fetched, fetch_exam_set
@@ -17,7 +17,6 @@ __all__ = [
     "LanguageCheck",
     "cache_folder",
     "check_exam_set",
-    "check_language",
     "fetch_exam_set",
     "find_files",
     "find_question",

@@ -40,7 +40,10 @@ class CatalogueEntry:
 _V1_FILES: Mapping[Language, tuple[str, ...]] = MappingProxyType(
     {"en": ("HEAD_EN.json", "HEAD_EN.json.gz"), "es": ("HEAD.json", "HEAD.json.gz")}
 )
-_V1_CITATION = "David Vilares and Carlos Gómez-Rodríguez. HEAD-QA: A Healthcare Dataset for Complex Reasoning. ACL 2019, pages 960-966."
+_V1_CITATION = (
+    "David Vilares and Carlos Gómez-Rodríguez. HEAD-QA: A Healthcare Dataset for Complex Reasoning. "
+    "ACL 2019, pages 960-966."
+)
 _V2_LANGUAGES: tuple[Language, ...] = ("en", "es", "it", "gl", "ru")
 
 CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""Brings data sets from the Hugging Face hub to the cache folder: the only part of medexam's data that uses the network.
+"""Brings data sets from the Hugging Face hub to the cache folder: the only reader that uses the network.
 
 What it writes has the file formats that the readers know, so that a fetched set and a copied one are read alike. It
 leaves pictures behind and keeps their names.

@@ -39,7 +39,8 @@ def read_headqa_v1(path: Path, language: Language) -> Reading:
         document = json.loads(content)
     except ValueError as error:
         raise DatasetError(
-            f"{path}: is not JSON ({error}): the file may be truncated; copy it again or run `medexam data fetch headqa_v1`"
+            f"{path}: is not JSON ({error}): the file may be truncated; copy it again "
+            f"or run `medexam data fetch headqa_v1`"
         ) from None
     try:
         version, rows, faults = parse_headqa_v1(document, language)

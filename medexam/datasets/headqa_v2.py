@@ -100,8 +100,10 @@ def parse_headqa_v2(placed: Iterable[Placed], language: Language) -> tuple[tuple
 
 
 def parse_image(value: object) -> str | None:
-    """The name of a picture given as a path or as the hub's `{path, bytes}`; `embedded` without a name, None without
-    a picture."""
+    """The name of a picture, given as a path or as the hub's `{path, bytes}`.
+
+    `embedded` when the picture has no name, None when there is no picture.
+    """
     if value is None or value == "":
         return None
     if isinstance(value, str):

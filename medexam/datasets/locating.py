@@ -53,7 +53,8 @@ def locate_files(name: str, language: Language, path: Path | None = None) -> tup
             f"{name}: {path} does not exist: correct dataset.path, or leave it out and {_ways(entry, wanted)}"
         )
     raise DatasetError(
-        f"{name}: no file for language {language} on this machine: set dataset.path to the file, or {_ways(entry, wanted)}"
+        f"{name}: no file for language {language} on this machine: set dataset.path to the file, "
+        f"or {_ways(entry, wanted)}"
     )
 
 

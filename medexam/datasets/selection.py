@@ -56,9 +56,8 @@ def sample_evenly(questions: Sequence[Question], limit: int, seed: int) -> tuple
 def describe_filters(spec: DatasetSpec) -> str:
     """The filters of `spec` that leave something out, such as `split=dev, years=2016`; `no filter` without any."""
     parts = [f"split={spec.split}"] if spec.split != "all" else []
-    for field in ("years", "disciplines", "option_counts"):
-        if (values := getattr(spec, field)) is not None:
-            parts.append(f"{field}={','.join(str(value) for value in values) or 'none'}")
+    chosen = {"years": spec.years, "disciplines": spec.disciplines, "option_counts": spec.option_counts}
+    parts += [f"{name}={','.join(map(str, values))}" for name, values in chosen.items() if values is not None]
     if spec.images != "all":
         parts.append(f"images={spec.images}")
     return ", ".join(parts) or "no filter"

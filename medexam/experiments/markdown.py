@@ -26,7 +26,7 @@ def run_report(run: StoredRun, predictions: Mapping[str, Prediction]) -> str:
     if record.description:
         parts.append(record.description)
     parts.append(headline(run))
-    parts += [f"## {table.title}\n\n{_render(table)}" for table in breakdowns(run.metrics)]
+    parts += [f"## {table.title}\n\n{_render(table)}" for table in breakdowns(run.metrics, published=True)]
     parts.append(LEGEND + " v1: rounded and averaged over exams as the HEAD-QA v1 paper does.")
     parts += _unanswered(record.questions, predictions)
     parts.append("## Settings\n\n" + _render(_settings(run)))

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from medexam.experiments.formatting import NONE, decimal, percent, with_interval
 from medexam.experiments.summary import StoredRun
@@ -32,29 +35,48 @@ class Table:
     """How many columns, from the left, hold words and not numbers."""
 
 
-def build_table(runs: Sequence[StoredRun]) -> RichTable:
+class TerminalTable:
+    """A table for `Console.print`. In a narrow terminal each interval moves below its number."""
+
+    def __init__(self, table: Table, caption: str | None = None) -> None:
+        self._table = table
+        self._caption = caption
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the wide form where it fits and the narrow one where it does not."""
+        wide = self._draw(narrow=False)
+        fits = Measurement.get(console, options.update(max_width=10_000), wide).maximum <= options.max_width
+        yield wide if fits else self._draw(narrow=True)
+
+    def _draw(self, *, narrow: bool) -> RichTable:
+        table = self._table
+        drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        drawn.title, drawn.title_justify = escape(table.title), "left"
+        drawn.caption, drawn.caption_justify = self._caption, "left"
+        for position, header in enumerate(table.headers):
+            is_text = position < table.text_columns
+            drawn.add_column(
+                header.replace(" ", "\n") if narrow and not is_text else header,
+                justify="left" if is_text else "right",
+                overflow="fold",
+                no_wrap=not is_text,
+            )
+        for row, cells in enumerate(table.rows):
+            texts = (text.replace(" [", "\n[") if narrow else text for text in cells)
+            drawn.add_row(
+                *(Text(text, style="bold" if (row, column) in table.best else "") for column, text in enumerate(texts))
+            )
+        return drawn
+
+
+def build_table(runs: Sequence[StoredRun]) -> TerminalTable:
     """The comparison of `runs`, ready for `Console.print`, the best scores in bold; at least one run."""
-    drawn = _draw(comparison(runs))
-    drawn.caption, drawn.caption_justify = LEGEND, "left"
-    return drawn
+    return TerminalTable(comparison(runs), LEGEND)
 
 
-def build_breakdowns(run: StoredRun) -> list[RichTable]:
+def build_breakdowns(run: StoredRun) -> list[TerminalTable]:
     """The scores of one run by discipline, year, number of options and exam, ready for `Console.print`."""
-    return [_draw(table) for table in breakdowns(run.metrics)]
-
-
-def _draw(table: Table) -> RichTable:
-    drawn = RichTable(title=escape(table.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for position, header in enumerate(table.headers):
-        is_text = position < table.text_columns
-        drawn.add_column(header, justify="left" if is_text else "right", overflow="fold", no_wrap=not is_text)
-    for row, cells in enumerate(table.rows):
-        texts = (escape(text) for text in cells)
-        drawn.add_row(
-            *(f"[bold]{text}[/bold]" if (row, column) in table.best else text for column, text in enumerate(texts))
-        )
-    return drawn
+    return [TerminalTable(table) for table in breakdowns(run.metrics, published=False)]
 
 
 def comparison(runs: Sequence[StoredRun]) -> Table:
@@ -80,32 +102,36 @@ def comparison(runs: Sequence[StoredRun]) -> Table:
     )
 
 
-def breakdown(title: str, header: str, groups: Mapping[str, Scores]) -> Table:
-    """One row a group of questions, under the name of what they are grouped by."""
+def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, published: bool = False) -> Table:
+    """One row a group of questions, under the name of what they are grouped by.
+
+    `published` adds the figures as the HEAD-QA v1 paper prints them, where the groups have them.
+    """
     scores = list(groups.values())
     columns = {
         header: list(groups),
         "n": [str(group.n) for group in scores],
         "Right": [str(group.right) for group in scores],
         "Wrong": [str(group.wrong) for group in scores],
-        "Unanswered": [str(group.unanswered) for group in scores],
+        "No answer": [str(group.unanswered) for group in scores],
         **_owed_columns(scores),
         "Accuracy": [with_interval(percent(group.accuracy), group.accuracy_interval) for group in scores],
         "Chance": [percent(group.chance_accuracy) for group in scores],
         "Exam score": [percent(group.exam_score) for group in scores],
         "Points": [decimal(group.points) for group in scores],
     }
-    published = [group for group in scores if isinstance(group, PublishedScores)]
-    if len(published) == len(scores):
-        columns["v1 accuracy"] = [decimal(group.headqa_v1_accuracy) for group in published]
-        columns["v1 points"] = [decimal(group.headqa_v1_points) for group in published]
+    if published:
+        papers = [group for group in scores if isinstance(group, PublishedScores)]
+        columns["v1 accuracy"] = [decimal(group.headqa_v1_accuracy) for group in papers]
+        columns["v1 points"] = [decimal(group.headqa_v1_points) for group in papers]
     return Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True)))
 
 
-def breakdowns(metrics: Metrics) -> list[Table]:
-    """The tables by discipline, year, number of options and exam."""
+def breakdowns(metrics: Metrics, *, published: bool) -> list[Table]:
+    """The tables by discipline (with `published` figures or without), year, number of options and exam."""
+    disciplines = {discipline.value: group for discipline, group in metrics.by_discipline.items()}
     return [
-        breakdown("By discipline", "Discipline", {str(name): group for name, group in metrics.by_discipline.items()}),
+        breakdown("By discipline", "Discipline", disciplines, published=published),
         breakdown("By year", "Year", {str(year): group for year, group in metrics.by_year.items()}),
         breakdown("By number of options", "Options", {str(k): group for k, group in metrics.by_option_count.items()}),
         breakdown("By exam", "Exam", metrics.by_exam),
@@ -119,15 +145,16 @@ def _score_columns(all_metrics: Sequence[Metrics]) -> dict[str, list[str]]:
         "Chance": [percent(m.chance_accuracy) for m in all_metrics],
         "Exam score": [with_interval(percent(m.exam_score), m.exam_score_interval) for m in all_metrics],
         "Points": [decimal(m.points) for m in all_metrics],
-        "Unanswered": [percent(m.unanswered_ratio) for m in all_metrics],
+        "No answer": [percent(m.unanswered_ratio) for m in all_metrics],
         **_owed_columns(all_metrics),
     }
 
 
 def _owed_columns(scores: Sequence[Scores]) -> dict[str, list[str]]:
-    """Failed and missing questions, where there are any."""
-    columns = {"Failed": [group.failed for group in scores], "Missing": [group.missing for group in scores]}
-    return {header: [str(value) for value in values] for header, values in columns.items() if any(values)}
+    """The questions that are not scored, where there are any."""
+    if not any(group.failed or group.missing for group in scores):
+        return {}
+    return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}
 
 
 def _best(runs: Sequence[StoredRun], headers: Sequence[str]) -> frozenset[tuple[int, int]]:

@@ -52,7 +52,7 @@ class Renderer(Protocol):
 class ServerRenderer:
     """Asks the server, two short calls for each dialogue."""
 
-    template = None
+    template: str | None = None
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         self._endpoint = endpoint
@@ -119,4 +119,5 @@ def _http_fault(reply: httpx.Response) -> Exception:
         body = {}
     detail = body.get("error", body) if isinstance(body, dict) else {}
     message = detail.get("message") if isinstance(detail, dict) else None
-    return map_http_error(reply.status_code, str(message or f"HTTP {reply.status_code}"))
+    fault: Exception = map_http_error(reply.status_code, str(message or f"HTTP {reply.status_code}"))
+    return fault

@@ -11,6 +11,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from medexam.errors import SpecError
 
+NO_KEY = "EMPTY"
+"""What servers without keys are sent, because clients insist on one."""
+
 _EXAMPLE = "write it as http://127.0.0.1:8000/v1"
 
 
@@ -63,10 +66,10 @@ def open_endpoints(addresses: Iterable[str], key: str) -> tuple[Endpoint, ...]:
     return tuple(Endpoint(base, key) for base in dict.fromkeys(normalise_address(text) for text in addresses))
 
 
-def read_key(variable: str | None, usual: str) -> str:
-    """The key from the variable that the spec names, else from the usual one, else `EMPTY`, which vLLM ignores."""
+def read_key(variable: str | None, usual: str | None = None) -> str | None:
+    """The key from the variable that the spec names, else from the usual one, else None."""
     if variable is None:
-        return os.environ.get(usual) or "EMPTY"
+        return (os.environ.get(usual) or None) if usual else None
     key = os.environ.get(variable)
     if not key:
         raise SpecError(f"model.api_key_env names {variable}, and that environment variable is not set")

@@ -13,7 +13,8 @@ from dspy.lm15 import Request, Response
 from medexam.errors import AnswerFormatError, EndpointUnreachableError
 from medexam.serve.chat_text import build_renderer
 from medexam.serve.contract import Engine, EngineInfo, SyncEngine
-from medexam.serve.endpoints import Endpoint, open_endpoints, read_key
+from medexam.serve.endpoints import NO_KEY, Endpoint, open_endpoints, read_key
+from medexam.serve.litellm_calls import get_litellm
 from medexam.serve.network import network
 from medexam.serve.probe import Capabilities, probe_endpoint
 from medexam.specs.model import ModelSpec
@@ -79,17 +80,21 @@ async def build_hosted_engine(spec: ModelSpec, *, guided: bool) -> Engine:
 async def _build_vllm(spec: ModelSpec, guided: bool) -> Remote:
     from medexam.serve.vllm import VLLMEngine
 
-    endpoints = open_endpoints(spec.endpoints, read_key(spec.api_key_env, "VLLM_API_KEY"))
+    endpoints = open_endpoints(spec.endpoints, read_key(spec.api_key_env, "VLLM_API_KEY") or NO_KEY)
+    importing = asyncio.create_task(asyncio.to_thread(get_litellm))
     seen = await asyncio.gather(*(probe_endpoint(endpoint, spec.name) for endpoint in endpoints))
     _check_same_model(endpoints, seen)
     if guided:
         _check_guided(seen)
-    return VLLMEngine(endpoints, seen, await build_renderer(endpoints[0], seen[0]))
+    renderer = await build_renderer(endpoints[0], seen[0])
+    await importing
+    return VLLMEngine(endpoints, seen, renderer)
 
 
 async def _build_litellm(spec: ModelSpec, guided: bool) -> Remote:
     from medexam.serve.litellm_engine import LiteLLMEngine
 
+    await asyncio.to_thread(get_litellm)
     engine = LiteLLMEngine(spec)
     if guided:
         try:

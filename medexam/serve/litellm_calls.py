@@ -16,6 +16,9 @@ from dspy.lm15 import TimeoutError as CallTimeoutError
 CALL_TIMEOUT_S = 600.0
 """Seconds one request may take, waiting in the server's queue included."""
 
+_CHAIN = 10
+"""How many causes of an error are looked at."""
+
 ONE_ATTEMPT: dict[str, Any] = {
     "num_retries": 0,
     "max_retries": 0,
@@ -64,17 +67,18 @@ def to_response(raw: Any, model: str) -> Response:
     return response_from_openai_chat(body, model=model)
 
 
-def _transport_fault(error: Exception) -> BaseException | None:
+def _transport_fault(error: Exception) -> Exception | None:
     """A lost connection or a timeout, which litellm may report as the server's own HTTP 500."""
     import openai
 
+    fault: Exception | None = None
     link: BaseException | None = error
-    for _ in range(10):
+    for _ in range(_CHAIN):
+        if link is None or fault is not None:
+            break
         if isinstance(link, openai.APITimeoutError):
-            return CallTimeoutError(f"no reply within {CALL_TIMEOUT_S:.0f} s")
-        if isinstance(link, openai.APIConnectionError):
-            return TransportError(f"the connection failed: {link.__cause__ or link}")
-        if link is None:
-            return None
+            fault = CallTimeoutError(f"no reply within {CALL_TIMEOUT_S:.0f} s")
+        elif isinstance(link, openai.APIConnectionError):
+            fault = TransportError(f"the connection failed: {link.__cause__ or link}")
         link = link.__cause__ or link.__context__
-    return None
+    return fault

@@ -15,7 +15,7 @@ from dspy.lm15 import Config, Message, ProviderError, Request, Response, Unsuppo
 
 from medexam.errors import AnswerFormatError, EngineError
 from medexam.serve.contract import CHOICE, EngineInfo
-from medexam.serve.endpoints import normalise_address, read_key
+from medexam.serve.endpoints import NO_KEY, normalise_address, read_key
 from medexam.serve.litellm_calls import ONE_ATTEMPT, call_errors, get_litellm, to_response
 from medexam.serve.turns import Turn, to_turns
 from medexam.specs.model import ModelSpec
@@ -38,7 +38,8 @@ class LiteLLMEngine:
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
         self._connection: dict[str, Any] = {"api_base": self._address} if self._address else {}
         if spec.api_key_env or self._address:
-            self._connection["api_key"] = read_key(spec.api_key_env, "OPENAI_API_KEY")
+            # Without a key of its own an endpoint gets none: the provider's usual one is for the provider alone.
+            self._connection["api_key"] = read_key(spec.api_key_env) or NO_KEY
         self._guided = False
         self._check_known()
 
@@ -87,7 +88,7 @@ class LiteLLMEngine:
         )
 
     async def close(self) -> None:
-        """litellm keeps its connections for the process and closes them itself."""
+        """Nothing to do: litellm keeps its connections for the process and closes them itself."""
 
     async def _choose(self, turns: list[Turn], prefill: str, choices: Sequence[str], config: Config) -> Response:
         shown = [*turns, {"role": "assistant", "content": prefill}] if prefill.strip() else turns

@@ -16,7 +16,7 @@ GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
 
 
 def _terminal(*tables, width=100) -> str:
-    console = Console(width=width, record=True, quiet=False, file=None, force_terminal=False)
+    console = Console(width=width, force_terminal=False)
     with console.capture() as capture:
         for table in tables:
             console.print(table)
@@ -45,7 +45,7 @@ def test_settings_that_are_not_set_are_left_out() -> None:
 
 def test_the_table_says_n_intervals_and_chance(make_run) -> None:
     run = make_run(ZERO_SHOT, "rrwu")
-    text = _terminal(build_table([run]))
+    text = _terminal(build_table([run]), width=100)
     low, high = run.metrics.accuracy_interval
     assert f"50.0 [{100 * low:.1f}, {100 * high:.1f}]" in text
     for word in ("zero_shot", "SmolLM2-135M-Instruct", "headqa_sample en", " 20 ", "22.5", "25.0"):
@@ -57,8 +57,8 @@ def test_the_best_complete_run_of_each_column_is_stressed(make_run) -> None:
     runs = [make_run(ZERO_SHOT, "rw"), make_run(GUIDED, "rrw"), make_run({"kind": "longest"}, "rrrrm")]
     table = comparison(runs)
     assert table.best == {(1, table.headers.index(header)) for header in ("Accuracy", "Exam score", "Points")}
-    assert table.rows[2][table.headers.index("Missing")] == "4"
-    assert "Failed" not in table.headers
+    assert [row[-1] for row in table.rows] == ["0, 0", "0, 0", "0, 4"]
+    assert "Failed, missing" not in comparison(runs[:2]).headers
     assert comparison(runs[:1]).best == frozenset()
 
 
@@ -71,8 +71,18 @@ def test_what_differs_is_a_column_and_what_is_shared_is_in_the_title(make_run) -
 
 def test_the_comparison_fits_a_terminal(make_run) -> None:
     runs = [make_run(GUIDED, "rwu"), make_run({"kind": "chain_of_thought"}, "rw"), make_run({"kind": "random"}, "w")]
-    assert "chain_of_thought" in _terminal(build_table(runs), width=100)
-    assert all(len(line) <= 100 for line in _terminal(build_table(runs), width=100).splitlines())
+    wide, narrow = (_terminal(build_table(runs), width=width) for width in (100, 80))
+    low, high = runs[1].metrics.accuracy_interval
+    assert f"50.0 [{100 * low:.1f}, {100 * high:.1f}]" in wide
+    assert f"[{100 * low:.1f}, {100 * high:.1f}]" in narrow
+    for text, width in ((wide, 100), (narrow, 80)):
+        assert "chain_of_thought" in text
+        assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_square_brackets_are_text_and_not_markup(make_run) -> None:
+    run = make_run({"kind": "zero_shot", "prompt": "[bold]mine.yaml"}, "r", run_id="marked")
+    assert "zero_shot-[bold]mine" in _terminal(build_table([run, run]), width=140)
 
 
 def test_breakdowns_count_every_question_once(make_run) -> None:

@@ -14,7 +14,9 @@ def _prediction(key: str, *, failed: bool = False) -> Prediction:
     if failed:
         failure = Failure(kind="LMTransportError", message="gone")
         return Prediction(question=key, program="p", spec_digest="d", status=Status.FAILED, failure=failure)
-    return Prediction(question=key, program="p", spec_digest="d", status=Status.ANSWERED, answer=1, reply="añ\n{Answer: 1}")
+    return Prediction(
+        question=key, program="p", spec_digest="d", status=Status.ANSWERED, answer=1, reply="añ\n{Answer: 1}"
+    )
 
 
 @pytest.fixture

@@ -21,7 +21,9 @@ from medexam.metrics import Metrics, compute_metrics
         ("rrrrrwwwuu", 0.5, 0.4, 12, 0.2),
     ],
 )
-def test_scores_of_one_exam(make_exam, key_of, predict, outcomes, accuracy, exam_score, points, unanswered_ratio) -> None:
+def test_scores_of_one_exam(
+    make_exam, key_of, predict, outcomes, accuracy, exam_score, points, unanswered_ratio
+) -> None:
     questions = make_exam("biology", 2013, size=10, options=5)
     metrics = compute_metrics(questions, key_of(questions), predict(questions, outcomes))
     assert metrics.n == metrics.selected == 10

@@ -1,0 +1,106 @@
+"""Small real files: the bundled sample in its own shape, and turned into the eight fields of HEAD-QA v2."""
+
+import copy
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from medexam.datasets.locating import SAMPLE_FOLDER
+
+FULL_DATA = os.environ.get("MEDEXAM_DATA")
+Document = dict[str, Any]
+Record = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def only_what_a_test_brings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("MEDEXAM_DATA", raising=False)
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def full_data(monkeypatch: pytest.MonkeyPatch) -> Path:
+    if not FULL_DATA:
+        pytest.skip("MEDEXAM_DATA does not name a folder with the full data sets")
+    monkeypatch.setenv("MEDEXAM_DATA", FULL_DATA)
+    return Path(FULL_DATA)
+
+
+@pytest.fixture(scope="session")
+def _sample() -> dict[str, Document]:
+    names = {"en": "HEAD_EN.json", "es": "HEAD.json"}
+    return {
+        language: json.loads((SAMPLE_FOLDER / name).read_text(encoding="utf-8")) for language, name in names.items()
+    }
+
+
+@pytest.fixture
+def document(_sample: dict[str, Document]) -> Document:
+    """The English sample in the authors' JSON; a copy that a test may break."""
+    return copy.deepcopy(_sample["en"])
+
+
+@pytest.fixture
+def spanish(_sample: dict[str, Document]) -> Document:
+    return copy.deepcopy(_sample["es"])
+
+
+@pytest.fixture
+def first(document: Document) -> Record:
+    """The first entry of `document`, part of it: a change in one is a change in the other."""
+    return document["exams"]["Cuaderno_2013_1_B"]["data"][0]
+
+
+@pytest.fixture
+def write_json(tmp_path: Path) -> Callable[..., Path]:
+    def write(content: object, name: str = "HEAD_EN.json") -> Path:
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return path
+
+    return write
+
+
+def to_records(document: Document) -> list[Record]:
+    """The hub's rows for a v1 document: whole numbers, and no picture as null."""
+    return [
+        {
+            "name": exam["name"],
+            "year": int(exam["year"]),
+            "category": exam["category"],
+            "qid": int(entry["qid"]),
+            "qtext": entry["qtext"],
+            "ra": int(entry["ra"]),
+            "image": entry["image"] or None,
+            "answers": entry["answers"],
+        }
+        for exam in document["exams"].values()
+        for entry in exam["data"]
+    ]
+
+
+@pytest.fixture
+def records(document: Document) -> list[Record]:
+    """The English sample as rows of HEAD-QA v2."""
+    return to_records(document)
+
+
+def write_parquet(path: Path, rows: list[Record], image: pa.DataType | None = None) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    schema = pa.Table.from_pylist([row | {"image": None} for row in rows]).schema
+    schema = schema.set(schema.get_field_index("image"), pa.field("image", image or pa.string()))
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+    return path
+
+
+def write_jsonl(path: Path, rows: list[Record]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path

@@ -1,0 +1,70 @@
+"""The questions that ship in the package, and what every data set promises of its answers."""
+
+import hashlib
+from collections import Counter
+
+import pytest
+
+from medexam.datasets import load_exam_set
+from medexam.datasets.locating import SAMPLE_FOLDER
+from medexam.errors import DatasetError
+from medexam.questions import Discipline
+from medexam.specs import DatasetSpec
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_sample_holds_four_questions_of_each_exam(language) -> None:
+    exam_set = load_exam_set(DatasetSpec(language=language))
+    exams = Counter((question.exam.discipline, question.exam.year) for question in exam_set.questions)
+    assert set(exams.values()) == {4}
+    assert len(exams) == 30
+    assert Counter(len(question.options) for question in exam_set.questions) == {4: 72, 5: 48}
+    assert (exam_set.name, exam_set.language, exam_set.version) == ("headqa_sample", language, "1.0")
+    assert exam_set.left_out == ()
+    assert exam_set.licence == "MIT"
+    assert all(question.language == language and question.image is None for question in exam_set.questions)
+
+
+def test_both_languages_ask_the_same_questions() -> None:
+    english, spanish = (load_exam_set(DatasetSpec(language=language)) for language in ("en", "es"))
+    assert [question.key for question in english.questions] == [question.key for question in spanish.questions]
+    assert dict(english.key) == dict(spanish.key)
+    assert english.fingerprint != spanish.fingerprint
+    stems = zip(english.questions, spanish.questions, strict=True)
+    assert all(one.stem != two.stem for one, two in stems)
+
+
+def test_a_question_is_read_as_it_was_printed() -> None:
+    question = load_exam_set(DatasetSpec()).questions[0]
+    assert question.key == "headqa-v1/2013/biology/8"
+    assert question.exam.name == "Cuaderno_2013_1_B"
+    assert question.number == 8
+    assert question.option_numbers == (1, 2, 3, 4, 5)
+    assert question.stem == "In the layer closest to the pigment epithelium of the retina are the cells:"
+
+
+def test_quickstart_asks_ten_of_each_discipline() -> None:
+    questions = load_exam_set(DatasetSpec(limit=60)).questions
+    assert Counter(question.exam.discipline for question in questions) == dict.fromkeys(Discipline, 10)
+    assert set(Counter(question.exam.year for question in questions).values()) == {12}
+
+
+def test_the_answer_key_holds_the_golds_of_the_selection_only() -> None:
+    exam_set = load_exam_set(DatasetSpec(disciplines=("nursing",), limit=5))
+    assert set(exam_set.key) == {question.key for question in exam_set.questions}
+    assert all(exam_set.key[question.key].number in question.option_numbers for question in exam_set.questions)
+    with pytest.raises(DatasetError, match="headqa-v1/2013/biology/8"):
+        exam_set.key["headqa-v1/2013/biology/8"]
+
+
+def test_the_fingerprint_is_that_of_the_file_whatever_is_selected() -> None:
+    whole, part = load_exam_set(DatasetSpec()), load_exam_set(DatasetSpec(years=(2013,)))
+    assert whole.fingerprint == part.fingerprint
+    assert whole.fingerprint == hashlib.sha256((SAMPLE_FOLDER / "HEAD_EN.json").read_bytes()).hexdigest()
+
+
+def test_provenance_names_the_files_as_they_are() -> None:
+    readme = (SAMPLE_FOLDER / "README.md").read_text(encoding="utf-8")
+    for name in ("HEAD.json", "HEAD_EN.json"):
+        assert hashlib.sha256((SAMPLE_FOLDER / name).read_bytes()).hexdigest() in readme
+    assert "January 14th, 2019" in readme

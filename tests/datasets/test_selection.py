@@ -1,0 +1,127 @@
+"""Filters, official splits, and the even sampling of a limit."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from medexam.datasets import load_exam_set, sample_evenly, select_questions
+from medexam.errors import DatasetError
+from medexam.questions import Discipline, Exam, Option, Question
+from medexam.specs import DatasetSpec
+
+SAMPLE = load_exam_set(DatasetSpec()).questions
+
+
+def _question(discipline: Discipline, year: int, number: int, image: str | None = None) -> Question:
+    return Question(
+        key=f"test/{year}/{discipline}/{number}",
+        exam=Exam(name=f"{year}-{discipline}", year=year, discipline=discipline),
+        number=number,
+        language="en",
+        stem="?",
+        options=(Option(number=1, text="a"), Option(number=2, text="b")),
+        image=image,
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "n"),
+    [
+        ({}, 120),
+        ({"split": "all"}, 120),
+        ({"split": "train"}, 48),
+        ({"split": "dev"}, 24),
+        ({"split": "test"}, 48),
+        ({"years": [2016]}, 24),
+        ({"years": [2013, 2017]}, 48),
+        ({"years": [2013, 2030]}, 24),
+        ({"disciplines": ["nursing"]}, 20),
+        ({"disciplines": ["nursing", "medicine"], "years": [2015]}, 8),
+        ({"option_counts": [5]}, 48),
+        ({"option_counts": [4, 5]}, 120),
+        ({"images": "without"}, 120),
+        ({"split": "test", "option_counts": [4], "disciplines": ["biology"]}, 8),
+        ({"limit": 1}, 1),
+        ({"limit": 119}, 119),
+        ({"limit": 500}, 120),
+        ({"years": [2015], "limit": 6}, 6),
+    ],
+)
+def test_selection_counts(spec, n) -> None:
+    chosen = select_questions(SAMPLE, DatasetSpec.model_validate(spec))
+    assert len(chosen) == n
+    order = [question.key for question in SAMPLE]
+    assert [question.key for question in chosen] == sorted((question.key for question in chosen), key=order.index)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"years": [2020]}, ["years=2020", "years 2013, 2014, 2015, 2016, 2017"]),
+        ({"years": []}, ["years=:"]),
+        ({"split": "dev", "years": [2013]}, ["split=dev, years=2013"]),
+        ({"option_counts": [3]}, ["option_counts=3", "option_counts 4, 5"]),
+        ({"images": "with"}, ["images=with", "0 with an image"]),
+        ({"option_counts": [5], "split": "test"}, ["split=test, option_counts=5"]),
+        ({"disciplines": ["biology"], "years": [1999], "limit": 3}, ["disciplines=biology", "disciplines biology, "]),
+    ],
+)
+def test_an_empty_selection_names_the_filters_and_the_choice(spec, words) -> None:
+    with pytest.raises(DatasetError) as caught:
+        select_questions(SAMPLE, DatasetSpec.model_validate(spec))
+    message = str(caught.value)
+    assert "\n" not in message
+    assert all(word in message for word in ["headqa_sample: no question matches", *words]), message
+
+
+def test_images_are_told_apart() -> None:
+    questions = [_question(Discipline.MEDICINE, 2013, 1, "a.png"), _question(Discipline.MEDICINE, 2013, 2)]
+    assert [q.number for q in select_questions(questions, DatasetSpec(images="with"))] == [1]
+    assert [q.number for q in select_questions(questions, DatasetSpec(images="without"))] == [2]
+    assert len(select_questions(questions, DatasetSpec())) == 2
+
+
+def test_exams_of_later_years_belong_to_no_split() -> None:
+    questions = [_question(Discipline.MEDICINE, year, 1) for year in (2013, 2015, 2016, 2022)]
+    splits = {split: select_questions(questions, DatasetSpec(split=split)) for split in ("train", "dev", "test")}
+    assert {split: [q.exam.year for q in chosen] for split, chosen in splits.items()} == {
+        "train": [2013],
+        "dev": [2015],
+        "test": [2016],
+    }
+
+
+def test_another_seed_chooses_other_questions() -> None:
+    chosen = {tuple(q.key for q in sample_evenly(SAMPLE, 30, seed)) for seed in range(5)}
+    assert len(chosen) == 5
+
+
+def test_what_is_chosen_depends_on_keys_and_not_on_order_or_language() -> None:
+    spanish = load_exam_set(DatasetSpec(language="es", limit=37, seed=4)).questions
+    english = sample_evenly(tuple(reversed(SAMPLE)), 37, 4)
+    assert {q.key for q in spanish} == {q.key for q in english}
+
+
+def test_a_known_draw_stays() -> None:
+    assert [q.key for q in sample_evenly(SAMPLE, 6, 0)] == KNOWN_DRAW
+
+
+KNOWN_DRAW: list[str] = []
+
+exams = st.dictionaries(
+    st.tuples(st.sampled_from(list(Discipline)), st.integers(2013, 2022)), st.integers(1, 6), min_size=1, max_size=12
+)
+
+
+@given(sizes=exams, seed=st.integers(0, 9), limits=st.tuples(st.integers(1, 80), st.integers(1, 80)))
+def test_a_limit_is_even_and_grows(sizes, seed, limits) -> None:
+    questions = [_question(d, year, n) for (d, year), size in sizes.items() for n in range(1, size + 1)]
+    small, large = (sample_evenly(questions, limit, seed) for limit in sorted(limits))
+    assert len(small) == min(min(limits), len(questions))
+    assert {q.key for q in small} <= {q.key for q in large}
+    assert list(small) == [q for q in questions if q in small]
+    taken = Counter((q.exam.discipline, q.exam.year) for q in small)
+    most = max(taken.values())
+    assert all(taken[exam] >= min(most - 1, size) for exam, size in sizes.items())

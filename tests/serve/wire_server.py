@@ -1,0 +1,167 @@
+"""A small server that speaks the OpenAI wire as far as the probe and the engines read it.
+
+What it honours is said by its fields, so that a test can be an old vLLM that ignores constraints, a gateway without
+`/tokenize`, or a model whose template refuses a system turn. Tokens are characters.
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Wire:
+    models: tuple[str, ...] = ("tiny",)
+    version: str | None = "0.32.0"
+    tokenize: bool = True
+    system: bool = True
+    repeats: bool = True
+    allowed: bool = True
+    structured: bool = True
+    lists: bool = True
+    token_ids: bool = True
+    schema: bool = True
+    key: str | None = None
+    context: int = 4096
+    refuse: dict[str, int] = field(default_factory=dict)
+    """Path to the HTTP status that it fails with."""
+    drop: bool = False
+    """Close the connection of every completion without a reply."""
+    reasoning: str | None = None
+    requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    address: str = ""
+
+    def bodies(self, path: str) -> list[dict[str, Any]]:
+        return [body for asked, body in self.requests if asked == path]
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if path in self.refuse:
+            return self.refuse[path], _fault(f"refused with {self.refuse[path]}")
+        if path == "/version" and self.version:
+            return 200, {"version": self.version}
+        if path == "/v1/models":
+            return 200, {"data": [{"id": name, "root": f"none/{name}", "max_model_len": 4096} for name in self.models]}
+        if self.tokenize and path == "/tokenize":
+            if "messages" not in body:
+                return 200, {"tokens": _ids(body["prompt"])}
+            text = self._render(body["messages"])
+            return (200, {"tokens": _ids(text)}) if text is not None else (400, _fault("the template refuses"))
+        if self.tokenize and path == "/detokenize":
+            return 200, {"prompt": "".join(chr(token) for token in body["tokens"])}
+        if path in ("/v1/completions", "/v1/chat/completions") and body.get("model") not in self.models:
+            return 404, _fault("no such model")
+        if path == "/v1/completions":
+            return self._complete(body)
+        if path == "/v1/chat/completions":
+            return self._chat(body)
+        return 404, {"detail": "Not Found"}
+
+    def _render(self, turns: list[dict[str, str]]) -> str | None:
+        roles = [turn["role"] for turn in turns]
+        if (not self.system and "system" in roles) or (not self.repeats and any(map(str.__eq__, roles, roles[1:]))):
+            return None
+        return "".join(f"<{turn['role'][0]}>{turn['content']}\n" for turn in turns) + "<a>"
+
+    def _complete(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
+        if any(len(prompt) > self.context for prompt in prompts):
+            return 400, _fault(f"This model's maximum context length is {self.context} tokens.")
+        choices = [self._completion(index, prompt, body) for index, prompt in enumerate(prompts)]
+        return 200, {
+            "id": "cmpl-1",
+            "object": "text_completion",
+            "created": 1,
+            "model": self.models[0],
+            "choices": choices if self.lists else choices[:1],
+            "usage": {"prompt_tokens": sum(map(len, prompts)), "completion_tokens": len(prompts), "total_tokens": 1},
+        }
+
+    def _completion(self, index: int, prompt: str, body: dict[str, Any]) -> dict[str, Any]:
+        text, allowed, choice = "x", body.get("allowed_token_ids"), (body.get("structured_outputs") or {}).get("choice")
+        if allowed and self.allowed:
+            text = chr(allowed[len(prompt) % len(allowed)])
+        elif choice and self.structured:
+            text = choice[len(prompt) % len(choice)]
+        reply: dict[str, Any] = {"index": index, "text": text, "finish_reason": "length", "logprobs": None}
+        if body.get("logprob_token_ids") and self.allowed:
+            reply["logprobs"] = {"top_logprobs": [{f"token_id:{token}": -9.0 for token in body["logprob_token_ids"]}]}
+        if body.get("return_token_ids") and self.token_ids:
+            reply |= {"token_ids": _ids(text), "prompt_token_ids": _ids(prompt)}
+        return reply
+
+    def _chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        prompt = self._render(body["messages"])
+        if prompt is None:
+            return 400, _fault("the template refuses")
+        text, regex = "hello", (body.get("structured_outputs") or {}).get("regex")
+        if regex and self.structured:
+            text = regex.replace("\\", "").replace("(", "").replace(")", "").split("|")[0]
+        schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema")
+        if schema and self.schema:
+            text = json.dumps({"answer": schema["properties"]["answer"]["enum"][-1]})
+        message = {"role": "assistant", "content": text, "reasoning": self.reasoning}
+        return 200, {
+            "id": "chat-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": self.models[0],
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": len(prompt), "completion_tokens": 1, "total_tokens": len(prompt) + 1},
+        }
+
+
+@contextmanager
+def serving(wire: Wire) -> Iterator[Wire]:
+    """Serve until the block ends; `wire.address` is the base address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._answer({})
+
+        def do_POST(self) -> None:
+            self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+        def _answer(self, body: dict[str, Any]) -> None:
+            wire.requests.append((self.path, body))
+            if wire.drop and self.path.endswith("/completions"):
+                self.close_connection = True
+                return
+            status, reply = wire.reply(self.path, body)
+            if wire.key is not None and self.headers["Authorization"] != f"Bearer {wire.key}":
+                status, reply = 401, _fault("Unauthorized")
+            data = json.dumps(reply).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        wire.address = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        try:
+            yield wire
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _ids(text: str) -> list[int]:
+    return [ord(character) for character in text]
+
+
+def _fault(message: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "BadRequestError", "code": 400}}
