@@ -1,6 +1,7 @@
 """The house: which module may import which, read from the source."""
 
 import ast
+import importlib
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,10 @@ def test_packages_hold_imports_only() -> None:
 def test_every_module_says_why_it_exists() -> None:
     silent = [str(path) for path in MODULES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
     assert not silent
+
+
+@pytest.mark.parametrize("wing", ["specs", "datasets", "signatures", "metrics", "serve", "programs"])
+def test_a_wing_lists_what_it_offers(wing: str) -> None:
+    package = importlib.import_module(f"medexam.{wing}")
+    assert len(package.__all__) == len(set(package.__all__))
+    assert all(hasattr(package, name) for name in package.__all__)

@@ -1,6 +1,6 @@
 """Questions and answer keys from every source: floor 2."""
 
-from medexam.datasets.catalogue import CATALOGUE, CatalogueEntry
+from medexam.datasets.catalogue import CatalogueEntry
 from medexam.datasets.checking import Anomaly, CheckReport, LanguageCheck, check_exam_set
 from medexam.datasets.exam_set import ExamSet, find_question, load_exam_set
 from medexam.datasets.fetching import Fetched, fetch_exam_set
@@ -8,7 +8,6 @@ from medexam.datasets.locating import cache_folder, find_files
 from medexam.datasets.selection import sample_evenly, select_questions
 
 __all__ = [
-    "CATALOGUE",
     "Anomaly",
     "CatalogueEntry",
     "CheckReport",

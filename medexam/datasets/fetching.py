@@ -4,6 +4,7 @@ What it writes has the file formats that the readers know, so that a fetched set
 leaves pictures behind and keeps their names.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -143,7 +144,8 @@ def _write(entry: CatalogueEntry, path: Path, records: list[Record], language: L
             f"cannot write {path} ({error}): set MEDEXAM_CACHE to a folder that can be written"
         ) from None
     finally:
-        unfinished.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
 
 
 def _write_parquet(path: Path, records: list[Record], origin: str) -> None:

@@ -1,0 +1,1 @@
+"""From a spec to answered, scored and tracked runs: floor 4."""

@@ -106,8 +106,8 @@ def plan_experiment(
 
 
 def _identity(cell: CellSpec, exam_set: ExamSet) -> dict[str, Any]:
-    asks = isinstance(cell.program, AskingSpec)
-    words = load_prompt(cell.program, cell.dataset.language).to_json() if asks else {}
+    program = cell.program
+    words = load_prompt(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
     return identity(cell, dataset_version=exam_set.version, words=words)
 
 

@@ -82,7 +82,7 @@ class ServerRenderer:
         except httpx.TimeoutException as error:
             raise CallTimeoutError(f"{path} did not answer in time") from error
         except httpx.TransportError as error:
-            raise TransportError(f"{path}: {error or type(error).__name__}") from error
+            raise TransportError(f"{path}: {str(error) or type(error).__name__}") from error
         if reply.status_code != httpx.codes.OK:
             raise _http_fault(reply)
         return dict(reply.json())

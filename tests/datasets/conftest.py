@@ -68,8 +68,7 @@ def write_json(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def to_records(document: Document) -> list[Record]:
-    """The hub's rows for a v1 document: whole numbers, and no picture as null."""
+def _to_records(document: Document) -> list[Record]:
     return [
         {
             "name": exam["name"],
@@ -88,19 +87,34 @@ def to_records(document: Document) -> list[Record]:
 
 @pytest.fixture
 def records(document: Document) -> list[Record]:
-    """The English sample as rows of HEAD-QA v2."""
-    return to_records(document)
+    """The English sample as rows of HEAD-QA v2: whole numbers, and null where there is no picture."""
+    return _to_records(document)
 
 
-def write_parquet(path: Path, rows: list[Record], image: pa.DataType | None = None) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    schema = pa.Table.from_pylist([row | {"image": None} for row in rows]).schema
-    schema = schema.set(schema.get_field_index("image"), pa.field("image", image or pa.string()))
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
-    return path
+@pytest.fixture
+def spanish_records(spanish: Document) -> list[Record]:
+    return _to_records(spanish)
 
 
-def write_jsonl(path: Path, rows: list[Record]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
+@pytest.fixture
+def write_parquet(tmp_path: Path) -> Callable[..., Path]:
+    def write(rows: list[Record], name: str = "en.parquet", image: pa.DataType | None = None) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        schema = pa.Table.from_pylist([row | {"image": None} for row in rows]).schema
+        schema = schema.set(schema.get_field_index("image"), pa.field("image", image or pa.string()))
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def write_jsonl(tmp_path: Path) -> Callable[..., Path]:
+    def write(rows: list[Record], name: str = "en.jsonl") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    return write

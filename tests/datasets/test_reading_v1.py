@@ -43,7 +43,10 @@ def test_nursery_text_numbers_and_pictures(document, first) -> None:
     [
         ("", ["is not JSON", "truncated"]),
         ("{", ["is not JSON"]),
-        ('{"version": "1.0", "language": "en", "exams": {"Cuaderno_2013_1_B": {"na', ["is not JSON", "fetch headqa_v1"]),
+        (
+            '{"version": "1.0", "language": "en", "exams": {"Cuaderno_2013_1_B": {"na',
+            ["is not JSON", "fetch headqa_v1"],
+        ),
         ("qid,qtext\n1,What", ["is not JSON"]),
         ("[]", ["is not a HEAD-QA v1 file", '"exams"']),
         ("3", ["is not a HEAD-QA v1 file"]),
@@ -55,7 +58,10 @@ def test_nursery_text_numbers_and_pictures(document, first) -> None:
         ('{"language": "en", "exams": {"A": 3}}', ["exam A", '"data"']),
         ('{"language": "en", "exams": {"A": {"category": "law", "year": "2013", "data": []}}}', ["exam A", "'law'"]),
         ('{"language": "en", "exams": {"A": {"category": "biology", "year": "MMXIII", "data": []}}}', ["'MMXIII'"]),
-        ('{"language": "en", "exams": {"A": {"category": "biology", "year": "2013", "data": [5]}}}', ["entry 1", "is 5"]),
+        (
+            '{"language": "en", "exams": {"A": {"category": "biology", "year": "2013", "data": [5]}}}',
+            ["entry 1", "is 5"],
+        ),
     ],
 )
 def test_a_broken_file_is_refused_in_one_line(write_json, content, words) -> None:

@@ -77,9 +77,8 @@ async def test_nobody_there() -> None:
 
 
 async def test_another_model() -> None:
-    with serving(Wire()) as wire:
-        with pytest.raises(EndpointUnreachableError, match="serves tiny, not huge; correct"):
-            await probe(wire, "huge")
+    with serving(Wire()) as wire, pytest.raises(EndpointUnreachableError, match="serves tiny, not huge; correct"):
+        await probe(wire, "huge")
 
 
 async def test_several_models_need_a_name() -> None:
@@ -98,9 +97,9 @@ async def test_endpoints_must_serve_one_model() -> None:
 
 @pytest.mark.parametrize("status", [404, 500])
 async def test_something_else_answers(status: int) -> None:
-    with serving(Wire(refuse={"/v1/models": status})) as wire:
-        with pytest.raises(EndpointUnreachableError, match="not as an OpenAI-compatible server"):
-            await probe(wire)
+    refusing = Wire(refuse={"/v1/models": status})
+    with serving(refusing), pytest.raises(EndpointUnreachableError, match="not as an OpenAI-compatible server"):
+        await probe(refusing)
 
 
 async def test_the_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,6 +120,7 @@ def serving(wire: Wire) -> Iterator[Wire]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1
 
         def do_GET(self) -> None:
             self._answer({})
@@ -147,6 +148,7 @@ def serving(wire: Wire) -> Iterator[Wire]:
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
+        request_queue_size = 256
 
     with Server(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
