@@ -1,6 +1,4 @@
 """Declarative LLM programs for medical exams, built on DSPy."""
 
-from importlib.metadata import version
-
-__version__ = version("medexam")
+__version__ = "0.1.0"
 __all__ = ["__version__"]

@@ -20,8 +20,11 @@ def ui(
     """Serve the MLflow UI until Ctrl-C."""
     from medexam.experiments.mlflow_store import default_tracking_uri
     from medexam.experiments.places import default_runs_dir
-    from medexam.experiments.ui import serve_ui
+    from medexam.experiments.ui import check_port, experiment_pages, serve_ui
 
     uri = tracking_uri or default_tracking_uri(runs_dir or default_runs_dir())
-    sys.stderr.write(f"MLflow UI at http://{host}:{port} (Ctrl-C ends it)\n")
+    check_port(host, port)
+    pages = experiment_pages(uri, host=host, port=port)
+    sys.stderr.write(f"MLflow UI at http://{host}:{port}, ready in a few seconds; Ctrl-C ends it\n")
+    sys.stderr.writelines(f"  {name}: {address}\n" for name, address in pages.items())
     raise typer.Exit(serve_ui(uri, host=host, port=port))

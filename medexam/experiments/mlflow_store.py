@@ -21,6 +21,8 @@ DEFAULTS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
 }
+EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
+"""The kind whose page in the UI opens on runs and their charts; others open on traces, of which there are none."""
 
 
 def default_tracking_uri(runs_dir: Path) -> str:
@@ -69,7 +71,8 @@ def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
     found = client.get_experiment_by_name(name)
     if found is None:
         root = artifact_root(tracking_uri)
-        return str(client.create_experiment(name, artifact_location=(root / name).as_uri() if root else None))
+        location = (root / name).as_uri() if root else None
+        return str(client.create_experiment(name, artifact_location=location, tags=EXPERIMENT_TAGS))
     if found.lifecycle_stage != "active":
         raise TrackingError(
             f"the MLflow experiment {name} was deleted from {tracking_uri}: restore it with "

@@ -66,6 +66,7 @@ def _draw(axes: Any, runs: Sequence[StoredRun], groups: Groups) -> None:
     axes.plot([], [], color="0.4", linestyle="dotted", label="chance")
     axes.set_xticks(range(len(names)), [str(name) for name in names])
     axes.set_ylabel("accuracy, % (95 % interval)")
+    axes.set_ylim(bottom=0)
     axes.grid(axis="y", alpha=0.3)
     axes.figure.legend(loc="outside lower center", ncols=1 if len(runs) < 3 else 2, fontsize="small", frameon=False)
 

@@ -7,11 +7,21 @@ import subprocess
 import sys
 
 from medexam.errors import TrackingError
-from medexam.experiments.mlflow_store import artifact_root, sqlite_path
+from medexam.experiments.mlflow_store import artifact_root, open_store, sqlite_path
 
 SHUTDOWN_S = 10.0
-SERVER_ENVIRONMENT = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-"""The UI shows runs: it reports nothing to MLflow's makers and starts no job workers."""
+SERVER_ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    "PYTHONWARNINGS": "ignore",
+}
+"""The UI shows runs: it reports nothing to MLflow's makers, starts no job workers, and keeps the terminal clean."""
+PAGE = (
+    "#/experiments/{}/runs?orderByKey=metrics.%60accuracy%60&orderByAsc=false"
+    "&compareRunsMode=CHART&workflowType=machine_learning"
+)
+DEFAULT_EXPERIMENT = "0"
+"""The empty experiment that every store holds."""
 
 
 def ui_command(tracking_uri: str, *, host: str, port: int) -> list[str]:
@@ -20,7 +30,24 @@ def ui_command(tracking_uri: str, *, host: str, port: int) -> list[str]:
     root = artifact_root(tracking_uri)
     if root is not None:
         command += ["--artifacts-destination", root.as_uri()]
-    return [*command, "--host", host, "--port", str(port), "--workers", "1"]
+    command += ["--host", host, "--port", str(port), "--workers", "1"]
+    return [*command, "--uvicorn-opts", "--log-level=warning"]
+
+
+def experiment_pages(tracking_uri: str, *, host: str, port: int) -> dict[str, str]:
+    """Name of each experiment in the store -> address of its page in the UI: the charts, the best run first.
+
+    Raises `TrackingError` when there is no store, or it is a server with its own UI.
+    """
+    _check_store(tracking_uri)
+    with open_store(tracking_uri) as client:
+        found = client.search_experiments()
+    base = f"http://{host}:{port}/"
+    return {
+        experiment.name: base + PAGE.format(experiment.experiment_id)
+        for experiment in found
+        if experiment.experiment_id != DEFAULT_EXPERIMENT
+    }
 
 
 def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:
@@ -29,7 +56,7 @@ def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:
     Raises `TrackingError` when there is no store, it is a server with its own UI, or the port is taken.
     """
     _check_store(tracking_uri)
-    _check_port(host, port)
+    check_port(host, port)
     # A session of its own, so that Ctrl-C reaches the server and its workers once, through this process.
     process = subprocess.Popen(  # noqa: S603
         ui_command(tracking_uri, host=host, port=port),
@@ -69,7 +96,8 @@ def _check_store(tracking_uri: str) -> None:
         )
 
 
-def _check_port(host: str, port: int) -> None:
+def check_port(host: str, port: int) -> None:
+    """Raises `TrackingError` when nothing can listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

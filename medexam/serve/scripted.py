@@ -27,8 +27,8 @@ from dspy.lm15 import (
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from medexam.errors import SpecError
-from medexam.serve.contract import CHOICE, EngineInfo, SyncEngine
-from medexam.serve.turns import cut_at_stop, to_turns
+from medexam.serve.contract import EngineInfo, SyncEngine
+from medexam.serve.turns import cut_at_stop, requested_choices, to_turns
 
 ANY = "*"
 """Key of the reply to everything that no other key fits."""
@@ -106,13 +106,13 @@ class ScriptedEngine:
         """The scripted reply to one request; both twins end here."""
         self.requests.append(request)
         turns, prefill = to_turns(request)
+        choices = requested_choices(request)
         asked = next(turn["content"] for turn in reversed(turns) if turn["role"] == "user")
         reply = self._reply_to(asked)
         if reply.error is not None:
             raise _ERRORS[reply.error](f"scripted {reply.error} failure")
         text = reply.text.removeprefix(prefill)
         finish_reason = reply.finish_reason
-        choices = (request.config.extensions or {}).get(CHOICE)
         if choices:
             text, finish_reason = _choose(text, choices), "stop"
         text, stopped = cut_at_stop(text, request.config.stop)

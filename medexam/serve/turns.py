@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from dspy.lm15 import InvalidRequestError, Message, Request, TextPart, UnsupportedFeatureError
 
+from medexam.serve.contract import CHOICE
+
 Turn = dict[str, str]
 """One turn of a chat template: `role` (`system`, `user` or `assistant`) and `content`."""
 
@@ -34,6 +36,17 @@ def to_turns(request: Request) -> tuple[list[Turn], str]:
     if not any(turn["role"] == "user" for turn in turns):
         raise InvalidRequestError("the request has no user turn to answer")
     return turns, prefill
+
+
+def requested_choices(request: Request) -> list[str] | None:
+    """The strings that the reply must be one of; None where the request leaves it free."""
+    choices = (request.config.extensions or {}).get(CHOICE)
+    if choices is None:
+        return None
+    strings = isinstance(choices, list) and all(isinstance(choice, str) and choice for choice in choices)
+    if not strings or not choices or len(set(choices)) < len(choices):
+        raise InvalidRequestError(f"{CHOICE!r} must be a list of distinct strings, not {choices!r}")
+    return list(choices)
 
 
 def merge_turns(turns: Iterable[Turn]) -> list[Turn]:

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -116,8 +117,7 @@ def test_the_run_folder_is_there_as_artifacts(make_run, uri, client, tmp_path) -
     location = client.get_run(tracked.mlflow_run_id).info.artifact_uri
     assert location.startswith(artifact_root(uri).as_uri())
     copy = client.download_artifacts(tracked.mlflow_run_id, "predictions.jsonl", str(tmp_path))
-    with open(copy, "rb") as stream:
-        assert stream.read() == (run.folder.path / "predictions.jsonl").read_bytes()
+    assert Path(copy).read_bytes() == (run.folder.path / "predictions.jsonl").read_bytes()
 
 
 def test_tracking_twice_changes_nothing(make_run, uri, client) -> None:

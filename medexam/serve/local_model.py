@@ -1,0 +1,195 @@
+"""One model of transformers, loaded: text to tokens, and tokens to the next token's scores.
+
+It knows the model, its tokenizer and its chat template. When to ask it, and what to make of its scores, is decided
+above.
+"""
+
+import contextlib
+import importlib.metadata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from dspy.lm15 import InvalidRequestError
+
+from medexam.errors import EngineError
+from medexam.serve.prefixes import Layers, PrefixCache
+from medexam.serve.turns import TemplateRules, Turn, probe_template, template_digest
+from medexam.serve.weights import Weights, quiet_transformers
+from medexam.specs.model import ModelSpec
+
+
+class LocalModel:
+    """A causal language model with a chat template. Not thread-safe: one thread at a time."""
+
+    def __init__(self, spec: ModelSpec, weights: Weights, *, share_prefixes: bool = True):
+        import torch
+        from transformers import DynamicCache
+        from transformers.cache_utils import DynamicLayer
+
+        self.label = weights.label
+        with _load_errors(weights):
+            self.device = torch.device(_pick_device(spec.device))
+            self.dtype = _pick_dtype(spec.dtype, self.device)
+            self.model, self.tokenizer = _load(weights, self.dtype, self.device)
+        config = self.model.config.get_text_config()
+        self.revision = getattr(self.model.config, "_commit_hash", None) or weights.revision
+        self.max_context: int | None = getattr(config, "max_position_embeddings", None)
+        self.ends = _end_tokens(self.model, self.tokenizer)
+        pad = self.tokenizer.pad_token_id
+        self.pad: int = pad if pad is not None else min(self.ends, default=0)
+        # A model's own defaults (temperature, repetition penalty) must not change what the request asks for.
+        self.model.generation_config = type(self.model.generation_config)()
+        template = self.tokenizer.chat_template
+        if not isinstance(template, str):
+            raise EngineError(f"{weights.label}: it has no chat template; name an instruction-tuned model")
+        self.template = template_digest(template)
+        self.rules = self._probe()
+        # Only keys and values that grow token by token can be cut and lent; sliding and linear attention keep others.
+        plain = all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
+        self._prefixes = PrefixCache(self._compute_prefix) if share_prefixes and plain else None
+
+    def render(self, turns: Sequence[Turn], prefill: str) -> str:
+        """The whole prompt as text."""
+        from jinja2 import TemplateError
+
+        try:
+            return self._render(self.rules.fit(turns)) + prefill
+        except TemplateError as error:
+            raise InvalidRequestError(f"{self.label}: its chat template refuses the request: {error}") from error
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of each text; the template has already written the special ones."""
+        encoded: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+        return encoded
+
+    def decode(self, before: Sequence[int], tokens: Sequence[int]) -> str:
+        """The text of tokens that follow others: some tokenizers drop a leading space unless something precedes."""
+        tail = list(before[-4:])
+        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        head: str = self.tokenizer.decode(tail, **options)
+        whole: str = self.tokenizer.decode([*tail, *tokens], **options)
+        return whole[len(head) :]
+
+    def next_logits(self, rows: Sequence[list[int]]) -> Any:
+        """The scores of every next token in 32 bits, `[rows, vocabulary]`."""
+        import torch
+
+        with torch.inference_mode():
+            inputs = self.batch(rows)
+            skipped = inputs["past_key_values"].get_seq_length() if "past_key_values" in inputs else 0
+            positions = (inputs["attention_mask"].cumsum(1) - 1).clamp(min=0)
+            inputs["input_ids"] = inputs["input_ids"][:, skipped:]
+            output = self.model(
+                **inputs, position_ids=positions[:, skipped:], logits_to_keep=1, use_cache="past_key_values" in inputs
+            )
+            return output.logits[:, -1].float()
+
+    def batch(self, rows: Sequence[list[int]]) -> dict[str, Any]:
+        """Rows as `input_ids`, `attention_mask` and, where they share an opening, its `past_key_values`.
+
+        Rows are padded on the left, so that the last column is every row's last token; with a shared opening the
+        padding stands between it and the rest.
+        """
+        import torch
+        from transformers import DynamicCache
+
+        shared, layers = self._prefixes.share(rows) if self._prefixes else (0, [])
+        width = max(len(row) for row in rows)
+        ids = [row[:shared] + [self.pad] * (width - len(row)) + row[shared:] for row in rows]
+        mask = [[1] * shared + [0] * (width - len(row)) + [1] * (len(row) - shared) for row in rows]
+        inputs: dict[str, Any] = {
+            "input_ids": torch.tensor(ids, device=self.device),
+            "attention_mask": torch.tensor(mask, device=self.device),
+        }
+        if shared:
+            size = (len(rows), -1, -1, -1)
+            lent = [(keys.expand(size), values.expand(size)) for keys, values in layers]
+            inputs["past_key_values"] = DynamicCache(lent)
+        return inputs
+
+    def details(self) -> dict[str, Any]:
+        """Device, type and versions, as recorded with a run."""
+        return {
+            "device": str(self.device),
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "torch": importlib.metadata.version("torch"),
+            "transformers": importlib.metadata.version("transformers"),
+        }
+
+    def _compute_prefix(self, tokens: list[int]) -> Layers:
+        import torch
+        from transformers import DynamicCache
+
+        cache: Any = DynamicCache()
+        with torch.inference_mode():
+            self.model(torch.tensor([tokens], device=self.device), past_key_values=cache, logits_to_keep=1)
+        return [(layer.keys, layer.values) for layer in cache.layers]
+
+    def _render(self, turns: list[Turn]) -> str:
+        text: str = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        return text
+
+    def _probe(self) -> TemplateRules:
+        from jinja2 import TemplateError
+
+        return probe_template(self._render, TemplateError)
+
+
+def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    where: dict[str, Any] = {"trust_remote_code": False}
+    if weights.hub:
+        where["revision"] = weights.revision or "main"
+    else:
+        where["local_files_only"] = True
+    with quiet_transformers():
+        tokenizer: Any = AutoTokenizer.from_pretrained(weights.source, **where)
+        model: Any = AutoModelForCausalLM.from_pretrained(weights.source, dtype=dtype, **where)
+    return model.to(device).eval(), tokenizer
+
+
+@contextlib.contextmanager
+def _load_errors(weights: Weights) -> Iterator[None]:
+    """Turn whatever a library says of weights it cannot load into one line."""
+    try:
+        yield
+    except EngineError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())[:300]
+        revision = f" at revision {weights.revision}" if weights.hub and weights.revision else ""
+        raise EngineError(f"{weights.source}{revision}: the model cannot be loaded: {said}") from error
+
+
+def _pick_device(asked: str) -> str:
+    import torch
+
+    if asked == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if asked.startswith("cuda") and not torch.cuda.is_available():
+        raise EngineError(f"model.device is {asked!r} and torch finds no CUDA device; use 'cpu' or 'auto'")
+    return asked
+
+
+def _pick_dtype(asked: str, device: Any) -> Any:
+    """The weights' type; `auto` takes bfloat16 only where the device multiplies it natively.
+
+    A processor without such instructions emulates it: a quarter of the speed of float32.
+    """
+    import torch
+
+    if asked != "auto":
+        return getattr(torch, asked)
+    if device.type == "cuda":
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        able = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+        native = any(able.get(feature) for feature in ("amx_bf16", "avx512_bf16", "bf16"))
+    return torch.bfloat16 if native else torch.float32
+
+
+def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
+    named = model.generation_config.eos_token_id
+    ends: Iterable[int | None] = named if isinstance(named, list) else [named]
+    return frozenset(end for end in (*ends, tokenizer.eos_token_id) if end is not None)

@@ -1,0 +1,51 @@
+"""Drawing a token or a choice, for each request by itself.
+
+Every request has a random stream of its own, seeded with its seed and its prompt, so that what it draws does not
+depend on the requests that happen to share its batch. Noise of the Gumbel distribution is added to the scores and the
+highest sum taken, which draws exactly from their softmax and works for a whole batch at once.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dspy.lm15 import Config
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What changes the distribution that tokens are drawn from."""
+
+    temperature: float = 0.0
+    """0 takes the likeliest."""
+    top_p: float | None = None
+    top_k: int | None = None
+
+    @classmethod
+    def of(cls, config: Config) -> "Sampling":
+        """As a request asks; at temperature 0, also when unset, nothing else matters."""
+        if not config.temperature:
+            return cls()
+        return cls(config.temperature, config.top_p, config.top_k)
+
+
+def random_stream(seed: int | None, tokens: Sequence[int], device: Any) -> Any:
+    """A `torch.Generator` of this seed and prompt; without a seed, a fresh one."""
+    import torch
+
+    generator = torch.Generator(device=device)
+    if seed is None:
+        generator.seed()
+    else:
+        digest = hashlib.sha256(f"{seed}:{','.join(map(str, tokens))}".encode()).digest()
+        generator.manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+    return generator
+
+
+def add_gumbel_noise(scores: Any, streams: Sequence[Any]) -> Any:
+    """Scores `[rows, n]` plus noise, row i's from stream i; the argmax of a row is a draw from its softmax."""
+    import torch
+
+    noise = [torch.empty_like(row).exponential_(generator=stream) for row, stream in zip(scores, streams, strict=True)]
+    return scores - torch.stack(noise).log()

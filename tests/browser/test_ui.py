@@ -1,0 +1,196 @@
+"""The MLflow UI as a user sees it: the command of `medexam ui`, and a real browser on an experiment's page."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from medexam.answer_key import AnswerKey, Gold
+from medexam.errors import TrackingError
+from medexam.experiments.mlflow_store import default_tracking_uri
+from medexam.experiments.rescoring import score_folder
+from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
+from medexam.experiments.tracking import track
+from medexam.experiments.ui import experiment_pages, serve_ui, ui_command
+from medexam.predictions import Prediction, Status
+from medexam.specs import CellSpec
+from medexam.specs.identity import digest, identity
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+START_S = 120
+SERVE = """
+import signal, sys
+from medexam.experiments.ui import serve_ui
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background makes its children ignore it
+sys.exit(serve_ui(sys.argv[1], host="127.0.0.1", port=int(sys.argv[2])))
+"""
+pytestmark = pytest.mark.browser
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _stored_run(runs_dir: Path, question, program: dict, answer: int):
+    cell = CellSpec.model_validate({"name": "browser-check", "program": program})
+    known = identity(cell, dataset_version="1.0", words={})
+    folder = RunFolder(runs_dir / cell.program.label)
+    folder.create()
+    folder.write_record(
+        RunRecord(
+            run_id=folder.run_id,
+            spec_digest=digest(known),
+            identity=known,
+            cell=cell,
+            description="",
+            dataset_version="1.0",
+            dataset_source="the package",
+            dataset_fingerprint="ab" * 32,
+            questions=tuple(f"{question.key}-{number}" for number in range(8)),
+            experiment_digest="e" * 12,
+        )
+    )
+    times = {"started_at": "2026-11-20T10:00:00+00:00", "ended_at": "2026-11-20T10:05:00+00:00"}
+    folder.write_json(ENVIRONMENT, times)
+    questions = [question.model_copy(update={"key": f"{question.key}-{number}"}) for number in range(8)]
+    with folder.appending() as log:
+        for asked in questions:
+            log.append(
+                Prediction(
+                    question=asked.key,
+                    program=cell.program.kind,
+                    spec_digest=digest(known),
+                    status=Status.ANSWERED,
+                    answer=answer,
+                )
+            )
+    golds = [3, 3, 3, 3, 3, 1, 1, 2]
+    key = AnswerKey({asked.key: Gold(number=gold) for asked, gold in zip(questions, golds, strict=True)})
+    return score_folder(folder, questions, key)
+
+
+@pytest.fixture
+def tracked_store(tmp_path, question) -> str:
+    """A store with two runs of one experiment, right in 5/8 and 2/8 of the questions."""
+    uri = default_tracking_uri(tmp_path)
+    runs = [
+        _stored_run(tmp_path, question, {"kind": "zero_shot", "answer_format": "guided"}, answer=3),
+        _stored_run(tmp_path, question, {"kind": "blind", "option": 1}, answer=1),
+    ]
+    track(runs, tracking_uri=uri)
+    return uri
+
+
+@pytest.fixture
+def ui(tracked_store):
+    """The UI's process and port; it is asked to end, as a supervisor would."""
+    port = _free_port()
+    process = subprocess.Popen([sys.executable, "-c", SERVE, tracked_store, str(port)])
+    try:
+        _wait_until_healthy(process, port)
+        yield process, port
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+def _wait_until_healthy(process, port: int) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the UI ended before it was healthy"
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.5)
+    pytest.fail(f"the UI was not healthy after {START_S} s")
+
+
+def _open(address: str, folder: Path) -> str:
+    """The page's text as a browser builds it; a picture of it is left in `folder`."""
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={folder / 'profile'}",
+        "--window-size=1800,1200",
+        "--virtual-time-budget=60000",
+        f"--screenshot={folder / 'page.png'}",
+        "--dump-dom",
+        address,
+    ]
+    environment = {**os.environ, "HOME": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, env=environment, check=True)
+    return done.stdout
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)")
+def test_the_page_of_an_experiment_shows_its_runs_and_metrics(ui, tracked_store, tmp_path) -> None:
+    _, port = ui
+    (address,) = experiment_pages(tracked_store, host="127.0.0.1", port=port).values()
+    for attempt in range(3):
+        folder = tmp_path / f"browser-{attempt}"
+        folder.mkdir()
+        page = _open(address, folder)
+        if "zero_shot-guided" in page:
+            break
+    for shown in ("browser-check", "zero_shot-guided · SmolLM2-135M-Instruct", "blind-1 · headqa_sample en"):
+        assert shown in page
+    assert "accuracy.biology" in page
+    assert "0.63" in page
+    assert "0.25" in page
+    assert (folder / "page.png").stat().st_size > 10_000
+
+
+def test_ctrl_c_ends_the_server_and_its_workers(ui) -> None:
+    process, port = ui
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 0
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_port_that_is_taken_is_named(tracked_store) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(TrackingError, match=rf"127\.0\.0\.1:{port}.*--port"):
+            serve_ui(tracked_store, host="127.0.0.1", port=port)
+
+
+def test_a_place_without_a_store_says_how_to_make_one(tmp_path) -> None:
+    with pytest.raises(TrackingError, match="medexam track RUN"):
+        serve_ui(default_tracking_uri(tmp_path), host="127.0.0.1", port=_free_port())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_server_has_its_own_ui() -> None:
+    with pytest.raises(TrackingError, match="open it in a browser"):
+        serve_ui("http://127.0.0.1:9", host="127.0.0.1", port=_free_port())
+
+
+def test_the_command_has_one_worker_and_names_the_artifacts(tmp_path) -> None:
+    command = " ".join(ui_command(default_tracking_uri(tmp_path), host="127.0.0.1", port=5001))
+    assert f"--backend-store-uri sqlite:///{tmp_path}/mlflow.db" in command
+    assert f"--artifacts-destination file://{tmp_path}/mlartifacts" in command
+    assert "--host 127.0.0.1 --port 5001 --workers 1" in command

@@ -1,0 +1,92 @@
+"""Whole experiments on the real SmolLM2 in this process."""
+
+import pytest
+
+from medexam.experiments.planning import plan_experiment
+from medexam.experiments.runner import run_plan
+
+pytestmark = pytest.mark.model
+QUESTIONS = 24
+
+
+class Silent:
+    """A `RunObserver` that looks away."""
+
+    def engine_starts(self, model) -> None:
+        pass
+
+    def cell_starts(self, planned) -> None:
+        pass
+
+    def answered(self, prediction) -> None:
+        pass
+
+    def cell_ends(self, run) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """One experiment with every prompting strategy, by program and language."""
+    document = {
+        "name": "embedded",
+        "dataset": {"name": "headqa_sample", "limit": QUESTIONS},
+        "model": {"engine": "embedded"},
+        "matrix": {
+            "program": [
+                {"kind": "zero_shot", "max_tokens": 16},
+                {"kind": "zero_shot", "answer_format": "guided"},
+                {"kind": "few_shot", "max_tokens": 16},
+                {"kind": "few_shot", "answer_format": "guided", "answer_form": "angles"},
+                {"kind": "chain_of_thought", "max_tokens": 24},
+                {"kind": "chain_of_thought", "answer_format": "guided", "max_tokens": 24},
+            ],
+            "dataset.language": ["en", "es"],
+        },
+    }
+    plan = plan_experiment(document, {}, runs_dir=tmp_path_factory.mktemp("runs"))
+    stored, interrupted = run_plan(plan, Silent())
+    assert not interrupted
+    return {(run.program, run.record.cell.dataset.language): run for run in stored}
+
+
+def test_every_cell_is_complete(runs) -> None:
+    assert len(runs) == 12
+    assert {run.status for run in runs.values()} == {"complete"}
+    assert {run.metrics.n for run in runs.values()} == {QUESTIONS}
+
+
+def test_guided_leaves_nothing_unanswered(runs) -> None:
+    guided = {key: run for key, run in runs.items() if "guided" in key[0]}
+    assert len(guided) == 6
+    assert {run.metrics.unanswered for run in guided.values()} == {0}
+
+
+def test_four_option_questions_are_never_answered_5(runs) -> None:
+    for (program, _), run in runs.items():
+        if "guided" in program:
+            offered = {"4": {1, 2, 3, 4}, "5": {1, 2, 3, 4, 5}}
+            for key, prediction in run.folder.read_predictions().items():
+                year = int(key.split("/")[1])
+                assert prediction.answer in offered["5" if year < 2015 else "4"]
+
+
+def test_free_replies_are_kept_word_for_word(runs) -> None:
+    run = runs[("zero_shot", "en")]
+    predictions = run.folder.read_predictions().values()
+    assert all(p.reply for p in predictions)
+    assert all(p.completion_tokens <= 16 for p in predictions)
+
+
+def test_the_examples_teach_the_format(runs) -> None:
+    """SmolLM2 writes no parsable answer unless it is shown some, so the few-shot turns must reach it as turns."""
+    assert runs[("few_shot", "en")].metrics.unanswered < runs[("zero_shot", "en")].metrics.unanswered
+
+
+def test_what_really_ran_is_recorded(runs) -> None:
+    engine = runs[("zero_shot", "en")].environment["engine"]
+    assert engine["engine"] == "embedded"
+    assert engine["model"] == "SmolLM2-135M-Instruct"
+    assert engine["revision"]
+    assert len(engine["chat_template"]) == 64
+    assert engine["system_turn"] == "kept"

@@ -1,0 +1,33 @@
+"""Fixtures of the engines: SmolLM2, loaded once for all tests that run it."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+from dspy.lm15 import Config, Message, Request
+
+from medexam.serve.contract import CHOICE
+from medexam.serve.embedded import EmbeddedEngine
+
+
+@pytest.fixture(scope="session")
+def embedded_engine() -> Iterator[EmbeddedEngine]:
+    engine = EmbeddedEngine()
+    yield engine
+    asyncio.run(engine.aclose())
+
+
+@pytest.fixture(scope="session")
+def ask() -> Callable[..., Request]:
+    """Builds a request: a user turn, perhaps a system turn, opening words of the reply, choices and options."""
+
+    def build(user, *, system=None, prefill=None, choice=None, **options) -> Request:
+        messages = [Message.user(user)]
+        if prefill is not None:
+            messages.append(Message.assistant(prefill))
+        extensions = None if choice is None else {CHOICE: choice}
+        return Request(
+            model="m", system=system, messages=tuple(messages), config=Config(extensions=extensions, **options)
+        )
+
+    return build
