@@ -37,9 +37,12 @@ class StoredRun:
 
     @property
     def model(self) -> str | None:
-        """The model's short name; None for a control, which asks no model."""
+        """The short name of the model that really ran; None for a control, which asks no model."""
         cell = self.record.cell
-        return cell.model.label if isinstance(cell.program, AskingSpec) else None
+        if not isinstance(cell.program, AskingSpec):
+            return None
+        served: str = (self.environment.get("engine") or {}).get("model", "")
+        return served.rsplit("/", 1)[-1] or cell.model.label
 
     @property
     def title(self) -> str:

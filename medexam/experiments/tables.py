@@ -36,7 +36,7 @@ class Table:
 
 
 class TerminalTable:
-    """A table for `Console.print`. In a narrow terminal each interval moves below its number."""
+    """A table for `Console.print`. In a narrow terminal intervals move below their numbers, and names break once."""
 
     def __init__(self, table: Table, caption: str | None = None) -> None:
         self._table = table
@@ -62,7 +62,9 @@ class TerminalTable:
                 no_wrap=not is_text,
             )
         for row, cells in enumerate(table.rows):
-            texts = (text.replace(" [", "\n[") if narrow else text for text in cells)
+            texts = [text.replace(" [", "\n[") for text in cells] if narrow else list(cells)
+            if narrow:
+                texts[0] = texts[0].replace("-", "-\n", 1)
             drawn.add_row(
                 *(Text(text, style="bold" if (row, column) in table.best else "") for column, text in enumerate(texts))
             )

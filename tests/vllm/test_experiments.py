@@ -6,6 +6,7 @@ import pytest
 
 from medexam.experiments.planning import plan_experiment
 from medexam.experiments.runner import run_plan
+from watching import Silent
 
 ENDPOINT = os.environ.get("MEDEXAM_VLLM_ENDPOINT")
 QUESTIONS = 48
@@ -14,22 +15,6 @@ pytestmark = [
     pytest.mark.vllm,
     pytest.mark.skipif(ENDPOINT is None, reason="MEDEXAM_VLLM_ENDPOINT names no vLLM server"),
 ]
-
-
-class Silent:
-    """A `RunObserver` that looks away."""
-
-    def engine_starts(self, model) -> None:
-        pass
-
-    def cell_starts(self, planned) -> None:
-        pass
-
-    def answered(self, prediction) -> None:
-        pass
-
-    def cell_ends(self, run) -> None:
-        pass
 
 
 def _run(tmp_path, program, **changes):

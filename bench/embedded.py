@@ -1,0 +1,109 @@
+"""The embedded engine on SmolLM2 beside plain transformers, one prompt at a time. Prints one JSON document.
+
+    python bench/embedded.py --questions 48 --rounds 3
+
+The requests are those of the real programs on the shipped sample, recorded by the scripted engine. Both sides answer
+the same requests in alternating rounds in one process; the best round of each counts, since whatever else runs on the
+machine can only slow a round. `agree` is the share of replies that are the same word for word.
+"""
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+
+import dspy
+import torch
+from dspy.lm15 import Request
+
+from medexam.datasets import load_exam_set
+from medexam.programs import build_program
+from medexam.serve import CHOICE, ScriptedEngine
+from medexam.serve.embedded import EmbeddedEngine
+from medexam.serve.local_model import LocalModel
+from medexam.serve.turns import to_turns
+from medexam.serve.weights import find_weights
+from medexam.specs import FewShotSpec, ZeroShotSpec
+from medexam.specs.dataset import DatasetSpec
+from medexam.specs.model import ModelSpec
+
+PROGRAMS = {
+    "zero_shot_guided": ZeroShotSpec(kind="zero_shot", answer_format="guided"),
+    "few_shot_guided": FewShotSpec(kind="few_shot", answer_format="guided"),
+    "zero_shot_free": ZeroShotSpec(kind="zero_shot", max_tokens=24),
+}
+
+
+def record_requests(spec: ZeroShotSpec | FewShotSpec, number: int) -> list[Request]:
+    """What a program asks of the first questions of the sample."""
+    script = ScriptedEngine({"*": "{Answer: 1}"})
+    lm = dspy.LM("scripted", engine=script.sync, cache=False, num_retries=0, temperature=0.0)
+    program = build_program(spec, "en")
+    with dspy.context(lm=lm):
+        for question in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions[:number]:
+            program(question=question)
+    return script.requests
+
+
+def ask_engine(engine: EmbeddedEngine, requests: Sequence[Request]) -> tuple[float, list[str]]:
+    async def ask_all() -> list[str]:
+        responses = await asyncio.gather(*(engine.complete(request) for request in requests))
+        return [response.text for response in responses]
+
+    begun = time.perf_counter()
+    replies = asyncio.run(ask_all())
+    return time.perf_counter() - begun, replies
+
+
+def ask_plainly(local: LocalModel, requests: Sequence[Request]) -> tuple[float, list[str]]:
+    """transformers as its manual shows it: render, tokenise, run, for each prompt by itself."""
+    begun = time.perf_counter()
+    replies = []
+    for request in requests:
+        turns, prefill = to_turns(request)
+        text = local.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True) + prefill
+        inputs = local.tokenizer(text, return_tensors="pt", add_special_tokens=False)
+        choices = (request.config.extensions or {}).get(CHOICE)
+        with torch.inference_mode():
+            if choices:
+                logits = local.model(**inputs).logits[0, -1]
+                tokens = [local.tokenizer.convert_tokens_to_ids(choice.strip()) for choice in choices]
+                replies.append(choices[int(logits[tokens].argmax())])
+            else:
+                options = {"max_new_tokens": request.config.max_tokens, "eos_token_id": 2, "pad_token_id": 2}
+                written = local.model.generate(**inputs, **options)[0, inputs["input_ids"].shape[1] :]
+                replies.append(local.tokenizer.decode(written, skip_special_tokens=True))
+    return time.perf_counter() - begun, replies
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--questions", type=int, default=48)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS))
+    asked = parser.parse_args()
+    spec = ModelSpec()
+    sharing, unshared = EmbeddedEngine(spec), EmbeddedEngine(spec, share_prefixes=False)
+    local = LocalModel(spec, find_weights(spec))
+    report: dict[str, object] = {"threads": torch.get_num_threads(), **sharing.info().details}
+    for name in asked.programs:
+        requests = record_requests(PROGRAMS[name], asked.questions)
+        best = {"engine": float("inf"), "engine_unshared": float("inf"), "plain": float("inf")}
+        for _ in range(asked.rounds):
+            engine_s, replies = ask_engine(sharing, requests)
+            unshared_s, _ = ask_engine(unshared, requests)
+            plain_s, expected = ask_plainly(local, requests)
+            for side, spent in zip(best, (engine_s, unshared_s, plain_s), strict=True):
+                best[side] = min(best[side], spent)
+        report[name] = {
+            **{f"{side}_per_s": round(len(requests) / spent, 2) for side, spent in best.items()},
+            "ratio": round(best["plain"] / best["engine"], 2),
+            "agree": sum(a == b for a, b in zip(replies, expected, strict=True)) / len(requests),
+            "questions": len(requests),
+        }
+    print(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""Observers for tests that run experiments."""
+
+
+class Silent:
+    """A `RunObserver` that looks away."""
+
+    def engine_starts(self, model) -> None:
+        pass
+
+    def cell_starts(self, planned) -> None:
+        pass
+
+    def answered(self, prediction) -> None:
+        pass
+
+    def cell_ends(self, run) -> None:
+        pass
