@@ -1,7 +1,8 @@
 """The run folder keeps what was finished, whatever happened to the process that wrote it."""
 
 import json
-import multiprocessing
+import subprocess
+import sys
 
 import pytest
 
@@ -68,22 +69,22 @@ def test_failed_and_missing_questions_are_owed(folder) -> None:
     assert owed(["a", "b", "c"], folder.read_predictions()) == ["c"]
 
 
-def _hold(path, held, release) -> None:
-    with RunFolder(path).locked():
-        held.set()
-        release.wait(30)
+HOLD = """
+import sys, time
+from pathlib import Path
+from medexam.experiments.run_folder import RunFolder
+with RunFolder(Path(sys.argv[1])).locked():
+    print("held", flush=True)
+    time.sleep(60)
+"""
 
 
 def test_two_processes_on_one_folder_are_refused_and_a_dead_one_keeps_no_lock(folder) -> None:
-    context = multiprocessing.get_context("spawn")
-    held, release = context.Event(), context.Event()
-    process = context.Process(target=_hold, args=(folder.path, held, release))
-    process.start()
-    assert held.wait(30)
-    with pytest.raises(RunFolderError, match="another process"), folder.locked():
-        pass
-    process.kill()
-    process.join()
+    with subprocess.Popen([sys.executable, "-c", HOLD, folder.path], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(RunFolderError, match="another process"), folder.locked():
+            pass
+        process.kill()
     with folder.locked():
         pass
 
