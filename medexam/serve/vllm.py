@@ -8,7 +8,6 @@ trim an assistant turn. This module knows turns, tokens and choices, not what th
 """
 
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,9 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dspy.lm15 import (
-    Config,
     InvalidRequestError,
-    Message,
     ProviderError,
     RateLimitError,
     Request,
@@ -26,7 +23,6 @@ from dspy.lm15 import (
     ServerError,
     TransportError,
     UnsupportedFeatureError,
-    Usage,
 )
 
 from medexam.serve.chat_text import Renderer
@@ -38,6 +34,15 @@ from medexam.serve.litellm_calls import CALL_TIMEOUT_S, ONE_ATTEMPT, call_errors
 from medexam.serve.network import network
 from medexam.serve.probe import Capabilities
 from medexam.serve.turns import TemplateRules, Turn, to_turns
+from medexam.serve.vllm_wire import (
+    Reply,
+    build_response,
+    chat_fields,
+    escape_pattern,
+    match_choice,
+    read_completions,
+    sampling_fields,
+)
 
 _IN_FLIGHT = 128
 """Requests in flight for each server: more than a batch on a large GPU, so that it never waits for the client."""
@@ -58,18 +63,6 @@ class _Server:
     """An `AsyncOpenAI`, which litellm uses instead of one of its own."""
     outstanding: int = 0
     rests_until: float = 0.0
-
-
-@dataclass(frozen=True)
-class _Reply:
-    """One completion."""
-
-    id: str | None
-    model: str
-    text: str
-    tokens: tuple[int, ...] | None
-    finish_reason: str
-    usage: Usage
 
 
 @dataclass
@@ -94,7 +87,7 @@ class VLLMEngine:
         self._tokens = ChoiceTokens(self.renderer) if self.renderer and next_token else None
         self._grammar = all(one.structured_outputs for one in self.seen)
         self._servers = [_Server(endpoint, _open_client(endpoint)) for endpoint in self.endpoints]
-        self._gatherer: Gatherer[str, str, _Reply] = Gatherer(
+        self._gatherer: Gatherer[str, str, Reply] = Gatherer(
             self._complete_prompts,
             cap=_PROMPTS if all(one.list_prompts for one in self.seen) else 1,
             enough=2 * len(self.endpoints),
@@ -154,26 +147,26 @@ class VLLMEngine:
         if ids is not None and reply.tokens:
             chosen = dict(zip(ids, choices, strict=True)).get(reply.tokens[0])
         else:
-            chosen = _match(reply.text, choices)
+            chosen = match_choice(reply.text, choices)
         if chosen is None:
             raise ProviderError(f"the server replied {reply.text!r}, which is none of {list(choices)}")
-        return _response(reply, chosen, "stop")
+        return build_response(reply, chosen, "stop")
 
     async def _choose_in_chat(
         self, turns: list[Turn], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
     ) -> Response:
         """The grammar writes the opening words too, because nothing can be appended to an unseen prompt."""
         self._check_grammar(choices)
-        pattern = f"{_escape(prefill)}({'|'.join(_escape(choice) for choice in choices)})"
+        pattern = f"{escape_pattern(prefill)}({'|'.join(escape_pattern(choice) for choice in choices)})"
         raw = await self._call_chat(turns, {**fields, "structured_outputs": {"regex": pattern}})
         response = to_response(raw, self.model)
         self._enforced["structured_outputs"] += 1
         text = response.text or ""
-        chosen = _match(text[len(prefill) :], choices) if text.startswith(prefill) else None
+        chosen = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
         if chosen is None:
             raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
-        reply = _Reply(response.id, response.model, chosen, None, "stop", response.usage)
-        return _response(reply, chosen, "stop")
+        reply = Reply(response.id, response.model, chosen, None, "stop", response.usage)
+        return build_response(reply, chosen, "stop")
 
     def _check_grammar(self, choices: Sequence[str]) -> None:
         if not self._grammar:
@@ -189,22 +182,22 @@ class VLLMEngine:
                 feature="messages",
             )
         prompt = await self.renderer.render(turns) + prefill
-        reply = (await self._complete_prompts(json.dumps(_chat_fields(request)), [prompt]))[0]
-        return _response(reply, reply.text, reply.finish_reason)
+        reply = (await self._complete_prompts(json.dumps(chat_fields(request)), [prompt]))[0]
+        return build_response(reply, reply.text, reply.finish_reason)
 
     async def _chat(self, turns: list[Turn], request: Request) -> Response:
-        return to_response(await self._call_chat(turns, _chat_fields(request)), self.model)
+        return to_response(await self._call_chat(turns, chat_fields(request)), self.model)
 
     async def _call_chat(self, turns: list[Turn], fields: Mapping[str, Any]) -> Any:
         call = {"model": f"openai/{self.model}", "messages": turns, "extra_body": dict(fields)}
         return await self._call("acompletion", call, weight=1)
 
-    async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[_Reply]:
+    async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[Reply]:
         """One completions request; `fields` is its body as JSON, so that equal bodies gather."""
         body = {"add_special_tokens": False, "return_token_ids": True, **json.loads(fields)}
         call = {"model": f"text-completion-openai/{self.model}", "prompt": list(prompts), "extra_body": body}
         raw = await self._call("atext_completion", call, weight=len(prompts))
-        return _read_completions(raw, self.model, len(prompts))
+        return read_completions(raw, self.model, len(prompts))
 
     async def _call(self, function: str, call: dict[str, Any], weight: int) -> Any:
         """One litellm call to the server with the fewest prompts outstanding, of those that did not just fail."""
@@ -222,81 +215,6 @@ class VLLMEngine:
             raise
         finally:
             server.outstanding -= weight
-
-
-def sampling_fields(config: Config) -> dict[str, Any]:
-    """The fields that decide which of the allowed tokens is taken."""
-    fields = {
-        "temperature": config.temperature,
-        "top_p": config.top_p,
-        "top_k": config.top_k,
-        "seed": config.seed,
-        "frequency_penalty": config.frequency_penalty,
-        "presence_penalty": config.presence_penalty,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _chat_fields(request: Request) -> dict[str, Any]:
-    """Everything but model and messages, as DSPy writes it for OpenAI's chat dialect."""
-    from dspy.clients.lm15_boundary import request_kwargs
-
-    fields: dict[str, Any] = request_kwargs(request, "chat")
-    del fields["messages"]
-    if "max_completion_tokens" in fields:
-        # The completions endpoint knows only the older name, and chat takes both.
-        fields["max_tokens"] = fields.pop("max_completion_tokens")
-    if request.config.top_k is not None:
-        fields["top_k"] = request.config.top_k
-    return fields
-
-
-def _read_completions(raw: Any, model: str, expected: int) -> list[_Reply]:
-    choices = sorted(raw.choices, key=lambda choice: choice.index)
-    if len(choices) != expected:
-        raise ProviderError(f"{expected} prompts were sent and {len(choices)} replies came back")
-    replies = []
-    for choice in choices:
-        tokens, prompt = getattr(choice, "token_ids", None), getattr(choice, "prompt_token_ids", None)
-        if tokens is not None and prompt is not None:
-            usage = Usage(input_tokens=len(prompt), output_tokens=len(tokens))
-        elif expected == 1 and raw.usage is not None:
-            usage = Usage(input_tokens=raw.usage.prompt_tokens, output_tokens=raw.usage.completion_tokens)
-        else:
-            usage = Usage()
-        replies.append(
-            _Reply(
-                id=raw.id or None,
-                model=raw.model or model,
-                text=choice.text or "",
-                tokens=None if tokens is None else tuple(tokens),
-                finish_reason="length" if choice.finish_reason == "length" else "stop",
-                usage=usage,
-            )
-        )
-    return replies
-
-
-def _response(reply: _Reply, text: str, finish_reason: str) -> Response:
-    return Response(
-        id=reply.id,
-        model=reply.model,
-        message=Message.assistant(text),
-        finish_reason=finish_reason,
-        usage=reply.usage,
-    )
-
-
-def _match(text: str, choices: Sequence[str]) -> str | None:
-    """The choice that a text is, however the server spaced it."""
-    if text in choices:
-        return text
-    return next((choice for choice in choices if choice.strip() == text.strip()), None)
-
-
-def _escape(text: str) -> str:
-    """The text as a pattern; `re.escape` also escapes spaces, which grammar engines refuse."""
-    return re.sub(r"([\\.^$*+?{}\[\]|()/-])", r"\\\1", text)
 
 
 def _open_client(endpoint: Endpoint) -> Any:

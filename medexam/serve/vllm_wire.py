@@ -1,0 +1,104 @@
+"""The fields of vLLM's requests and replies: what is written from a DSPy request, and read into a DSPy response.
+
+Pure functions; this module opens no connection and decides nothing.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dspy.lm15 import Config, Message, ProviderError, Request, Response, Usage
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One completion."""
+
+    id: str | None
+    model: str
+    text: str
+    tokens: tuple[int, ...] | None
+    """Ids of the reply's tokens; None where the server does not return them."""
+    finish_reason: str
+    usage: Usage
+
+
+def sampling_fields(config: Config) -> dict[str, Any]:
+    """The fields that decide which of the allowed tokens is taken."""
+    fields = {
+        "temperature": config.temperature,
+        "top_p": config.top_p,
+        "top_k": config.top_k,
+        "seed": config.seed,
+        "frequency_penalty": config.frequency_penalty,
+        "presence_penalty": config.presence_penalty,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def chat_fields(request: Request) -> dict[str, Any]:
+    """Everything but model and messages, as DSPy writes it for OpenAI's chat dialect."""
+    from dspy.clients.lm15_boundary import request_kwargs
+
+    fields: dict[str, Any] = request_kwargs(request, "chat")
+    del fields["messages"]
+    if "max_completion_tokens" in fields:
+        # The completions endpoint knows only the older name, and chat takes both.
+        fields["max_tokens"] = fields.pop("max_completion_tokens")
+    if request.config.top_k is not None:
+        fields["top_k"] = request.config.top_k
+    return fields
+
+
+def read_completions(raw: Any, model: str, expected: int) -> list[Reply]:
+    """The replies of a completions request in the order of its prompts; raises `ProviderError` where some are missing.
+
+    Tokens are counted per prompt where the server returns their ids; its own totals are for the whole request.
+    """
+    choices = sorted(raw.choices, key=lambda choice: choice.index)
+    if len(choices) != expected:
+        raise ProviderError(f"{expected} prompts were sent and {len(choices)} replies came back")
+    replies = []
+    for choice in choices:
+        tokens, prompt = getattr(choice, "token_ids", None), getattr(choice, "prompt_token_ids", None)
+        if tokens is not None and prompt is not None:
+            usage = Usage(input_tokens=len(prompt), output_tokens=len(tokens))
+        elif expected == 1 and raw.usage is not None:
+            usage = Usage(input_tokens=raw.usage.prompt_tokens, output_tokens=raw.usage.completion_tokens)
+        else:
+            usage = Usage()
+        replies.append(
+            Reply(
+                id=raw.id or None,
+                model=raw.model or model,
+                text=choice.text or "",
+                tokens=None if tokens is None else tuple(tokens),
+                finish_reason="length" if choice.finish_reason == "length" else "stop",
+                usage=usage,
+            )
+        )
+    return replies
+
+
+def build_response(reply: Reply, text: str, finish_reason: str) -> Response:
+    """A completion as a DSPy response with this text."""
+    return Response(
+        id=reply.id,
+        model=reply.model,
+        message=Message.assistant(text),
+        finish_reason=finish_reason,
+        usage=reply.usage,
+    )
+
+
+def match_choice(text: str, choices: Sequence[str]) -> str | None:
+    """The choice that a text is, however the server spaced it."""
+    if text in choices:
+        return text
+    return next((choice for choice in choices if choice.strip() == text.strip()), None)
+
+
+def escape_pattern(text: str) -> str:
+    """The text as a pattern; `re.escape` also escapes spaces, which grammar engines refuse."""
+    return re.sub(r"([\\.^$*+?{}\[\]|()/-])", r"\\\1", text)
