@@ -13,7 +13,8 @@ Layers = list[tuple[Any, Any]]
 """Keys and values of each layer, `[1, heads, tokens, head size]`."""
 
 MIN_SHARED = 16
-"""Tokens below which a shared opening is not worth the copying of its keys and values."""
+"""Tokens below which a shared opening is not worth the copying of its keys and values: on a processor it breaks even
+at about 6 and wins a tenth at 16."""
 _GOOD_ENOUGH = 0.8
 """A known opening is used, rather than the whole one computed anew, when it covers this part of it: two rows alike
 by chance in a few more words would otherwise make an opening of their own."""
