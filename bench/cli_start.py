@@ -1,6 +1,6 @@
 """How long `medexam --help` takes, beside `python -c pass` in the same run. Prints JSON.
 
-    python bench/cli_start.py
+python bench/cli_start.py
 """
 
 import json

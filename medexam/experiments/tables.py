@@ -22,6 +22,9 @@ LEGEND = (
     "(bootstrap over exams). Points: 3 right - wrong per exam. Chance: a uniform choice on the same questions."
 )
 
+LONG_NAME = 18
+"""A longer name breaks at its first hyphen in a narrow terminal."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -36,7 +39,7 @@ class Table:
 
 
 class TerminalTable:
-    """A table for `Console.print`. In a narrow terminal intervals move below their numbers, and names break once."""
+    """A table for `Console.print`. In a narrow terminal intervals move below their numbers, and long names break."""
 
     def __init__(self, table: Table, caption: str | None = None) -> None:
         self._table = table
@@ -63,7 +66,7 @@ class TerminalTable:
             )
         for row, cells in enumerate(table.rows):
             texts = [text.replace(" [", "\n[") for text in cells] if narrow else list(cells)
-            if narrow:
+            if narrow and len(texts[0]) > LONG_NAME:
                 texts[0] = texts[0].replace("-", "-\n", 1)
             drawn.add_row(
                 *(Text(text, style="bold" if (row, column) in table.best else "") for column, text in enumerate(texts))

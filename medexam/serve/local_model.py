@@ -145,7 +145,8 @@ def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:
         where["local_files_only"] = True
     with quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(weights.source, **where)
-        model: Any = AutoModelForCausalLM.from_pretrained(weights.source, dtype=dtype, **where)
+        # safetensors only: the older format is a pickle.
+        model: Any = AutoModelForCausalLM.from_pretrained(weights.source, dtype=dtype, use_safetensors=True, **where)
     return model.to(device).eval(), tokenizer
 
 

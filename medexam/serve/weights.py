@@ -93,7 +93,7 @@ def check_folder(folder: Path) -> Path:
         raise EngineError(f"{folder}: its config.json cannot be read: {error}") from error
     if not isinstance(config, dict) or "model_type" not in config:
         raise EngineError(f"{folder}: its config.json names no model_type")
-    if not any(folder.glob("*.safetensors")) and not any(folder.glob("*.bin")):
+    if not any(folder.glob("*.safetensors")):
         raise EngineError(f"{folder}: it has no weights (*.safetensors)")
     return folder
 
