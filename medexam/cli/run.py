@@ -109,7 +109,7 @@ def _print_table(plan: "Plan", runs: "list[StoredRun]", tracking_uri: str | None
 
     Console().print(build_table(runs))
     where = f"--tracking-uri {tracking_uri}" if tracking_uri else f"--runs-dir {plan.runs_dir}"
-    sys.stderr.write(f"Runs are in {plan.runs_dir}. See them in the MLflow UI: medexam ui {where}\n")
+    sys.stderr.write(f"Runs are in {plan.runs_dir}. See them in the MLflow UI: {sys.argv[0]} ui {where}\n")
 
 
 def _say_incomplete(spec: str, runs: "list[StoredRun]", interrupted: bool) -> None:
