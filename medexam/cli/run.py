@@ -49,7 +49,7 @@ def run(
     elif runs:
         _print_table(plan, runs, tracking_uri)
     if interrupted or not all(stored.complete for stored in runs):
-        _say_incomplete(spec, runs, interrupted)
+        _say_incomplete(spec, plan, runs, interrupted)
         raise typer.Exit(INCOMPLETE)
 
 
@@ -112,9 +112,11 @@ def _print_table(plan: "Plan", runs: "list[StoredRun]", tracking_uri: str | None
     sys.stderr.write(f"Runs are in {plan.runs_dir}. See them in the MLflow UI: {sys.argv[0]} ui {where}\n")
 
 
-def _say_incomplete(spec: str, runs: "list[StoredRun]", interrupted: bool) -> None:
+def _say_incomplete(spec: str, plan: "Plan", runs: "list[StoredRun]", interrupted: bool) -> None:
     why = "interrupted" if interrupted else "incomplete"
+    begun = {stored.record.run_id for stored in runs}
     left = sum(stored.metrics.failed + stored.metrics.missing for stored in runs)
+    left += sum(len(planned.owed) for planned in plan.cells if planned.folder.run_id not in begun)
     failure = next((stored.failure for stored in reversed(runs) if stored.failure), None)
     last = f"; the last failure was {failure}" if failure else ""
     sys.stderr.write(
