@@ -33,6 +33,10 @@ class ContextOverflowError(EngineError):
     """A prompt is longer than the model's context."""
 
 
+class LogprobsUnavailableError(EngineError):
+    """A server does not return the log-probabilities that it was asked for, or returns others."""
+
+
 class RunFolderError(MedExamError):
     """A run folder cannot be written, is damaged, or belongs to another spec."""
 

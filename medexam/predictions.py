@@ -3,6 +3,8 @@
 It holds no gold and no score, so a corrected answer key never needs the model again.
 """
 
+import math
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal, Self
 
@@ -88,6 +90,21 @@ class Prediction(BaseModel):
     """The model as the server named it."""
     finish_reason: str | None = None
     """`stop` or `length`, as the engine reported it for the last call."""
+    option_scores: dict[int, float] | None = None
+    """Printed number of each option -> its score, the higher the likelier; None where options were not scored."""
+    score_unit: str | None = None
+    """The unit of `option_scores`, such as `nats per token`."""
+    score_norm: str | None = None
+    """What a score was divided by or compared with; see docs/protocol.md."""
+    tied: int | None = None
+    """How many options share the best score: 1 where one option is ahead. Of tied options the first is chosen."""
+    label_mass: float | None = None
+    """Probability that the next token is any of the option numbers, 0 to 1; None where no numbers were read."""
+    order_scores: tuple[tuple[float, ...], ...] | None = None
+    """One row for each cyclic order of the options: the scores in the order in which they were shown, where row `r`
+    shows first the option that stands at place `r` in the exam. None where only the exam's order was shown."""
+    read_by: str | None = None
+    """How the log-probabilities were read: `echo`, `trie` or `label`; None where none were."""
     failure: Failure | None = None
     """Only when failed."""
 
@@ -101,6 +118,19 @@ class Prediction(BaseModel):
             raise ValueError(f"{self.question}: a failure goes with status 'failed' and with no other")
         return self
 
+    @property
+    def option_probabilities(self) -> dict[int, float] | None:
+        """Printed number of each option -> its share of the probability; None where options were not scored."""
+        return None if self.option_scores is None else normalise_scores(self.option_scores)
+
     def to_json(self) -> dict[str, Any]:
         """The line of `predictions.jsonl` as a JSON-ready dictionary."""
         return self.model_dump(mode="json", by_alias=True)
+
+
+def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:
+    """Log scores as probabilities that sum to 1 (the softmax)."""
+    best = max(scores.values())
+    weights = {number: math.exp(score - best) for number, score in scores.items()}
+    whole = math.fsum(weights.values())
+    return {number: weight / whole for number, weight in weights.items()}

@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from medexam.serve.probe import Capabilities
+    from medexam.serve.read_check import ReadVerdict
 
 
 def doctor(
@@ -19,19 +20,36 @@ def doctor(
     """Ask a server what it is and what it honours."""
     import asyncio
 
-    from medexam.serve.endpoints import NO_KEY, open_endpoints, read_key
-    from medexam.serve.probe import probe_endpoint
-
-    asked = open_endpoints([endpoint], read_key(api_key_env, "VLLM_API_KEY") or NO_KEY)[0]
-    seen = asyncio.run(probe_endpoint(asked, model))
+    seen, verdicts = asyncio.run(_ask(endpoint, model, api_key_env))
     if as_json:
-        document = {**seen.model_dump(), "guided_by": seen.guided_by}
+        document = {
+            **seen.model_dump(),
+            "guided_by": seen.guided_by,
+            "reads": [verdict.model_dump() for verdict in verdicts],
+        }
         sys.stdout.write(json_format.dumps(document, ensure_ascii=False, indent=2) + "\n")
     else:
-        _print_table(seen)
+        _print_table(seen, verdicts)
 
 
-def _print_table(seen: "Capabilities") -> None:
+async def _ask(endpoint: str, model: str | None, api_key_env: str | None) -> "tuple[Capabilities, list[ReadVerdict]]":
+    from medexam.serve import build_engine
+    from medexam.serve.endpoints import NO_KEY, open_endpoints, read_key
+    from medexam.serve.probe import probe_endpoint
+    from medexam.serve.read_check import check_reads
+    from medexam.specs import ModelSpec
+
+    asked = open_endpoints([endpoint], read_key(api_key_env, "VLLM_API_KEY") or NO_KEY)[0]
+    seen = await probe_endpoint(asked, model)
+    spec = ModelSpec(engine="vllm", endpoints=(endpoint,), name=seen.model, api_key_env=api_key_env)
+    engine = await build_engine(spec, guided=False)
+    try:
+        return seen, await check_reads(engine)
+    finally:
+        await engine.aclose()
+
+
+def _print_table(seen: "Capabilities", verdicts: "list[ReadVerdict]") -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -48,13 +66,24 @@ def _print_table(seen: "Capabilities") -> None:
         "many prompts a request": _yes(seen.list_prompts),
         "allowed_token_ids": _yes(seen.allowed_token_ids),
         "structured_outputs": _yes(seen.structured_outputs),
-        "logprob_token_ids": _yes(seen.label_logprobs),
+        "echo": _yes(seen.echo),
+        "logprob_token_ids": f"honoured, {seen.named_logprobs} a request" if seen.named_logprobs else _yes(False),
+        "remembers prompts": f"in blocks of {seen.prefix_block} tokens" if seen.prefix_block else "no",
         "guided answers": f"by {seen.guided_by}" if seen.guided_by else "impossible: use answer_format free",
         "one call, one token": f"{seen.call_s * 1000:.0f} ms",
+        **{f"log-probabilities by {verdict.way}": _verdict(verdict) for verdict in verdicts},
     }
     for name, value in rows.items():
         table.add_row(name, value)
     Console().print(table)
+
+
+def _verdict(verdict: "ReadVerdict") -> str:
+    if verdict.refusal is not None:
+        return f"no: {verdict.refusal}"
+    if verdict.difference is None:
+        return f"yes, the measure of the others, {verdict.seconds:.2f} s"
+    return f"yes, {verdict.difference:.1e} nats a token from it, {verdict.seconds:.2f} s"
 
 
 def _yes(honoured: bool) -> str:

@@ -41,10 +41,11 @@ def report(
     else:
         from rich.console import Console
 
+        from medexam.experiments.score_tables import build_score_tables
         from medexam.experiments.tables import build_breakdowns, build_table
 
         console = Console()
         console.print(build_table(stored))
         if len(stored) == 1:
-            for table in build_breakdowns(stored[0]):
+            for table in [*build_breakdowns(stored[0]), *build_score_tables(stored[0])]:
                 console.print(table)

@@ -37,11 +37,18 @@ SCHEMA = pa.schema(
         ("completion_tokens", pa.int64()),
         ("latency_s", pa.float64()),
         ("finish_reason", pa.string()),
+        ("option_scores", pa.list_(pa.float64())),
+        ("score_unit", pa.string()),
+        ("score_norm", pa.string()),
+        ("label_mass", pa.float64()),
+        ("tied", pa.int32()),
+        ("read_by", pa.string()),
         ("failure_kind", pa.string()),
         ("failure_message", pa.string()),
     ]
 )
-"""`right` is null unless the question is answered; `number`, `gold` and `answer` are the printed numbers."""
+"""`right` is null unless the question is answered; `number`, `gold` and `answer` are the printed numbers.
+`option_scores` holds one score an option in the order of the exam, in `score_unit`; null where none were scored."""
 
 
 def predictions_table(questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]) -> pa.Table:
@@ -68,7 +75,7 @@ def write_parquet(
 
 
 def _row(question: Question, gold: int, prediction: Prediction) -> dict[str, object]:
-    failure = prediction.failure
+    failure, scores = prediction.failure, prediction.option_scores
     return {
         "question": question.key,
         "exam": question.exam.name,
@@ -91,6 +98,12 @@ def _row(question: Question, gold: int, prediction: Prediction) -> dict[str, obj
         "completion_tokens": prediction.completion_tokens,
         "latency_s": prediction.latency_s,
         "finish_reason": prediction.finish_reason,
+        "option_scores": None if scores is None else [scores.get(number) for number in question.option_numbers],
+        "score_unit": prediction.score_unit,
+        "score_norm": prediction.score_norm,
+        "label_mass": prediction.label_mass,
+        "tied": prediction.tied,
+        "read_by": prediction.read_by,
         "failure_kind": failure.kind if failure else None,
         "failure_message": failure.message if failure else None,
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from medexam.errors import RunFolderError
 from medexam.experiments.formatting import decimal, flatten, percent, with_interval
+from medexam.experiments.score_tables import score_headline, score_tables
 from medexam.experiments.summary import StoredRun
 from medexam.experiments.tables import LEGEND, Table, breakdowns, comparison
 from medexam.metrics import Metrics
@@ -20,7 +21,7 @@ SHOWN_CHARACTERS = 600
 
 
 def run_report(run: StoredRun, predictions: Mapping[str, Prediction]) -> str:
-    """`report.md`: the headline, every breakdown, some replies that gave no answer, and the settings."""
+    """`report.md`: headline, every breakdown, what option scores tell, some replies without an answer, settings."""
     record = run.record
     parts = [f"# {record.cell.name}: {run.title}"]
     if record.description:
@@ -28,6 +29,7 @@ def run_report(run: StoredRun, predictions: Mapping[str, Prediction]) -> str:
     parts.append(headline(run))
     parts += [f"## {table.title}\n\n{_render(table)}" for table in breakdowns(run.metrics, published=True)]
     parts.append(LEGEND + " v1: rounded and averaged over exams as the HEAD-QA v1 paper does.")
+    parts += [f"## {table.title}\n\n{_render(table)}\n\n{caption}" for table, caption in score_tables(run.metrics)]
     parts += _unanswered(record.questions, predictions)
     parts.append("## Settings\n\n" + _render(_settings(run)))
     return "\n\n".join(parts) + "\n"
@@ -75,6 +77,7 @@ def _headline(metrics: Metrics) -> Table:
         ("HEAD-QA v1 accuracy, %", decimal(m.headqa_v1_accuracy), ""),
         ("HEAD-QA v1 points", decimal(m.headqa_v1_points), ""),
         ("Right / wrong / unanswered", f"{m.right} / {m.wrong} / {m.unanswered}", ""),
+        *score_headline(m),
     ]
     if m.latency_p50_s is not None and m.latency_p95_s is not None:
         rows.append(("Latency, s, median / 95th percentile", f"{m.latency_p50_s:.2f} / {m.latency_p95_s:.2f}", ""))

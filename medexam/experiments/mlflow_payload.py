@@ -34,6 +34,7 @@ SCORES = (
     "latency_p50_s",
     "latency_p95_s",
 )
+OPTION_SCORES = ("expected_calibration_error", "brier_score", "label_mass", "flip_rate", "tied")
 GROUP_SCORES = ("accuracy", "exam_score", "points", "headqa_v1_accuracy", "headqa_v1_points")
 
 
@@ -90,8 +91,13 @@ def started_at(run: StoredRun) -> str:
 
 
 def run_metrics(metrics: Metrics) -> dict[str, float]:
-    """Name -> value: counts, scores with `_low` and `_high`, and `score.group` for each discipline and option count."""
+    """Name -> value: counts, scores with `_low` and `_high`, and `score.group` for each discipline and option count.
+
+    With those of the option scores where the run has them.
+    """
     values = {name: getattr(metrics, name) for name in (*COUNTS, *SCORES)}
+    if metrics.option_scores is not None:
+        values |= {name: getattr(metrics.option_scores, name) for name in OPTION_SCORES}
     intervals: dict[str, Interval | None] = {
         "accuracy": metrics.accuracy_interval,
         "exam_score": metrics.exam_score_interval,

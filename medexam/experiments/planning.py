@@ -16,7 +16,7 @@ from medexam.errors import RunFolderError
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.programs import ExamProgram, build_program
 from medexam.questions import Question
-from medexam.signatures import load_prompt
+from medexam.signatures import load_words
 from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ExperimentSpec, build_cells
 from medexam.specs.identity import differences, digest, identity
 
@@ -47,7 +47,8 @@ class PlannedCell:
     @property
     def calls(self) -> int:
         """Calls of a model still to be made, if none is retried."""
-        return len(self.owed) * self.program.calls if isinstance(self.program, ExamProgram) else 0
+        program = self.program
+        return sum(program.calls_for(question) for question in self.owed) if isinstance(program, ExamProgram) else 0
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def plan_experiment(
 
 def _identity(cell: CellSpec, exam_set: ExamSet) -> dict[str, Any]:
     program = cell.program
-    words = load_prompt(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
+    words = load_words(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
     return identity(cell, dataset_version=exam_set.version, words=words)
 
 

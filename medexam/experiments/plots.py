@@ -1,40 +1,54 @@
-"""Plots of stored runs: accuracy by discipline and by year, with intervals and the chance level.
+"""Plots of stored runs: accuracy by discipline and by year, with intervals and the chance level, and option scores.
 
 Needs matplotlib, which comes with the extra `plots`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from medexam.errors import MedExamError, RunFolderError
+from medexam.experiments.score_plots import draw_exam_score_by_threshold, draw_reliability, has_option_scores
 from medexam.experiments.summary import StoredRun
 from medexam.metrics import Metrics, Scores
 
 Groups = Callable[[Metrics], Mapping[Any, Scores]]
-PLOTS: dict[str, Groups] = {
+Draw = Callable[[Any, Sequence[StoredRun]], None]
+"""Draws runs on matplotlib axes."""
+GROUPS: dict[str, Groups] = {
     "accuracy_by_discipline": lambda metrics: metrics.by_discipline,
     "accuracy_by_year": lambda metrics: metrics.by_year,
 }
-INCHES = (9.0, 4.5)
+SCORE_PLOTS: dict[str, Draw] = {
+    "reliability": draw_reliability,
+    "exam_score_by_threshold": draw_exam_score_by_threshold,
+}
+INCHES = {"reliability": (6.5, 7.0)}
+"""Width and height where they are not those of `WIDE`."""
+WIDE = (9.0, 4.5)
 DPI = 150
 SPREAD = 0.6
 """Width that the runs share around a group's place on the axis, where 1 is the distance between groups."""
 
 
 def write_plots(runs: Sequence[StoredRun], folder: Path) -> list[Path]:
-    """Write one PNG for each of `PLOTS` into `folder`; the paths, in that order.
+    """Write one PNG for each of `GROUPS`, and of `SCORE_PLOTS` where a run has option scores, into `folder`.
 
-    Raises `MedExamError` without matplotlib and `RunFolderError` where `folder` cannot be written.
+    The paths, in that order. Raises `MedExamError` without matplotlib and `RunFolderError` where `folder` cannot be
+    written.
     """
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     paths = []
-    for name, groups in PLOTS.items():
-        figure = Figure(figsize=INCHES, dpi=DPI, layout="constrained")
-        _draw(figure.add_subplot(), runs, groups)
+    draws: dict[str, Draw] = {name: partial(_draw_accuracy, groups=groups) for name, groups in GROUPS.items()}
+    if has_option_scores(runs):
+        draws |= SCORE_PLOTS
+    for name, draw in draws.items():
+        figure = Figure(figsize=INCHES.get(name, WIDE), dpi=DPI, layout="constrained")
+        draw(figure.add_subplot(), runs)
         path = folder / f"{name}.png"
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +59,7 @@ def write_plots(runs: Sequence[StoredRun], folder: Path) -> list[Path]:
     return paths
 
 
-def _draw(axes: Any, runs: Sequence[StoredRun], groups: Groups) -> None:
+def _draw_accuracy(axes: Any, runs: Sequence[StoredRun], groups: Groups) -> None:
     names = sorted({name for run in runs for name in groups(run.metrics)})
     places = {name: place for place, name in enumerate(names)}
     for position, run in enumerate(runs):

@@ -21,7 +21,7 @@ from medexam.experiments.run_folder import ENVIRONMENT
 from medexam.experiments.summary import StoredRun
 from medexam.predictions import Prediction
 from medexam.serve import Engine, build_engine
-from medexam.specs import ModelSpec
+from medexam.specs import LikelihoodSpec, ModelSpec
 
 CONTROL_CONCURRENCY = 1
 
@@ -47,12 +47,15 @@ class _Engines:
 
     def __init__(self, cells: Sequence[PlannedCell]) -> None:
         self._guided = {c.cell.model for c in cells if getattr(c.cell.program, "answer_format", None) == "guided"}
+        self._logprobs = {c.cell.model for c in cells if isinstance(c.cell.program, LikelihoodSpec)}
         self._built: dict[ModelSpec, Engine] = {}
 
     async def get(self, model: ModelSpec, observer: RunObserver) -> Engine:
         if model not in self._built:
             observer.engine_starts(model)
-            self._built[model] = await build_engine(model, guided=model in self._guided)
+            self._built[model] = await build_engine(
+                model, guided=model in self._guided, logprobs=model in self._logprobs
+            )
         return self._built[model]
 
     async def aclose(self) -> None:

@@ -1,6 +1,7 @@
 """Scores of exam answers: pure functions over questions, golds and predictions; floor 2."""
 
+from medexam.metrics.option_score_results import OptionScoreMetrics
 from medexam.metrics.results import Interval, Metrics, PublishedScores, Scores
 from medexam.metrics.scoring import compute_metrics
 
-__all__ = ["Interval", "Metrics", "PublishedScores", "Scores", "compute_metrics"]
+__all__ = ["Interval", "Metrics", "OptionScoreMetrics", "PublishedScores", "Scores", "compute_metrics"]

@@ -5,6 +5,7 @@ Only data. How the numbers are found is told by the modules beside this one.
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from medexam.metrics.option_score_results import OptionScoreMetrics
 from medexam.questions import Discipline
 
 Interval = tuple[float, float]
@@ -84,6 +85,8 @@ class Metrics(PublishedScores):
     by_year: dict[int, Scores] = Field(default_factory=dict)
     by_discipline: dict[Discipline, PublishedScores] = Field(default_factory=dict)
     by_option_count: dict[int, Scores] = Field(default_factory=dict)
+    option_scores: OptionScoreMetrics | None = None
+    """What the scores of the options tell; None where the program left none."""
 
     @property
     def complete(self) -> bool:

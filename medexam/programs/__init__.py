@@ -4,6 +4,7 @@ from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.building import build_program
 from medexam.programs.controls import BlindChoice, Control, LongestChoice, RandomChoice
+from medexam.programs.likelihood import OptionLikelihood, OptionScores
 from medexam.programs.outcome import build_failure, build_prediction
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "DirectAnswer",
     "ExamProgram",
     "LongestChoice",
+    "OptionLikelihood",
+    "OptionScores",
     "RandomChoice",
     "Steps",
     "build_failure",

@@ -35,11 +35,15 @@ class ExamProgram(dspy.Module):
     """
 
     calls: int = 1
-    """How many times it asks the model for each question."""
+    """How many times it asks the model for a question."""
 
     def __init__(self, adapter: ExamAdapter) -> None:
         super().__init__()
         self.adapter = adapter
+
+    def calls_for(self, question: Question) -> int:  # noqa: ARG002
+        """How many times it asks the model for this question."""
+        return self.calls
 
     def steps(self, question: Question) -> Steps:
         """The calls that lead to an answer."""

@@ -6,12 +6,14 @@ import dspy
 
 from medexam.programs.asking import DIRECT_TOKENS, REASONING_TOKENS, ChainOfThought, DirectAnswer
 from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice
+from medexam.programs.likelihood import OptionLikelihood
 from medexam.questions import Language
-from medexam.signatures import ExamAdapter, load_prompt
+from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt
 from medexam.specs import (
     BlindSpec,
     ChainOfThoughtSpec,
     FewShotSpec,
+    LikelihoodSpec,
     LongestSpec,
     ProgramSpec,
     RandomSpec,
@@ -33,6 +35,8 @@ def build_program(spec: ProgramSpec, language: Language, *, max_tokens: int | No
             if isinstance(spec, ChainOfThoughtSpec):
                 return ChainOfThought(prompt, adapter, budget or REASONING_TOKENS)
             return DirectAnswer(prompt, adapter, budget or DIRECT_TOKENS)
+        case LikelihoodSpec():
+            return OptionLikelihood(spec, load_likelihood_words(spec, language))
         case RandomSpec():
             return RandomChoice(spec.seed)
         case BlindSpec():

@@ -8,6 +8,7 @@ import dspy
 from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
 from medexam.predictions import Failure, Prediction, Reason, Status, Usage
+from medexam.programs.likelihood import OptionScores
 from medexam.questions import Question
 from medexam.signatures import Generation
 
@@ -18,9 +19,10 @@ def build_prediction(
     """The prediction of a program that returned."""
     generations: list[Generation] = said.generations
     last = generations[-1] if generations else None
+    scores: OptionScores | None = said.get("scores")
     if said.answer is not None:
         status, reason = Status.ANSWERED, None
-    elif last is None:
+    elif last is None or scores is not None:
         status, reason = Status.UNANSWERED, Reason.ABSTAINED
     else:
         status = Status.UNANSWERED
@@ -40,6 +42,7 @@ def build_prediction(
         latency_s=round(latency_s, 4) if last else None,
         model=last.model if last else None,
         finish_reason=last.finish_reason if last else None,
+        **(vars(scores) if scores else {}),
     )
 
 

@@ -11,11 +11,11 @@ from medexam.serve.scripted import ScriptedEngine
 from medexam.specs.model import ModelSpec
 
 
-async def build_engine(spec: ModelSpec, *, guided: bool) -> Engine:
+async def build_engine(spec: ModelSpec, *, guided: bool, logprobs: bool = False) -> Engine:
     """Load or reach the model of a spec; raises `EngineError` where it cannot be used.
 
-    `guided` says that requests will hold choices: an engine whose server does not honour them refuses here, before
-    anything is asked.
+    `guided` says that requests will hold choices and `logprobs` that they will hold continuations: an engine whose
+    server does not honour them refuses here, before anything is asked.
     """
     if spec.engine == "scripted":
         assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
@@ -26,4 +26,4 @@ async def build_engine(spec: ModelSpec, *, guided: bool) -> Engine:
         return await asyncio.to_thread(EmbeddedEngine, spec)
     from medexam.serve.hosted import build_hosted_engine
 
-    return await build_hosted_engine(spec, guided=guided)
+    return await build_hosted_engine(spec, guided=guided, logprobs=logprobs)

@@ -30,6 +30,10 @@ _CHECKED = [
 """Dialogues whose tokens a local tokenizer must render as the server does: spaces, accents and several turns."""
 
 
+_CHECKED_TEXT = "Hello: 1. ¿qué?\n2. two"
+"""Plain text, which opens with the tokens that a tokenizer adds of itself."""
+
+
 class Renderer(Protocol):
     """Renders dialogues as one server does."""
 
@@ -40,8 +44,8 @@ class Renderer(Protocol):
         """The dialogue's text, open for the assistant's reply; raises `dspy.lm15` errors."""
         ...
 
-    async def tokens(self, text: str) -> list[int]:
-        """The text's tokens, none added."""
+    async def tokens(self, text: str, *, special: bool = False) -> list[int]:
+        """The text's tokens; `special` adds those that open every text, which the template writes itself."""
         ...
 
     async def aclose(self) -> None:
@@ -64,9 +68,9 @@ class ServerRenderer:
         ids = await self.dialogue_tokens(turns)
         return str((await self._post("/detokenize", {"tokens": ids}))["prompt"])
 
-    async def tokens(self, text: str) -> list[int]:
+    async def tokens(self, text: str, *, special: bool = False) -> list[int]:
         """The server's tokens of a text."""
-        return list((await self._post("/tokenize", {"prompt": text, "add_special_tokens": False}))["tokens"])
+        return list((await self._post("/tokenize", {"prompt": text, "add_special_tokens": special}))["tokens"])
 
     async def dialogue_tokens(self, turns: Sequence[Turn]) -> list[int]:
         """The tokens that the server's chat endpoint would read."""
@@ -107,7 +111,8 @@ async def _agree(local: LocalTemplate, server: ServerRenderer, seen: Capabilitie
         except InvalidRequestError:
             return False
 
-    return all(await asyncio.gather(*(same(seen.rules.fit(turns)) for turns in _CHECKED)))
+    plain = await asyncio.gather(*(one.tokens(_CHECKED_TEXT, special=True) for one in (local, server)))
+    return plain[0] == plain[1] and all(await asyncio.gather(*(same(seen.rules.fit(turns)) for turns in _CHECKED)))
 
 
 def _http_fault(reply: httpx.Response) -> Exception:

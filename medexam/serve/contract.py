@@ -1,13 +1,16 @@
 """What every engine here promises, on top of DSPy's `complete(Request) -> Response`.
 
-An engine knows turns, tokens and choices; it knows nothing of questions, exams or answers. Two conventions carry all
+An engine knows turns, tokens and choices; it knows nothing of questions, exams or answers. Three conventions carry all
 that programs need:
 
 - a request whose last message is the assistant's continues that message: the reply is only what comes after it;
-- `request.config.extensions["choice"]`, a list of distinct strings, makes the reply exactly one of them.
+- `request.config.extensions["choice"]`, a list of distinct strings, makes the reply exactly one of them;
+- `request.config.extensions["continuations"]`, a `medexam.continuations.ContinuationRequest` as data, asks how likely
+  texts are as what follows: `response.provider_data["continuations"]` is the `Reading`, and the reply is the likeliest.
 
 Failures are raised as `dspy.lm15` errors, which DSPy retries or reports; a prompt that does not fit the context is a
-`dspy.lm15.ContextLengthError`.
+`dspy.lm15.ContextLengthError`. Log-probabilities that a server does not give, or that cannot be true, are a
+`medexam.errors.LogprobsUnavailableError`, which ends a run: no other question would fare better.
 """
 
 from typing import Any, Literal, Protocol

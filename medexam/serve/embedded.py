@@ -11,16 +11,18 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TypeVar
 
 from dspy.lm15 import ConfigurationError, Message, Request, Response, ServerError, UnsupportedFeatureError, Usage
 
+from medexam.continuations import CONTINUATIONS, ContinuationRequest
 from medexam.serve.batching import Limits, Ticket, Worker, plan_batches
 from medexam.serve.choosing import ChoiceJob, make_choice_job, pick_choices
 from medexam.serve.contract import CHOICE, EngineInfo, SyncEngine
 from medexam.serve.generation import ReplyJob, check_context, make_reply_job, write_replies
 from medexam.serve.local_model import LocalModel
-from medexam.serve.turns import requested_choices, to_turns
+from medexam.serve.logprobs import Offer, build_reading, respond, split_tokens
+from medexam.serve.scoring import ScoreJob, score, takes_trees
+from medexam.serve.turns import plain_text, requested_choices, requested_continuations, to_turns
 from medexam.serve.weights import find_weights
 from medexam.specs.model import ModelSpec
 
@@ -29,8 +31,10 @@ from medexam.specs.model import ModelSpec
 _READING = {"cpu": Limits(tokens=2_048, rows=32), "cuda": Limits(tokens=65_536, rows=1_024)}
 _WRITING = {"cpu": Limits(tokens=32_768, rows=32), "cuda": Limits(tokens=262_144, rows=256)}
 
-Job = ChoiceJob | ReplyJob
-J = TypeVar("J", ChoiceJob, ReplyJob)
+_SCORING = {"cpu": Limits(tokens=1_024, rows=64), "cuda": Limits(tokens=16_384, rows=1_024)}
+"""Smaller, because probabilities over the whole vocabulary are held for most tokens."""
+
+Job = ChoiceJob | ReplyJob | ScoreJob
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class EmbeddedEngine:
         device = self._model.device.type
         self._reading = _READING.get(device, _READING["cpu"])
         self._writing = _WRITING.get(device, _WRITING["cpu"])
+        self._scoring = _SCORING.get(device, _SCORING["cpu"])
+        self._offer: Offer | None = None
         self._worker: Worker[Request, Response] = Worker(self._answer, full=self.concurrency, name="medexam-embedded")
         self.sync: SyncEngine = _SyncEmbedded(self)
 
@@ -91,10 +97,13 @@ class EmbeddedEngine:
         waiting = [prepared for ticket in wave if (prepared := self._prepare(ticket)) is not None]
         choosing = [w for w in waiting if isinstance(w.job, ChoiceJob)]
         writing = [w for w in waiting if isinstance(w.job, ReplyJob)]
+        scoring = [w for w in waiting if isinstance(w.job, ScoreJob)]
         for batch in plan_batches(choosing, self._reading, size=_reading_size, group=lambda _: None):
             self._settle(batch, self._choose)
         for batch in plan_batches(writing, self._writing, size=_writing_size, group=_writing_group):
             self._settle(batch, self._write)
+        for batch in plan_batches(scoring, self._scoring, size=_scoring_size, group=_scoring_group):
+            self._settle(batch, self._score)
 
     def _prepare(self, ticket: Ticket[Request, Response]) -> _Waiting | None:
         if ticket.future.cancelled():
@@ -107,6 +116,9 @@ class EmbeddedEngine:
 
     def _to_job(self, request: Request) -> Job:
         check_features(request)
+        continuations = requested_continuations(request)
+        if continuations is not None:
+            return self._to_score_job(request, continuations)
         choices = requested_choices(request)
         text = self._model.render(*to_turns(request))
         if choices is None:
@@ -114,6 +126,17 @@ class EmbeddedEngine:
         job = make_choice_job(self._model, text, choices, request)
         check_context(self._model, len(job.prompt), max(1, *(len(path) for path in job.paths)))
         return job
+
+    def _to_score_job(self, request: Request, asked: ContinuationRequest) -> ScoreJob:
+        prompt = self._model.render(*to_turns(request)) if asked.template else plain_text(request)
+        texts = [prompt, *(prompt + text for text in asked.texts)]
+        opening, *whole = self._model.encode(texts, special=not asked.template)
+        candidates = split_tokens(opening, whole, given_opening=asked.given_opening)
+        check_context(self._model, len(candidates.prompt), max(len(path) for path in candidates.paths))
+        if self._offer is None:
+            trees = self._model.full_attention and takes_trees(self._model, candidates)
+            self._offer = Offer(frozenset(("echo", "trie", "label") if trees else ("echo", "label")), block=0)
+        return ScoreJob(asked.texts, candidates, *self._offer.choose(candidates, asked.read_by))
 
     def _settle(self, batch: list[_Waiting], answer: Callable[[Sequence[Job]], list[Response]]) -> None:
         """Answer those whose callers still wait; a batch that does not fit the device is halved."""
@@ -150,6 +173,16 @@ class EmbeddedEngine:
             for job, reply in zip(asked, write_replies(self._model, asked), strict=True)
         ]
 
+    def _score(self, jobs: Sequence[Job]) -> list[Response]:
+        asked = [job for job in jobs if isinstance(job, ScoreJob)]
+        assert self._offer is not None  # noqa: S101
+        responses = []
+        for job, logprobs in zip(asked, score(self._model, asked), strict=True):
+            computed = self._offer.computed(job.candidates, job.way)
+            reading = build_reading(job.candidates, logprobs, job.way, job.why, computed)
+            responses.append(respond(reading, job.texts, self._model.label))
+        return responses
+
     def _respond(self, text: str, finish_reason: str, *, read: int, written: int) -> Response:
         return Response(
             id=None,
@@ -171,7 +204,7 @@ class _SyncEmbedded:
 def check_features(request: Request) -> None:
     """Refuse what this engine would otherwise silently leave out."""
     config = request.config
-    unknown = sorted(set(config.extensions or {}) - {CHOICE})
+    unknown = sorted(set(config.extensions or {}) - {CHOICE, CONTINUATIONS})
     asked = {
         "tools": request.tools,
         "config.response_format": config.response_format,
@@ -198,6 +231,16 @@ def _writing_size(waiting: _Waiting) -> tuple[int, int]:
 def _writing_group(waiting: _Waiting) -> tuple[object, ...]:
     assert isinstance(waiting.job, ReplyJob)  # noqa: S101
     return waiting.job.sampling, waiting.job.stop
+
+
+def _scoring_size(waiting: _Waiting) -> tuple[int, int]:
+    assert isinstance(waiting.job, ScoreJob)  # noqa: S101
+    return max(len(row.tokens) for row in waiting.job.rows), len(waiting.job.rows)
+
+
+def _scoring_group(waiting: _Waiting) -> object:
+    assert isinstance(waiting.job, ScoreJob)  # noqa: S101
+    return waiting.job.way
 
 
 def _fail(ticket: Ticket[Request, Response], error: Exception) -> None:

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from dspy.lm15 import Request, Response
 
-from medexam.errors import AnswerFormatError, EndpointUnreachableError
-from medexam.serve.chat_text import build_renderer
+from medexam.errors import AnswerFormatError, EndpointUnreachableError, LogprobsUnavailableError
+from medexam.serve.chat_text import ServerRenderer, build_renderer
 from medexam.serve.contract import Engine, EngineInfo, SyncEngine
 from medexam.serve.endpoints import NO_KEY, Endpoint, open_endpoints, read_key
 from medexam.serve.litellm_calls import get_litellm
@@ -68,16 +68,23 @@ class HostedEngine:
         await network().acall(self._remote.close())
 
 
-async def build_hosted_engine(spec: ModelSpec, *, guided: bool) -> Engine:
+async def build_hosted_engine(spec: ModelSpec, *, guided: bool, logprobs: bool) -> Engine:
     """Reach the servers of a spec and find out what they honour; raises `EngineError` where they cannot be used.
 
-    With `guided`, raises `AnswerFormatError` where no constraint is honoured.
+    With `guided`, raises `AnswerFormatError` where no constraint is honoured; with `logprobs`,
+    `LogprobsUnavailableError` where the log-probabilities of given texts cannot be read.
     """
-    build = _build_vllm if spec.engine == "vllm" else _build_litellm
-    return HostedEngine(await network().acall(build(spec, guided)))
+    if spec.engine == "vllm":
+        return HostedEngine(await network().acall(_build_vllm(spec, guided, logprobs)))
+    if logprobs:
+        raise LogprobsUnavailableError(
+            f"engine {spec.engine!r} writes replies and tells no log-probabilities of given texts; "
+            "use model.engine vllm or embedded"
+        )
+    return HostedEngine(await network().acall(_build_litellm(spec, guided)))
 
 
-async def _build_vllm(spec: ModelSpec, guided: bool) -> Remote:
+async def _build_vllm(spec: ModelSpec, guided: bool, logprobs: bool) -> Remote:
     from medexam.serve.vllm import VLLMEngine
 
     endpoints = open_endpoints(spec.endpoints, read_key(spec.api_key_env, "VLLM_API_KEY") or NO_KEY)
@@ -86,9 +93,12 @@ async def _build_vllm(spec: ModelSpec, guided: bool) -> Remote:
     _check_same_model(endpoints, seen)
     if guided:
         _check_guided(seen)
+    if logprobs:
+        _check_logprobs(seen)
     renderer = await build_renderer(endpoints[0], seen[0])
+    tokenizer = renderer or (ServerRenderer(endpoints[0], seen[0].model) if seen[0].tokenizes else None)
     await importing
-    return VLLMEngine(endpoints, seen, renderer)
+    return VLLMEngine(endpoints, seen, renderer, tokenizer)
 
 
 async def _build_litellm(spec: ModelSpec, guided: bool) -> Remote:
@@ -122,4 +132,14 @@ def _check_guided(seen: list[Capabilities]) -> None:
                 f"{one.endpoint} ({one.server_version or 'unknown version'}) was asked for an impossible choice and "
                 "ignored it, so guided answers cannot be enforced; upgrade the server to vLLM 0.12 or later, "
                 "or set program.answer_format to free"
+            )
+
+
+def _check_logprobs(seen: list[Capabilities]) -> None:
+    for one in seen:
+        if not one.reads:
+            raise LogprobsUnavailableError(
+                f"{one.endpoint} ({one.server_version or 'unknown version'}) was asked for log-probabilities of given "
+                "tokens by echo and by logprob_token_ids, and ignored both or does not tokenise; upgrade the server to "
+                "vLLM 0.29 or later, or use the embedded engine"
             )

@@ -45,8 +45,9 @@ class LocalModel:
         self.template = template_digest(template)
         self.rules = self._probe()
         # Only keys and values that grow token by token can be cut and lent; sliding and linear attention keep others.
-        plain = all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
-        self._prefixes = PrefixCache(self._compute_prefix) if share_prefixes and plain else None
+        self.full_attention = all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
+        """Whether every token may look at all before it, in every layer."""
+        self._prefixes = PrefixCache(self._compute_prefix) if share_prefixes and self.full_attention else None
 
     def render(self, turns: Sequence[Turn], prefill: str) -> str:
         """The whole prompt as text."""
@@ -57,9 +58,9 @@ class LocalModel:
         except TemplateError as error:
             raise InvalidRequestError(f"{self.label}: its chat template refuses the request: {error}") from error
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text; the template has already written the special ones."""
-        encoded: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    def encode(self, texts: Sequence[str], *, special: bool = False) -> list[list[int]]:
+        """The tokens of each text; `special` adds those that open every text, which a template writes itself."""
+        encoded: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=special)["input_ids"]
         return encoded
 
     def decode(self, before: Sequence[int], tokens: Sequence[int]) -> str:
@@ -91,7 +92,6 @@ class LocalModel:
         padding stands between it and the rest.
         """
         import torch
-        from transformers import DynamicCache
 
         shared, layers = self._prefixes.share(rows) if self._prefixes else (0, [])
         width = max(len(row) for row in rows)
@@ -102,10 +102,44 @@ class LocalModel:
             "attention_mask": torch.tensor(mask, device=self.device),
         }
         if shared:
-            size = (len(rows), -1, -1, -1)
-            lent = [(keys.expand(size), values.expand(size)) for keys, values in layers]
-            inputs["past_key_values"] = DynamicCache(lent)
+            inputs["past_key_values"] = _lend(layers, len(rows))
         return inputs
+
+    def open_batch(self, rows: Sequence[list[int]], openings: Sequence[list[int]]) -> tuple[dict[str, Any], int]:
+        """Rows padded on the right as `input_ids` and `attention_mask`, and how many leading tokens they share.
+
+        Only what `openings`, the beginnings of the rows, have in common is shared; its tokens are left out of
+        `input_ids` and stand in `past_key_values`.
+        """
+        import torch
+
+        shared, layers = self._prefixes.share(openings) if self._prefixes else (0, [])
+        width = max(len(row) for row in rows)
+        ids = [row[shared:] + [self.pad] * (width - len(row)) for row in rows]
+        mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
+        inputs: dict[str, Any] = {
+            "input_ids": torch.tensor(ids, device=self.device),
+            "attention_mask": torch.tensor(mask, device=self.device),
+        }
+        if shared:
+            inputs["past_key_values"] = _lend(layers, len(rows))
+        return inputs, shared
+
+    def logits_at(self, inputs: dict[str, Any], places: Sequence[tuple[int, int]]) -> Any:
+        """The scores of every next token at some places (row, column) of a batch, `[places, vocabulary]`.
+
+        The model's own forward is run, whatever it does to its scores; only the states of the places reach its head.
+        """
+        import torch
+
+        rows, columns = (torch.tensor(index, device=self.device) for index in zip(*places, strict=True))
+        head = self.model.get_output_embeddings()
+        hook = head.register_forward_pre_hook(lambda _, states: (states[0][rows, columns][None], *states[1:]))
+        try:
+            with torch.inference_mode():
+                return self.model(**inputs, use_cache="past_key_values" in inputs).logits[0]
+        finally:
+            hook.remove()
 
     def details(self) -> dict[str, Any]:
         """Device, type and versions, as recorded with a run."""
@@ -133,6 +167,14 @@ class LocalModel:
         from jinja2 import TemplateError
 
         return probe_template(self._render, TemplateError)
+
+
+def _lend(layers: Layers, rows: int) -> Any:
+    """The keys and values of a shared opening as a cache for so many rows."""
+    from transformers import DynamicCache
+
+    size = (rows, -1, -1, -1)
+    return DynamicCache([(keys.expand(size), values.expand(size)) for keys, values in layers])
 
 
 def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:

@@ -38,9 +38,9 @@ class LocalTemplate:
             raise InvalidRequestError(f"the chat template refuses the turns: {error}") from error
         return str(text)
 
-    async def tokens(self, text: str) -> list[int]:
-        """The text's tokens, none added."""
-        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+    async def tokens(self, text: str, *, special: bool = False) -> list[int]:
+        """The text's tokens; `special` adds those that open every text, which the template writes itself."""
+        return list(self._tokenizer.encode(text, add_special_tokens=special).ids)
 
     async def aclose(self) -> None:
         """Nothing is open."""

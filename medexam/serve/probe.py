@@ -6,6 +6,7 @@ on a server that is not busy. This module speaks plain HTTP; it knows no engine 
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +14,11 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, ConfigDict
 
-from medexam.errors import EndpointUnreachableError
+from medexam.continuations import ReadBy
+from medexam.errors import EndpointUnreachableError, LogprobsUnavailableError
 from medexam.serve.endpoints import Endpoint
 from medexam.serve.turns import TemplateRules, Turn
+from medexam.serve.vllm_logprobs import read_echo, read_fork
 
 PROBE_TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 """A busy server answers late; one that is not there is found out at once."""
@@ -25,6 +28,10 @@ _PROMPTS = ["Two and two make", "The capital of France is"]
 _LETTER = "Q"
 """No model goes on from the prompts with this of its own accord."""
 _WORD = "zyzzyva"
+_NAMED = (128, 20)
+"""Numbers of tokens to name in one request: many, and what vLLM allows where it counts them with `--max-logprobs`."""
+_USUAL_BLOCK = 16
+"""vLLM's block size on a GPU, for a server that does not tell its own."""
 
 
 class Capabilities(BaseModel):
@@ -53,8 +60,14 @@ class Capabilities(BaseModel):
     structured_outputs: bool
     list_prompts: bool
     """One completions request may hold many prompts."""
-    label_logprobs: bool
-    """`logprob_token_ids` gives the log-probabilities of named tokens."""
+    tokenizes: bool
+    """`/tokenize` gives the tokens of a text."""
+    echo: bool
+    """`echo` gives the log-probability of each token of a prompt."""
+    named_logprobs: int
+    """`logprob_token_ids` gives the log-probabilities of so many named tokens, 0 where it is not honoured."""
+    prefix_block: int | None
+    """Tokens of the pieces in which the server remembers prompts; None where it does not."""
     call_s: float
     """Seconds of one call with one token."""
 
@@ -64,6 +77,15 @@ class Capabilities(BaseModel):
         if self.renders and self.allowed_token_ids:
             return "prefill"
         return "structured_outputs" if self.structured_outputs else None
+
+    @property
+    def reads(self) -> frozenset[ReadBy]:
+        """The ways in which log-probabilities can be read here."""
+        if not self.tokenizes:
+            return frozenset()
+        named = self.named_logprobs > 0
+        ways: dict[ReadBy, bool] = {"echo": self.echo, "trie": named, "label": named}
+        return frozenset(way for way, honoured in ways.items() if honoured)
 
     @property
     def rules(self) -> TemplateRules:
@@ -94,13 +116,13 @@ class _Probe:
         card = _choose(self._endpoint, cards, name)
         self._model = str(card["id"])
         letter = await self._letter()
-        system, repeats, renders, (allowed, many), labels = await asyncio.gather(
+        system, repeats, renders, (allowed, many) = await asyncio.gather(
             self._shows([{"role": "system", "content": _SYSTEM}, _user("Hello")]),
             self._shows([_user(_SYSTEM), _user("Hello")]),
             self._renders(),
             self._allowed(letter),
-            self._labels(letter),
         )
+        echo, named, block = await asyncio.gather(self._echoes(), self._names(letter), self._prefix_block())
         structured = await self._structured(renders)
         started = time.perf_counter()
         await self._complete(_PROMPTS[0], max_tokens=1)
@@ -117,7 +139,10 @@ class _Probe:
             allowed_token_ids=allowed,
             structured_outputs=structured,
             list_prompts=many,
-            label_logprobs=labels,
+            tokenizes=letter is not None,
+            echo=echo,
+            named_logprobs=named,
+            prefix_block=block,
             call_s=round(time.perf_counter() - started, 4),
         )
 
@@ -146,7 +171,7 @@ class _Probe:
         """The reply's object, empty where the server refuses."""
         return _object(await self._client.post(address, json={"model": self._model, **body}))
 
-    async def _complete(self, prompt: str | list[str], **body: Any) -> list[dict[str, Any]]:
+    async def _complete(self, prompt: str | list[str] | list[list[int]], **body: Any) -> list[dict[str, Any]]:
         fields = {"prompt": prompt, "temperature": 0, **body}
         choices = (await self._post(f"{self._endpoint.base}/completions", fields)).get("choices")
         return choices if isinstance(choices, list) else []
@@ -180,13 +205,43 @@ class _Probe:
         texts = [str(choice.get("text", "")).strip() for choice in choices]
         return letter is not None and bool(texts) and set(texts) == {_LETTER}, len(choices) == len(_PROMPTS)
 
-    async def _labels(self, letter: int | None) -> bool:
-        if letter is None:
+    async def _echoes(self) -> bool:
+        """Whether a prompt of token ids comes back with the probability of each."""
+        ids = tuple(await self._ids({"prompt": _PROMPTS[0], "add_special_tokens": False}))
+        if not ids:
             return False
-        fields = {"logprobs": 1, "logprob_token_ids": [letter], "return_tokens_as_token_ids": True}
-        choices = await self._complete(_PROMPTS[0], max_tokens=1, **fields)
-        tops = ((choices[0].get("logprobs") or {}).get("top_logprobs") or [{}]) if choices else [{}]
-        return f"token_id:{letter}" in (tops[0] or {})
+        fields = {"echo": True, "logprobs": 1, "max_tokens": 0, "return_tokens_as_token_ids": True}
+        choices = await self._complete([list(ids)], **fields)
+        try:
+            return bool(choices) and bool(read_echo(choices[0], ids))
+        except LogprobsUnavailableError:
+            return False
+
+    async def _names(self, letter: int | None) -> int:
+        """The most tokens, of a few numbers tried, whose probabilities come back when they are named."""
+        if letter is None:
+            return 0
+        for many in _NAMED:
+            named = list(range(letter + 1 - many, letter + 1)) if letter >= many else list(range(letter, letter + many))
+            fields = {"logprobs": 1, "logprob_token_ids": named, "return_tokens_as_token_ids": True}
+            choices = await self._complete(_PROMPTS[0], max_tokens=1, **fields)
+            try:
+                if choices and read_fork(choices[0], None, named, "label"):
+                    return many
+            except LogprobsUnavailableError:
+                return 0
+        return 0
+
+    async def _prefix_block(self) -> int | None:
+        reply = await self._client.get(f"{self._endpoint.root}/metrics")
+        told = re.search(r"^vllm:cache_config_info\{(.*)\}", reply.text if reply.is_success else "", re.MULTILINE)
+        if told is None:
+            return _USUAL_BLOCK
+        known = dict(re.findall(r'(\w+)="([^"]*)"', told[1]))
+        size = known.get("block_size", "")
+        if known.get("enable_prefix_caching") == "False":
+            return None
+        return int(size) if size.isdigit() else _USUAL_BLOCK
 
     async def _structured(self, renders: bool) -> bool:
         """Asked on the endpoint that choices would use: completions where prompts can be rendered, else chat."""

@@ -25,9 +25,11 @@ from dspy.lm15 import (
 )
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from medexam.errors import SpecError
+from medexam.continuations import ContinuationRequest, ReadBy
+from medexam.errors import LogprobsUnavailableError, SpecError
 from medexam.serve.contract import EngineInfo, SyncEngine
-from medexam.serve.turns import cut_at_stop, requested_choices, to_turns
+from medexam.serve.logprobs import Candidates, build_reading, respond
+from medexam.serve.turns import cut_at_stop, requested_choices, requested_continuations, to_turns
 
 ANY = "*"
 """Key of the reply to everything that no other key fits."""
@@ -49,6 +51,9 @@ class ScriptedReply(BaseModel):
     text: str = ""
     """What the model writes, with or without the words that the request already put in its mouth."""
     finish_reason: Literal["stop", "length"] = "stop"
+    logprobs: list[list[float]] | None = None
+    """The log-probabilities of the tokens of each continuation, where continuations are asked for; every word of a
+    continuation is one token. Numbers that cannot be right are refused as a server's would be."""
     error: Literal["transport", "server", "timeout", "rate_limit", "context"] | None = None
     """Raise this failure instead of replying."""
 
@@ -103,11 +108,14 @@ class ScriptedEngine:
         """The scripted reply to one request; both twins end here."""
         self.requests.append(request)
         turns, prefill = to_turns(request)
+        continuations = requested_continuations(request)
         choices = requested_choices(request)
         asked = next(turn["content"] for turn in reversed(turns) if turn["role"] == "user")
         reply = self._reply_to(asked)
         if reply.error is not None:
             raise _ERRORS[reply.error](f"scripted {reply.error} failure")
+        if continuations is not None:
+            return self._read(continuations, reply)
         text = reply.text.removeprefix(prefill)
         finish_reason = reply.finish_reason
         if choices:
@@ -121,6 +129,18 @@ class ScriptedEngine:
             finish_reason="stop" if stopped else finish_reason,
             usage=Usage(input_tokens=words, output_tokens=len(text.split())),
         )
+
+    def _read(self, asked: ContinuationRequest, reply: ScriptedReply) -> Response:
+        if reply.logprobs is None or len(reply.logprobs) != len(asked.texts):
+            raise LogprobsUnavailableError(
+                f"the script has no logprobs for {len(asked.texts)} continuations; give the reply a row for each"
+            )
+        # A token is its word's place in the order of first use, behind a prompt of one token.
+        words = {word: place for place, word in enumerate(dict.fromkeys(" ".join(asked.texts).split()), start=1)}
+        paths = tuple(tuple(words[word] for word in text.split()) for text in asked.texts)
+        way: ReadBy = "echo" if asked.read_by == "auto" else asked.read_by
+        reading = build_reading(Candidates((0,), paths), reply.logprobs, way, "scripted", computed=1)
+        return respond(reading, asked.texts, self._model)
 
     def info(self) -> EngineInfo:
         """What really runs: a table."""

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dspy.lm15 import InvalidRequestError, Message, Request, TextPart, UnsupportedFeatureError
+from pydantic import ValidationError
 
+from medexam.continuations import CONTINUATIONS, ContinuationRequest
 from medexam.serve.contract import CHOICE
 
 Turn = dict[str, str]
@@ -47,6 +49,25 @@ def requested_choices(request: Request) -> list[str] | None:
     if not strings or not choices or len(set(choices)) < len(choices):
         raise InvalidRequestError(f"{CHOICE!r} must be a list of distinct strings, not {choices!r}")
     return list(choices)
+
+
+def requested_continuations(request: Request) -> ContinuationRequest | None:
+    """The texts whose log-probabilities are wanted in the place of a reply; None where a reply is wanted."""
+    asked = (request.config.extensions or {}).get(CONTINUATIONS)
+    if asked is None:
+        return None
+    try:
+        return ContinuationRequest.model_validate(asked)
+    except ValidationError as error:
+        raise InvalidRequestError(f"{CONTINUATIONS!r}: {error.errors()[0]['msg']}") from None
+
+
+def plain_text(request: Request) -> str:
+    """The text of a request that is no dialogue: its one user turn."""
+    turns, prefill = to_turns(request)
+    if len(turns) != 1 or prefill:
+        raise InvalidRequestError("a plain text is one user turn and nothing else; set template for a dialogue")
+    return turns[0]["content"]
 
 
 def merge_turns(turns: Iterable[Turn]) -> list[Turn]:

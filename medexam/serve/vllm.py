@@ -25,21 +25,26 @@ from dspy.lm15 import (
     UnsupportedFeatureError,
 )
 
+from medexam.continuations import ContinuationRequest
+from medexam.errors import LogprobsUnavailableError
 from medexam.serve.chat_text import Renderer
 from medexam.serve.choice_tokens import ChoiceTokens
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.endpoints import Endpoint
 from medexam.serve.gathering import Gatherer
 from medexam.serve.litellm_calls import CALL_TIMEOUT_S, ONE_ATTEMPT, call_errors, get_litellm, to_response
+from medexam.serve.logprobs import Offer, Path, respond
 from medexam.serve.network import network
 from medexam.serve.probe import Capabilities
-from medexam.serve.turns import TemplateRules, Turn, to_turns
+from medexam.serve.turns import TemplateRules, Turn, plain_text, requested_continuations, to_turns
+from medexam.serve.vllm_logprobs import ContinuationReader, Tokenizer
 from medexam.serve.vllm_wire import (
     Reply,
     build_response,
     chat_fields,
     escape_pattern,
     match_choice,
+    order_choices,
     read_completions,
     sampling_fields,
 )
@@ -74,8 +79,11 @@ class VLLMEngine:
     """What was seen of each endpoint."""
     renderer: Renderer | None
     """None where the servers' chat template cannot be had as text."""
+    tokenizer: Tokenizer | None
+    """None where the servers do not tell their tokens."""
     _servers: list[_Server] = field(default_factory=list)
     _enforced: Counter[str] = field(default_factory=Counter)
+    _read: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.model = self.seen[0].model
@@ -93,9 +101,13 @@ class VLLMEngine:
             enough=2 * len(self.endpoints),
             divisible=InvalidRequestError,
         )
+        self._reader = self._build_reader() if self.tokenizer else None
 
     async def complete(self, request: Request) -> Response:
         """One reply to one request."""
+        continuations = requested_continuations(request)
+        if continuations is not None:
+            return await self._score(request, continuations)
         turns, prefill = to_turns(request)
         turns = self._rules.fit(turns)
         choices = (request.config.extensions or {}).get(CHOICE)
@@ -120,15 +132,64 @@ class VLLMEngine:
             chat_template=self.renderer.template if self.renderer else None,
             system_turn="kept" if self._rules.system else "merged",
             guided_by=self._enforced.most_common(1)[0][0] if self._enforced else able,
-            details={"source": first.source, "repeated_turns": "kept" if self._rules.repeats else "merged"},
+            details={
+                "source": first.source,
+                "repeated_turns": "kept" if self._rules.repeats else "merged",
+                **({"read_by": dict(self._read)} if self._read else {}),
+            },
         )
 
     async def close(self) -> None:
         """Close the connections."""
         for server in self._servers:
             await server.client.close()
-        if self.renderer is not None:
-            await self.renderer.aclose()
+        for opened in {id(part): part for part in (self.renderer, self.tokenizer) if part is not None}.values():
+            await opened.aclose()
+
+    def _build_reader(self) -> ContinuationReader:
+        assert self.tokenizer is not None  # noqa: S101
+        blocks = [one.prefix_block for one in self.seen]
+        return ContinuationReader(
+            self.tokenizer,
+            Offer(
+                frozenset.intersection(*(one.reads for one in self.seen)),
+                block=None if None in blocks else max(block for block in blocks if block is not None),
+            ),
+            self._post,
+            named=min(one.named_logprobs for one in self.seen),
+            prompts=_PROMPTS if all(one.list_prompts for one in self.seen) else 1,
+            enough=2 * len(self.endpoints),
+        )
+
+    async def _score(self, request: Request, asked: ContinuationRequest) -> Response:
+        if self._reader is None:
+            raise LogprobsUnavailableError(
+                "the server does not tokenise, so it cannot be known which tokens its log-probabilities belong to; "
+                "serve the model with vLLM, or use the embedded engine"
+            )
+        if not asked.template:
+            prompt = plain_text(request)
+        elif self.renderer is not None:
+            turns, prefill = to_turns(request)
+            prompt = await self.renderer.render(self._rules.fit(turns)) + prefill
+        else:
+            raise LogprobsUnavailableError(
+                "the server does not render its chat template exactly; set program.chat_template to false"
+            )
+        reading = await self._reader.read(prompt, asked, self._least_busy())
+        self._read[reading.read_by] += 1
+        return respond(reading, asked.texts, self.model)
+
+    async def _post(self, fields: str, prompts: Sequence[Path], server: "_Server | None") -> list[Any]:
+        """A completions request of token ids; its choices in the order of the prompts."""
+        body = {"return_token_ids": True, "return_tokens_as_token_ids": True, **json.loads(fields)}
+        call = {
+            "model": f"text-completion-openai/{self.model}",
+            "prompt": [list(prompt) for prompt in prompts],
+            "extra_body": body,
+        }
+        raw = await self._call("atext_completion", call, weight=len(prompts), server=server)
+        return order_choices(raw, len(prompts))
 
     async def _choose(
         self, turns: list[Turn], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
@@ -199,10 +260,14 @@ class VLLMEngine:
         raw = await self._call("atext_completion", call, weight=len(prompts))
         return read_completions(raw, self.model, len(prompts))
 
-    async def _call(self, function: str, call: dict[str, Any], weight: int) -> Any:
-        """One litellm call to the server with the fewest prompts outstanding, of those that did not just fail."""
+    def _least_busy(self) -> _Server:
+        """The server with the fewest prompts outstanding, of those that did not just fail."""
         now = time.monotonic()
-        server = min(self._servers, key=lambda one: (max(one.rests_until - now, 0.0), one.outstanding))
+        return min(self._servers, key=lambda one: (max(one.rests_until - now, 0.0), one.outstanding))
+
+    async def _call(self, function: str, call: dict[str, Any], weight: int, server: _Server | None = None) -> Any:
+        """One litellm call to a server, None for the least busy one."""
+        server = server or self._least_busy()
         endpoint = server.endpoint
         server.outstanding += weight
         try:

@@ -51,16 +51,21 @@ def chat_fields(request: Request) -> dict[str, Any]:
     return fields
 
 
+def order_choices(raw: Any, expected: int) -> list[Any]:
+    """The choices of a completions reply in the order of its prompts; raises `ProviderError` where some are missing."""
+    choices = sorted(raw.choices, key=lambda choice: choice.index)
+    if len(choices) != expected:
+        raise ProviderError(f"{expected} prompts were sent and {len(choices)} replies came back")
+    return choices
+
+
 def read_completions(raw: Any, model: str, expected: int) -> list[Reply]:
     """The replies of a completions request in the order of its prompts; raises `ProviderError` where some are missing.
 
     Tokens are counted per prompt where the server returns their ids; its own totals are for the whole request.
     """
-    choices = sorted(raw.choices, key=lambda choice: choice.index)
-    if len(choices) != expected:
-        raise ProviderError(f"{expected} prompts were sent and {len(choices)} replies came back")
     replies = []
-    for choice in choices:
+    for choice in order_choices(raw, expected):
         tokens, prompt = getattr(choice, "token_ids", None), getattr(choice, "prompt_token_ids", None)
         if tokens is not None and prompt is not None:
             usage = Usage(input_tokens=len(prompt), output_tokens=len(tokens))

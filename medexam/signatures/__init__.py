@@ -2,7 +2,16 @@
 
 from medexam.signatures.adapter import ExamAdapter, Generation
 from medexam.signatures.answer_format import answer_opening, find_answers, parse_answer, render_answer
-from medexam.signatures.prompts import Prompt, SolvedQuestion, load_examples, load_prompt
+from medexam.signatures.likelihood import LikelihoodAdapter, WeighOptions, option_texts
+from medexam.signatures.prompts import (
+    LikelihoodWords,
+    Prompt,
+    SolvedQuestion,
+    load_examples,
+    load_likelihood_words,
+    load_prompt,
+    load_words,
+)
 from medexam.signatures.rendering import render_question
 from medexam.signatures.signatures import AnswerAfterReasoning, AnswerQuestion, Reason, ReasonAndAnswer
 from medexam.signatures.thinking import join_thinking, split_thinking
@@ -12,15 +21,21 @@ __all__ = [
     "AnswerQuestion",
     "ExamAdapter",
     "Generation",
+    "LikelihoodAdapter",
+    "LikelihoodWords",
     "Prompt",
     "Reason",
     "ReasonAndAnswer",
     "SolvedQuestion",
+    "WeighOptions",
     "answer_opening",
     "find_answers",
     "join_thinking",
     "load_examples",
+    "load_likelihood_words",
     "load_prompt",
+    "load_words",
+    "option_texts",
     "parse_answer",
     "render_answer",
     "render_question",

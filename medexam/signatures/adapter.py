@@ -6,14 +6,13 @@ not known here.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-import dspy
 from dspy.lm15 import Config, Message, Request, Response, TextPart, ThinkingPart
 
 from medexam.questions import Question
 from medexam.signatures.answer_format import answer_closing, answer_opening, find_answers, parse_answer, render_answer
 from medexam.signatures.rendering import render_question
+from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 from medexam.signatures.thinking import join_thinking, split_thinking
 from medexam.specs.program import AnswerForm, AnswerFormat
 
@@ -24,8 +23,9 @@ _CONFIG = ("max_tokens", "temperature", "top_p", "seed", "stop")
 class Generation:
     """One reply as the engine gave it."""
 
-    reply: str
-    """All that the assistant's turn holds, with what was put into its mouth; thinking stands in its block."""
+    reply: str | None
+    """All that the assistant's turn holds, with what was put into its mouth; thinking stands in its block. None where
+    nothing was written, only read."""
     finish_reason: str
     """`stop`, or `length` where the reply was cut off at its budget."""
     model: str
@@ -34,7 +34,7 @@ class Generation:
     completion_tokens: int | None
 
 
-class ExamAdapter(dspy.Adapter):
+class ExamAdapter(SingleCallAdapter):
     """Formats and parses the signatures of `medexam.signatures.signatures`.
 
     Demonstrations become user and assistant turns, as in the paper's figure 7. Besides the signature's outputs, a
@@ -46,33 +46,7 @@ class ExamAdapter(dspy.Adapter):
         self.answer_format = answer_format
         self.answer_form = answer_form
 
-    def __call__(
-        self,
-        lm: dspy.LM,
-        lm_kwargs: dict[str, Any],
-        signature: type[dspy.Signature],
-        demos: list[dict[str, Any]],
-        inputs: dict[str, Any],
-    ) -> list[dict[str, Any]]:
-        """Ask once; one dictionary of outputs."""
-        request, options = self._request(lm, lm_kwargs, signature, demos, inputs)
-        return [self._outputs(signature, inputs, lm(request, **options))]
-
-    async def acall(
-        self,
-        lm: dspy.LM,
-        lm_kwargs: dict[str, Any],
-        signature: type[dspy.Signature],
-        demos: list[dict[str, Any]],
-        inputs: dict[str, Any],
-    ) -> list[dict[str, Any]]:
-        """Ask once without blocking; one dictionary of outputs."""
-        request, options = self._request(lm, lm_kwargs, signature, demos, inputs)
-        return [self._outputs(signature, inputs, await lm.acall(request, **options))]
-
-    def format(
-        self, signature: type[dspy.Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
-    ) -> list[dict[str, str]]:
+    def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:
         """The turns of a prompt; the last is the assistant's where the reply is begun for it."""
         turns = [{"role": "system", "content": signature.instructions}]
         for demo in demos:
@@ -83,15 +57,10 @@ class ExamAdapter(dspy.Adapter):
             turns.append({"role": "assistant", "content": beginning})
         return turns
 
-    def _request(
-        self,
-        lm: dspy.LM,
-        lm_kwargs: dict[str, Any],
-        signature: type[dspy.Signature],
-        demos: list[dict[str, Any]],
-        inputs: dict[str, Any],
-    ) -> tuple[Request, dict[str, Any]]:
-        settings = {**lm.kwargs, **lm_kwargs}
+    def build_request(
+        self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
+    ) -> Request:
+        """The prompt as turns, with the choice attached where the answer is guided."""
         config = {key: settings[key] for key in _CONFIG if settings.get(key) is not None}
         if self._chooses(signature):
             config["extensions"] = {"choice": [str(number) for number in _question(inputs).option_numbers]}
@@ -100,16 +69,16 @@ class ExamAdapter(dspy.Adapter):
             Message.user(turn["content"]) if turn["role"] == "user" else Message.assistant(turn["content"])
             for turn in turns
         )
-        request = Request(model=lm.model, system=system["content"], messages=messages, config=Config(**config))
-        return request, {key: settings[key] for key in ("rollout_id",) if settings.get(key) is not None}
+        return Request(model=model, system=system["content"], messages=messages, config=Config(**config))
 
-    def _outputs(self, signature: type[dspy.Signature], inputs: dict[str, Any], response: Response) -> dict[str, Any]:
+    def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
+        """The answer and the rationale that the reply holds, and the reply itself."""
         reply = _reply(response)
         if self._chooses(signature):
             reply = f"{self._beginning(signature, inputs)}{reply}{answer_closing(self.answer_form)}"
         thinking, said = split_thinking(reply)
         wanted = signature.output_fields
-        outputs: dict[str, Any] = {
+        outputs: Fields = {
             "generation": Generation(
                 reply=reply,
                 finish_reason=response.finish_reason,
@@ -126,21 +95,21 @@ class ExamAdapter(dspy.Adapter):
             outputs["rationale"] = _rationale(thinking, said)
         return outputs
 
-    def _chooses(self, signature: type[dspy.Signature]) -> bool:
+    def _chooses(self, signature: Signature) -> bool:
         return self.answer_format == "guided" and set(signature.output_fields) == {"answer"}
 
-    def _beginning(self, signature: type[dspy.Signature], inputs: dict[str, Any]) -> str:
+    def _beginning(self, signature: Signature, inputs: Fields) -> str:
         said = f"{inputs['rationale']}\n\n" if inputs.get("rationale") and "rationale" in signature.input_fields else ""
         return said + answer_opening(self.answer_form) if self._chooses(signature) else said
 
-    def _solved(self, signature: type[dspy.Signature], demo: dict[str, Any]) -> str:
+    def _solved(self, signature: Signature, demo: Fields) -> str:
         parts = [demo["rationale"]] if demo.get("rationale") and "rationale" in signature.fields else []
         if demo.get("answer") is not None:
             parts.append(render_answer(demo["answer"], self.answer_form))
         return "\n\n".join(parts)
 
 
-def _question(fields: dict[str, Any]) -> Question:
+def _question(fields: Fields) -> Question:
     question = fields["question"]
     return question if isinstance(question, Question) else Question.model_validate(question)
 

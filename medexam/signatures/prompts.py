@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 from medexam.errors import SpecError
 from medexam.questions import Discipline, Exam, Language, Option, Question
 from medexam.signatures.answer_format import render_answer
-from medexam.specs import AskingSpec, FewShotSpec, parse_yaml
+from medexam.specs import AskingSpec, FewShotSpec, LikelihoodSpec, ReplySpec, parse_yaml
 
 M = TypeVar("M", bound=BaseModel)
 WORDS = resources.files("medexam.signatures") / "words"
@@ -52,8 +52,28 @@ class Prompt:
         }
 
 
+@dataclass(frozen=True)
+class LikelihoodWords:
+    """What stands before the options that a likelihood program reads, in one language."""
+
+    context: str
+    """With `$question` where the stem, or the stem and its options, stand."""
+    premise: str
+    """What stands in its place where an option's probability without the question is read."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The words as data, for a run's identity."""
+        return {"context": self.context, "premise": self.premise}
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+class _Likelihood(_Strict):
+    option_text: str
+    label: str
+    premise: str = Field(min_length=1)
 
 
 class _Instructions(_Strict):
@@ -61,6 +81,7 @@ class _Instructions(_Strict):
     zero_shot: str | None = None
     few_shot: str | None = None
     chain_of_thought: str | None = None
+    likelihood: _Likelihood | None = None
 
 
 class _Example(_Strict):
@@ -79,16 +100,19 @@ class _ExampleFile(RootModel[dict[Language, list[_Example]]]):
     pass
 
 
-def load_prompt(program: AskingSpec, language: Language) -> Prompt:
-    """The words that `program` asks with in `language`.
+def load_words(program: AskingSpec, language: Language) -> Prompt | LikelihoodWords:
+    """All words that `program` asks with in `language`; raises `SpecError` as `load_prompt` does."""
+    if isinstance(program, LikelihoodSpec):
+        return load_likelihood_words(program, language)
+    return load_prompt(program, language)
+
+
+def load_prompt(program: ReplySpec, language: Language) -> Prompt:
+    """The words that `program` asks for a reply with in `language`.
 
     Raises `SpecError` when the file is missing or malformed, or has no words for this program or language.
     """
-    text, where = _read(program.prompt, "prompt")
-    by_language = _validated(_PromptFile, text, where).root
-    if language not in by_language:
-        raise SpecError(f"{where} has no words in {language!r} (it has {', '.join(by_language)}); write your own file")
-    words = by_language[language]
+    words, where = _language_words(program, language)
     template: str | None = getattr(words, program.kind)
     if template is None:
         raise SpecError(f"{where} has no words for {program.kind} in {language!r}")
@@ -101,6 +125,21 @@ def load_prompt(program: AskingSpec, language: Language) -> Prompt:
         raise SpecError(f"{where}: {program.kind}: only $form and $example may stand behind a $: {error}") from None
     examples = load_examples(program.examples, language) if isinstance(program, FewShotSpec) else ()
     return Prompt(instructions.strip(), examples)
+
+
+def load_likelihood_words(program: LikelihoodSpec, language: Language) -> LikelihoodWords:
+    """The words before the options that `program` reads in `language`; raises `SpecError` as `load_prompt` does."""
+    words, where = _language_words(program, language)
+    if words.likelihood is None:
+        raise SpecError(f"{where} has no words for likelihood in {language!r}")
+    context = getattr(words.likelihood, program.read)
+    try:
+        shown = Template(context).substitute(question="?")
+    except (KeyError, ValueError) as error:
+        raise SpecError(f"{where}: likelihood: only $question may stand behind a $: {error}") from None
+    if shown == context:
+        raise SpecError(f"{where}: likelihood: the words for {program.read} lack $question")
+    return LikelihoodWords(context, words.likelihood.premise)
 
 
 def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestion, ...]:
@@ -126,6 +165,15 @@ def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestio
     return tuple(solved)
 
 
+def _language_words(program: AskingSpec, language: Language) -> tuple[_Instructions, str]:
+    """The words of a program's file in a language, and how the file is called."""
+    text, where = _read(program.prompt, "prompt")
+    by_language = _validated(_PromptFile, text, where).root
+    if language not in by_language:
+        raise SpecError(f"{where} has no words in {language!r} (it has {', '.join(by_language)}); write your own file")
+    return by_language[language], where
+
+
 def _read(source: str | Path, what: str, suffix: str = "") -> tuple[str, str]:
     shipped = WORDS / f"{source}{suffix}.yaml"
     if str(source) == Path(source).name and shipped.is_file():
@@ -134,7 +182,7 @@ def _read(source: str | Path, what: str, suffix: str = "") -> tuple[str, str]:
         return Path(source).read_text(encoding="utf-8"), str(source)
     except FileNotFoundError:
         raise SpecError(
-            f"program.{what}: no file {str(source)!r}, and no set of that name; the shipped set is 'paper'"
+            f"program.{what}: no file {str(source)!r}, and no set of that name; 'paper' is shipped"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"program.{what}: cannot read {source}: {error}") from None

@@ -1,19 +1,21 @@
 """Which strategy: the `program` part of a spec, a union told apart by `kind`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from medexam.continuations import ReadBy
 from medexam.specs.base import Spec
 
 AnswerFormat = Literal["free", "guided"]
 AnswerForm = Literal["braces", "angles"]
+ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi"]
 PositiveInt = Annotated[int, Field(ge=1)]
 
 
-class _Asking(Spec):
-    """What every program that asks a model shares."""
+class _Replying(Spec):
+    """What every program that has a model write a reply shares."""
 
     answer_format: AnswerFormat = "free"
     """`free` asks for the format and parses the reply, as the paper did; `guided` leaves the model nothing but a
@@ -39,13 +41,13 @@ class _Asking(Spec):
         return "-".join(words)
 
 
-class ZeroShotSpec(_Asking):
+class ZeroShotSpec(_Replying):
     """Ask directly (the paper's figure 6)."""
 
     kind: Literal["zero_shot"]
 
 
-class FewShotSpec(_Asking):
+class FewShotSpec(_Replying):
     """Show solved examples first (the paper's figure 7)."""
 
     kind: Literal["few_shot"]
@@ -53,10 +55,69 @@ class FewShotSpec(_Asking):
     """A named set of examples (`paper`) or a path to a YAML file with one's own."""
 
 
-class ChainOfThoughtSpec(_Asking):
+class ChainOfThoughtSpec(_Replying):
     """Reason briefly, then answer (the paper's figure 8)."""
 
     kind: Literal["chain_of_thought"]
+
+
+class LikelihoodSpec(Spec):
+    """Have the model write nothing, and take the option that it finds likeliest (the paper's section 3.2.3)."""
+
+    kind: Literal["likelihood"]
+    read: Literal["option_text", "label"] = "option_text"
+    """`option_text` reads the words of each option; `label` reads each option's number, the options being shown."""
+    read_by: ReadBy | Literal["auto"] = "auto"
+    """How the server is asked; `auto` takes the cheapest of the ways that it offers."""
+    norm: ScoreNorm = "token_mean"
+    """What makes the log-probabilities of longer and shorter options comparable: `token_mean` (the paper's geometric
+    mean of the token probabilities), `sum` (nothing), per `byte` or `character` of the option's text, or `pmi`, the
+    gain over the option's probability without the question."""
+    context: Literal["stem", "stem_and_options"] | None = None
+    """What stands before what is read; None: the stem alone for option texts, stem and options for labels."""
+    chat_template: bool = False
+    """Whether the context becomes a user's turn and what is read the assistant's; else both are plain text."""
+    orders: Literal["given", "cyclic"] = "given"
+    """`cyclic` shows the options in every rotation of their order and averages the probabilities."""
+    abstain_below: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Leave a question blank when the best option's share of the probability is less than this; None never does."""
+    prompt: str | Path = "paper"
+    """A named set of words (`paper`, `lm_eval`) or a path to a YAML file with one's own."""
+
+    @model_validator(mode="after")
+    def _options_are_shown(self) -> Self:
+        if self.read == "label" and self.context == "stem":
+            raise ValueError("read 'label' needs the options shown: set context to 'stem_and_options', or leave it out")
+        if self.orders == "cyclic" and not self.shows_options:
+            raise ValueError(
+                "orders 'cyclic' needs the options shown: set context to 'stem_and_options', or read 'label'"
+            )
+        return self
+
+    @property
+    def shows_options(self) -> bool:
+        """Whether the options stand in the context."""
+        return (self.context or ("stem_and_options" if self.read == "label" else "stem")) == "stem_and_options"
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        words = ["likelihood", self.read]
+        if self.norm != "token_mean":
+            words.append(self.norm)
+        if self.read == "option_text" and self.shows_options:
+            words.append("options_shown")
+        if self.chat_template:
+            words.append("chat")
+        if self.orders != "given":
+            words.append(self.orders)
+        if self.abstain_below is not None:
+            words.append(f"abstain_{self.abstain_below:g}")
+        if self.read_by != "auto":
+            words.append(self.read_by)
+        if str(self.prompt) != "paper":
+            words.append(Path(self.prompt).stem)
+        return "-".join(words)
 
 
 class RandomSpec(Spec):
@@ -95,13 +156,16 @@ class LongestSpec(Spec):
         return "longest"
 
 
-AskingSpec = ZeroShotSpec | FewShotSpec | ChainOfThoughtSpec
+ReplySpec = ZeroShotSpec | FewShotSpec | ChainOfThoughtSpec
+"""Programs that have a model write a reply."""
+
+AskingSpec = ReplySpec | LikelihoodSpec
 """Programs that ask a model."""
 
 ControlSpec = RandomSpec | BlindSpec | LongestSpec
 """Programs that ask no model."""
 
 ProgramSpec = Annotated[
-    ZeroShotSpec | FewShotSpec | ChainOfThoughtSpec | RandomSpec | BlindSpec | LongestSpec,
+    ZeroShotSpec | FewShotSpec | ChainOfThoughtSpec | LikelihoodSpec | RandomSpec | BlindSpec | LongestSpec,
     Field(discriminator="kind"),
 ]

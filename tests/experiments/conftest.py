@@ -44,9 +44,14 @@ def answer_key(exam_questions) -> AnswerKey:
 
 @pytest.fixture
 def make_run(tmp_path, exam_questions, answer_key):
-    """`make_run({"kind": "zero_shot"}, "rrw")` -> StoredRun; outcomes are repeated over the twenty questions."""
+    """`make_run({"kind": "zero_shot"}, "rrw")` -> StoredRun; outcomes are repeated over the twenty questions.
 
-    def make(program, outcomes, *, run_id=None, model=None, language="en", name="demo", experiment="e" * 12):
+    `extra` maps a question to more fields of its prediction.
+    """
+
+    def make(
+        program, outcomes, *, run_id=None, model=None, language="en", name="demo", experiment="e" * 12, extra=None
+    ):
         cell = CellSpec.model_validate(
             {"name": name, "dataset": {"language": language}, "model": model or {}, "program": program}
         )
@@ -88,6 +93,7 @@ def make_run(tmp_path, exam_questions, answer_key):
                             spec_digest=digest(known),
                             **REPLIES[outcome],
                             **fields,
+                            **(extra(question) if extra else {}),
                         )
                     )
         return score_folder(folder, exam_questions, answer_key)

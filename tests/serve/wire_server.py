@@ -27,6 +27,11 @@ class Wire:
     schema: bool = True
     key: str | None = None
     context: int = 4096
+    echo: bool = True
+    named: bool = True
+    """Honour `logprob_token_ids`."""
+    garble: str | None = None
+    """How its log-probabilities are wrong, once it is past the probe: `nan`, `short`, `equal` or `other`."""
     refuse: dict[str, int] = field(default_factory=dict)
     """Path to the HTTP status that it fails with."""
     drop: bool = False
@@ -70,6 +75,7 @@ class Wire:
         prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
         if any(len(prompt) > self.context for prompt in prompts):
             return 400, _fault(f"This model's maximum context length is {self.context} tokens.")
+        prompts = ["".join(map(chr, prompt)) if isinstance(prompt, list) else prompt for prompt in prompts]
         choices = [self._completion(index, prompt, body) for index, prompt in enumerate(prompts)]
         return 200, {
             "id": "cmpl-1",
@@ -87,11 +93,28 @@ class Wire:
         elif choice and self.structured:
             text = choice[len(prompt) % len(choice)]
         reply: dict[str, Any] = {"index": index, "text": text, "finish_reason": "length", "logprobs": None}
-        if body.get("logprob_token_ids") and self.allowed:
-            reply["logprobs"] = {"top_logprobs": [{f"token_id:{token}": -9.0 for token in body["logprob_token_ids"]}]}
+        if body.get("logprob_token_ids") and self.named:
+            reply["logprobs"] = {"top_logprobs": [self._named(body["logprob_token_ids"])]}
+        elif body.get("echo") and self.echo:
+            reply["logprobs"] = self._echoed(_ids(prompt))
         if body.get("return_token_ids") and self.token_ids:
             reply |= {"token_ids": _ids(text), "prompt_token_ids": _ids(prompt)}
         return reply
+
+    def _named(self, tokens: list[int]) -> dict[str, float]:
+        shift = 1 if self.garble == "other" else 0
+        return {f"token_id:{token + shift}": self._logprob(token) for token in tokens}
+
+    def _echoed(self, tokens: list[int]) -> dict[str, Any]:
+        shift = 1 if self.garble == "other" else 0
+        told = tokens[:-1] if self.garble == "short" else tokens
+        return {
+            "tokens": [f"token_id:{token + shift}" for token in told],
+            "token_logprobs": [None, *map(self._logprob, told[1:])],
+        }
+
+    def _logprob(self, token: int) -> float:
+        return {"nan": float("nan"), "equal": -1.0}.get(self.garble or "", -(token % 7) - 0.5)
 
     def _chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         prompt = self._render(body["messages"])

@@ -1,0 +1,72 @@
+"""Whether the ways of reading log-probabilities agree on a server: the same texts, read by each.
+
+This module asks an engine as programs do; it knows no wire.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import get_args
+
+from dspy.lm15 import Config, LM15Error, Message, Request
+from pydantic import BaseModel, ConfigDict
+
+from medexam.continuations import CONTINUATIONS, ContinuationRequest, ReadBy, Reading
+from medexam.errors import LogprobsUnavailableError
+from medexam.serve.contract import Engine
+
+_QUESTION = "Which of these organs makes insulin?\n1. The liver.\n2. The pancreas.\n3. The spleen."
+_TEXTS = (" The liver.", " The pancreas.", " The pancreas, in its islets.", " The spleen.")
+_LABELS = (" 1", " 2", " 3")
+
+
+class ReadVerdict(BaseModel):
+    """What came of reading by one way."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    way: ReadBy
+    refusal: str | None
+    """Why it cannot be used; None where it can."""
+    difference: float | None = None
+    """The largest difference from the first way that works, nats a token; None for that way itself, and for one that
+    cannot be used."""
+    seconds: float | None = None
+    """Time of its second reading, when connections are open; None where it cannot be used."""
+
+
+async def check_reads(engine: Engine) -> list[ReadVerdict]:
+    """Read the same texts by each way, and compare; `label` reads option numbers, the others words too."""
+    verdicts: list[ReadVerdict] = []
+    words: Reading | None = None
+    labels: Reading | None = None
+    for way in get_args(ReadBy):
+        try:
+            text = await _read(engine, _TEXTS, way) if way != "label" else None
+            begun = time.perf_counter()
+            numbers = await _read(engine, _LABELS, way, given_opening=True)
+            seconds = time.perf_counter() - begun
+            text = await _read(engine, _TEXTS, way) if way != "label" else None
+        except (LogprobsUnavailableError, LM15Error) as error:
+            verdicts.append(ReadVerdict(way=way, refusal=str(error)))
+            continue
+        pairs = [(numbers, labels), (text, words)]
+        differences = [_difference(one, other) for one, other in pairs if one is not None and other is not None]
+        verdicts.append(
+            ReadVerdict(way=way, refusal=None, difference=max(differences, default=None), seconds=round(seconds, 4))
+        )
+        labels, words = labels or numbers, words or text
+    return verdicts
+
+
+async def _read(engine: Engine, texts: Sequence[str], way: ReadBy, *, given_opening: bool = False) -> Reading:
+    asked = ContinuationRequest(texts=tuple(texts), read_by=way, given_opening=given_opening)
+    config = Config(extensions={CONTINUATIONS: asked.model_dump(mode="json")})
+    request = Request(model="check", messages=(Message.user(f"{_QUESTION}\nAnswer:"),), config=config)
+    response = await engine.complete(request)
+    return Reading.model_validate((response.provider_data or {})[CONTINUATIONS])
+
+
+def _difference(one: Reading, other: Reading) -> float:
+    """The largest difference of two readings of the same texts, nats a token."""
+    pairs = zip(one.continuations, other.continuations, strict=True)
+    return max(abs(a - b) for x, y in pairs for a, b in zip(x.logprobs, y.logprobs, strict=True))

@@ -1,0 +1,81 @@
+"""Reading options in the place of a reply: the signature, and the adapter that makes a question's context and texts.
+
+The instructions of the signature are the words around the question, so whoever rewrites instructions rewrites them.
+"""
+
+from string import Template
+
+import dspy
+from dspy.lm15 import Config, Message, Request, Response
+
+from medexam.continuations import CONTINUATIONS, ContinuationRequest, Reading
+from medexam.questions import Question
+from medexam.signatures.adapter import Generation
+from medexam.signatures.rendering import render_question
+from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
+from medexam.specs import LikelihoodSpec
+
+
+class WeighOptions(dspy.Signature):
+    """Tell how likely each option of a multiple-choice question is as what follows it."""
+
+    question: Question = dspy.InputField()
+    reading: Reading = dspy.OutputField(desc="log-probabilities of the options' tokens, in the order of the options")
+
+
+class LikelihoodAdapter(SingleCallAdapter):
+    """Formats `WeighOptions` and takes its reading; a prediction carries `generation` too, without a reply.
+
+    Options are read behind a space where the context is plain text that does not end in white space, and at the very
+    beginning of the assistant's turn where it is a dialogue.
+    """
+
+    def __init__(self, spec: LikelihoodSpec) -> None:
+        super().__init__()
+        self.spec = spec
+
+    def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:  # noqa: ARG002
+        """The context as one user turn."""
+        return [{"role": "user", "content": self._context(signature, inputs)}]
+
+    def build_request(
+        self,
+        model: str,
+        settings: Fields,  # noqa: ARG002
+        signature: Signature,
+        demos: list[Fields],  # noqa: ARG002
+        inputs: Fields,
+    ) -> Request:
+        """The context, and the texts that are read behind it; nothing is sampled, so no setting matters."""
+        context = self._context(signature, inputs)
+        lead = "" if self.spec.chat_template or context[-1:].isspace() else " "
+        asked = ContinuationRequest(
+            texts=tuple(lead + text for text in option_texts(self.spec, inputs["question"])),
+            read_by=self.spec.read_by,
+            given_opening=self.spec.read == "label",
+            template=self.spec.chat_template,
+        )
+        config = Config(extensions={CONTINUATIONS: asked.model_dump(mode="json")})
+        return Request(model=model, messages=(Message.user(context),), config=config)
+
+    def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:  # noqa: ARG002
+        """The reading, and who gave it."""
+        generation = Generation(
+            reply=None,
+            finish_reason=response.finish_reason,
+            model=response.model,
+            prompt_tokens=response.usage.input_tokens,
+            completion_tokens=response.usage.output_tokens,
+        )
+        reading = Reading.model_validate((response.provider_data or {})[CONTINUATIONS])
+        return {"reading": reading, "generation": generation}
+
+    def _context(self, signature: Signature, inputs: Fields) -> str:
+        question = inputs["question"]
+        shown = render_question(question) if self.spec.shows_options else question.stem
+        return Template(signature.instructions).substitute(question=shown)
+
+
+def option_texts(spec: LikelihoodSpec, question: Question) -> list[str]:
+    """What is read for each option: its words or its printed number."""
+    return [str(option.number) if spec.read == "label" else option.text for option in question.options]

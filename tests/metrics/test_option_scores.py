@@ -1,0 +1,255 @@
+"""Metrics of option scores against hand-computed values, and against numpy and scikit-learn."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss
+
+from medexam.answer_key import AnswerKey, Gold
+from medexam.metrics import Metrics, compute_metrics
+from medexam.metrics.calibration import reliability_bins
+from medexam.metrics.option_scores import THRESHOLDS, option_score_metrics
+from medexam.predictions import Failure, Prediction, Reason, Status
+
+
+def _logs(probabilities) -> dict[int, float]:
+    """Option scores that the softmax turns back into `probabilities`, whatever is added to all of them."""
+    return {number: math.log(p) - 7.0 for number, p in enumerate(probabilities, start=1)}
+
+
+def _scored(question, scores, **fields) -> Prediction:
+    """An answered prediction, unless `fields` say otherwise."""
+    outcome = {"status": Status.ANSWERED, "answer": max(scores, key=scores.__getitem__)}
+    return Prediction(question=question.key, program="p", spec_digest="d", option_scores=scores, **outcome | fields)
+
+
+@pytest.fixture
+def judge(make_exam):
+    """`judge([(probabilities, gold, fields), ...])` -> OptionScoreMetrics; one question each, of that many options."""
+
+    def make(cases):
+        questions, golds, predictions = [], {}, {}
+        for position, (scores, gold, fields) in enumerate(cases):
+            (question,) = make_exam("biology", 2013, size=1, options=len(scores), name=f"exam-{position}")
+            questions.append(question)
+            golds[question.key] = Gold(number=gold)
+            given = scores if isinstance(scores, dict) else _logs(scores)
+            predictions[question.key] = _scored(question, given, **fields)
+        return option_score_metrics(questions, AnswerKey(golds), predictions)
+
+    return make
+
+
+def test_without_option_scores_there_are_no_metrics(make_exam, key_of, predict) -> None:
+    questions = make_exam("biology", 2013, size=3, options=4)
+    assert compute_metrics(questions, key_of(questions), predict(questions, "rwu")).option_scores is None
+
+
+def test_calibration_by_hand(judge) -> None:
+    found = judge([([0.7, 0.1, 0.1, 0.1], 1, {}), ([0.65, 0.15, 0.1, 0.1], 2, {}), ([0.1, 0.9], 2, {})])
+    assert found.n == 3
+    assert [part.n for part in found.reliability] == [0, 0, 0, 0, 0, 0, 2, 0, 1, 0]
+    both = found.reliability[6]
+    assert (both.low, both.high, both.accuracy) == (0.6, 0.7, 0.5)
+    assert both.mean_confidence == pytest.approx(0.675)
+    assert both.accuracy_interval == pytest.approx((0.0945, 0.9055), abs=1e-4)
+    assert (found.reliability[0].mean_confidence, found.reliability[0].accuracy) == (None, None)
+    assert found.expected_calibration_error == pytest.approx(2 / 3 * 0.175 + 1 / 3 * 0.1)
+    first = 0.3**2 + 3 * 0.1**2
+    second = 0.65**2 + 0.85**2 + 2 * 0.1**2
+    assert found.brier_score == pytest.approx((first + second + 0.02) / 3)
+
+
+def test_an_edge_belongs_to_the_bin_below_it() -> None:
+    bins = reliability_bins([0.1, 0.2, 0.3, 0.30000001, 1.0], [True] * 5)
+    assert [part.n for part in bins] == [1, 1, 1, 1, 0, 0, 0, 0, 0, 1]
+
+
+def test_who_abstained_is_judged_by_the_likeliest_option(judge) -> None:
+    blank = {"status": Status.UNANSWERED, "reason": Reason.ABSTAINED, "answer": None}
+    found = judge([([0.2, 0.5, 0.3], 2, blank), ([0.2, 0.5, 0.3], 3, blank)])
+    assert found.n == 2
+    assert (found.abstention[0].right, found.abstention[0].wrong) == (1, 1)
+
+
+def test_failed_and_other_questions_are_left_out(make_exam, key_of) -> None:
+    questions = make_exam("biology", 2013, size=4, options=2)
+    lost = {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="gone"), "answer": None}
+    predictions = {
+        questions[0].key: _scored(questions[0], _logs([0.8, 0.2])),
+        questions[1].key: _scored(questions[1], _logs([0.8, 0.2]), **lost),
+        questions[3].key: _scored(questions[3], _logs([0.2, 0.8])),
+    }
+    found = option_score_metrics(questions[:3], key_of(questions), predictions)
+    assert found is not None
+    assert (found.n, found.abstention[0].right) == (1, 1)
+
+
+def test_abstention_by_hand(judge) -> None:
+    right, wrong = [([0.9, 0.1], 1, {}), ([0.7, 0.3], 1, {})], [([0.6, 0.4], 2, {})] * 2
+    found = judge(right + wrong)
+    assert [point.threshold for point in found.abstention] == list(THRESHOLDS)
+    by_threshold = {point.threshold: point for point in found.abstention}
+    assert by_threshold[0.0].exam_score == pytest.approx((2 - 2 / 3) / 4)
+    assert by_threshold[0.0].answered_ratio == 1.0
+    assert (by_threshold[0.65].right, by_threshold[0.65].wrong) == (2, 0)
+    assert by_threshold[0.65].exam_score == pytest.approx(0.5)
+    assert by_threshold[0.65].accuracy == 1.0
+    assert by_threshold[0.75].exam_score == pytest.approx(0.25)
+    assert (by_threshold[0.95].answered_ratio, by_threshold[0.95].accuracy) == (0.0, None)
+    assert by_threshold[0.95].exam_score == 0.0
+    assert found.best_threshold == 0.65
+
+
+def test_a_confidence_at_the_threshold_is_answered(judge) -> None:
+    found = judge([({1: -2.0, 2: -2.0, 3: -2.0, 4: -2.0}, 1, {})])
+    answered = {point.threshold for point in found.abstention if point.answered_ratio}
+    assert max(answered) == 0.25
+
+
+def test_of_equal_thresholds_the_lowest_is_best(judge) -> None:
+    one_for_three = [([0.9, 0.1], 1, {}), ([0.6, 0.4], 1, {})] + [([0.6, 0.4], 2, {})] * 3
+    assert judge(one_for_three).best_threshold == 0.0
+
+
+def test_ties(judge) -> None:
+    even = {1: -1.0, 2: -1.0, 3: -4.0}
+    found = judge([(even, 1, {"tied": 2}), (even, 2, {}), (even, 3, {"tied": 1}), ([0.6, 0.4], 1, {"tied": 1})])
+    assert found.tied == 2
+    assert (found.abstention[0].right, found.abstention[0].wrong) == (2, 2)
+
+
+def test_label_mass_is_a_mean_of_those_that_have_it(judge) -> None:
+    even = [0.6, 0.4]
+    assert judge([(even, 1, {"label_mass": 0.5}), (even, 1, {"label_mass": 0.9}), (even, 1, {})]).label_mass == 0.7
+    assert judge([(even, 1, {})]).label_mass is None
+
+
+def test_positions_by_printed_number(judge) -> None:
+    found = judge([([0.5, 0.3, 0.2], 3, {}), ([0.1, 0.9], 2, {})])
+    assert not found.by_shown_position
+    assert found.flip_rate is None
+    assert [(share.position, share.n) for share in found.positions] == [(1, 2), (2, 2), (3, 1)]
+    assert [share.mean_probability for share in found.positions] == pytest.approx([0.3, 0.6, 0.2])
+    assert [share.chosen for share in found.positions] == [0.5, 0.5, 0.0]
+    assert [share.gold for share in found.positions] == [0.0, 0.5, 1.0]
+
+
+def test_a_position_that_is_always_preferred_flips_every_question(judge) -> None:
+    """The first place gets 0.6 whatever stands there."""
+    row = tuple(math.log(p) for p in (0.6, 0.3, 0.1))
+    found = judge([([1 / 3] * 3, 2, {"order_scores": (row, row, row)})])
+    assert found.by_shown_position
+    assert [share.mean_probability for share in found.positions] == pytest.approx([0.6, 0.3, 0.1])
+    assert [share.chosen for share in found.positions] == [1.0, 0.0, 0.0]
+    assert [share.gold for share in found.positions] == pytest.approx([1 / 3] * 3)
+    assert found.flip_rate == 1.0
+
+
+def test_an_option_that_is_always_preferred_flips_none(judge) -> None:
+    """Option 2 gets 0.8 wherever it stands: at places 2, 1 and 3 of the orders that begin with 1, 2 and 3."""
+    rows = tuple(tuple(math.log(p) for p in row) for row in ((0.1, 0.8, 0.1), (0.8, 0.1, 0.1), (0.1, 0.1, 0.8)))
+    found = judge([([0.1, 0.8, 0.1], 2, {"order_scores": rows})])
+    assert [share.mean_probability for share in found.positions] == pytest.approx([1 / 3] * 3)
+    assert [share.chosen for share in found.positions] == pytest.approx([1 / 3] * 3)
+    assert found.flip_rate == 0.0
+
+
+def test_flips_are_a_share_of_the_questions(judge) -> None:
+    same, other = ((-1.0, -2.0), (-2.0, -1.0)), ((-1.0, -2.0), (-1.0, -2.0))
+    cases = [([0.6, 0.4], 1, {"order_scores": rows}) for rows in (same, other, same, same)]
+    assert judge(cases).flip_rate == 0.25
+    mixed = judge([*cases, ([0.6, 0.4], 1, {})])
+    assert mixed.flip_rate == 0.25
+    assert not mixed.by_shown_position
+
+
+@pytest.fixture
+def crowd(make_exam):
+    """Four hundred questions of four and five options with random scores, three in five with a likely gold."""
+    draw = np.random.default_rng(7)
+    questions = make_exam("biology", 2013, size=200, options=5) + make_exam("nursing", 2014, size=200, options=4)
+    golds, predictions = {}, {}
+    for question in questions:
+        numbers = question.option_numbers
+        scores = draw.normal(scale=1.2, size=len(numbers))
+        gold = int(draw.integers(len(numbers)))
+        scores[gold] += 1.5 * (draw.random() < 0.6)
+        orders = tuple(tuple(np.roll(scores, -first) + draw.normal(size=len(numbers))) for first in range(len(numbers)))
+        golds[question.key] = Gold(number=numbers[gold])
+        predictions[question.key] = _scored(
+            question, dict(zip(numbers, scores.tolist(), strict=True)), order_scores=orders, label_mass=draw.random()
+        )
+    return questions, AnswerKey(golds), predictions
+
+
+def _softmax(rows):
+    weights = np.exp(rows - rows.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def test_a_second_implementation_agrees(crowd) -> None:
+    questions, key, predictions = crowd
+    found = option_score_metrics(questions, key, predictions)
+    padded = np.full((len(questions), 5), -np.inf)
+    for row, question in enumerate(questions):
+        scores = list(predictions[question.key].option_scores.values())
+        padded[row, : len(scores)] = scores
+    probabilities = _softmax(padded)
+    golds = np.array([key[question.key].number - 1 for question in questions])
+    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == golds
+
+    assert found.brier_score == pytest.approx(
+        brier_score_loss(golds, probabilities, labels=range(5), scale_by_half=False)
+    )
+    accuracy, mean_confidence = calibration_curve(right, confidence, n_bins=10)
+    full = [part for part in found.reliability if part.n]
+    assert [part.accuracy for part in full] == pytest.approx(accuracy)
+    assert [part.mean_confidence for part in full] == pytest.approx(mean_confidence)
+    weights = np.histogram(confidence, bins=10, range=(0, 1))[0]
+    error = np.average(np.abs(accuracy - mean_confidence), weights=weights[weights > 0])
+    assert found.expected_calibration_error == pytest.approx(error)
+
+    for point in found.abstention:
+        answered = confidence >= point.threshold
+        marks = np.where(answered, np.where(right, 1, -1 / 3), 0)
+        assert point.exam_score == pytest.approx(marks.mean())
+        assert point.answered_ratio == answered.mean()
+        assert point.accuracy == (pytest.approx(right[answered].mean()) if answered.any() else None)
+
+
+def test_a_second_implementation_agrees_on_orders(crowd) -> None:
+    questions, key, predictions = crowd
+    found = option_score_metrics(questions, key, predictions)
+    tables = [_softmax(np.array(predictions[question.key].order_scores)) for question in questions]
+    flips = []
+    for table in tables:
+        k = len(table)
+        exam_places = np.stack([np.roll(table[first], first) for first in range(k)])
+        flips.append(len(set(exam_places.argmax(axis=1))) > 1)
+    assert found.flip_rate == pytest.approx(np.mean(flips))
+    assert found.by_shown_position
+    for share in found.positions:
+        having = [table for table in tables if len(table) >= share.position]
+        assert share.n == len(having)
+        at = share.position - 1
+        assert share.mean_probability == pytest.approx(np.mean([table[:, at].mean() for table in having]))
+        assert share.chosen == pytest.approx(np.mean([(table.argmax(axis=1) == at).mean() for table in having]))
+        assert share.gold == pytest.approx(np.mean([1 / len(table) for table in having]))
+
+
+def test_metrics_carry_them_and_survive_the_file(crowd) -> None:
+    questions, key, predictions = crowd
+    metrics = compute_metrics(questions, key, predictions)
+    assert metrics.option_scores == option_score_metrics(questions, key, predictions)
+    assert metrics.option_scores.abstention[0].right == metrics.right
+    assert metrics.option_scores.abstention[0].exam_score == pytest.approx(metrics.exam_score)
+    assert Metrics.model_validate_json(metrics.model_dump_json()) == metrics
+
+
+def test_metrics_of_a_file_without_them_are_read(make_exam, key_of, predict) -> None:
+    questions = make_exam("biology", 2013, size=3, options=4)
+    metrics = compute_metrics(questions, key_of(questions), predict(questions, "rwu"))
+    assert Metrics.model_validate(metrics.model_dump(mode="json", exclude={"option_scores"})) == metrics
