@@ -5,6 +5,7 @@ import asyncio
 import pytest
 import torch
 from dspy.lm15 import Config, InvalidRequestError, Message, Request
+from wire_server import Wire, serving
 
 from medexam.continuations import CONTINUATIONS, ContinuationRequest, Reading
 from medexam.datasets import load_exam_set
@@ -13,7 +14,6 @@ from medexam.serve import ScriptedEngine, build_engine
 from medexam.serve.embedded import EmbeddedEngine
 from medexam.serve.read_check import check_reads
 from medexam.specs import DatasetSpec, ModelSpec
-from wire_server import Wire, serving
 
 QUESTIONS = load_exam_set(DatasetSpec(name="headqa_sample", language="en", limit=8)).questions
 TWINS = (" The heart", " The heart muscle", " The heart", " Liver")
@@ -167,7 +167,7 @@ def test_a_short_echo_is_refused() -> None:
     with serving(Wire()) as wire:
         engine = build(wire)
         wire.garble = "short"
-        with pytest.raises(LogprobsUnavailableError, match="try program.read_by=trie"):
+        with pytest.raises(LogprobsUnavailableError, match=r"try program\.read_by=trie"):
             read(engine, to_request("What pumps blood?", TWINS, read_by="echo"))
         asyncio.run(engine.aclose())
 
