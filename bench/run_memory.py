@@ -1,0 +1,88 @@
+"""Memory that a whole likelihood run takes beside its engine. Prints one JSON document.
+
+    python bench/run_memory.py
+
+All questions of HEAD-QA v1, read from `$MEDEXAM_DATA`, are planned, asked, kept, scored and tracked in MLflow.
+The engine is a source of random log-probabilities and weighs nothing, so the process grows by the run's own memory.
+"""
+
+import asyncio
+import json
+import random
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from dspy.lm15 import Request, Response
+
+from medexam.cli.progress import TerminalProgress
+from medexam.experiments import runner
+from medexam.experiments.planning import plan_experiment
+from medexam.experiments.tracking import track
+from medexam.serve import EngineInfo, ScriptedEngine
+from medexam.serve.logprobs import Candidates, build_reading, respond
+from medexam.serve.turns import requested_continuations
+
+
+class RandomScores:
+    """An engine that answers at once, with a token for each word."""
+
+    concurrency = 256
+
+    def __init__(self) -> None:
+        self.sync = ScriptedEngine({"*": ""}).sync
+        self._random = random.Random(17)
+
+    async def complete(self, request: Request) -> Response:
+        await asyncio.sleep(0)
+        asked = requested_continuations(request)
+        assert asked is not None
+        paths = tuple(tuple(range(1, 1 + len(text.split()))) or (1,) for text in asked.texts)
+        values = [[-self._random.expovariate(0.3) for _ in path] for path in paths]
+        return respond(build_reading(Candidates((0,), paths), values, "echo", "random", 1), asked.texts, "random")
+
+    def info(self) -> EngineInfo:
+        return EngineInfo(engine="embedded", model="random")
+
+    async def aclose(self) -> None:
+        return None
+
+
+def used_mb() -> float:
+    """The most memory that this process has held so far, MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+async def build(*_: object, **__: object) -> RandomScores:
+    return RandomScores()
+
+
+def main() -> None:
+    runner.build_engine = build  # type: ignore[attr-defined,assignment]
+    document = {
+        "name": "memory",
+        "dataset": {"name": "headqa_v1", "language": "en"},
+        "model": {"engine": "embedded"},
+        "program": {"kind": "likelihood"},
+    }
+    before = used_mb()
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, TerminalProgress() as progress:
+        plan = plan_experiment(document, {}, runs_dir=Path(folder))
+        (run,), _ = runner.run_plan(plan, progress)
+        asked = used_mb()
+        track([run], tracking_uri=f"sqlite:///{folder}/mlflow.db")
+    seconds = time.perf_counter() - begun
+    figures = {
+        "questions": run.metrics.n,
+        "imports_mb": round(before),
+        "asked_and_scored_mb": round(asked - before),
+        "tracked_mb": round(used_mb() - before),
+        "seconds": round(seconds, 1),
+    }
+    print(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()
