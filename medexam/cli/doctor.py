@@ -66,7 +66,7 @@ def _print_table(seen: "Capabilities", verdicts: "list[ReadVerdict]") -> None:
         "many prompts a request": _yes(seen.list_prompts),
         "allowed_token_ids": _yes(seen.allowed_token_ids),
         "structured_outputs": _yes(seen.structured_outputs),
-        "echo": _yes(seen.echo),
+        "echo": _yes(seen.echo_logprobs is not None),
         "logprob_token_ids": f"honoured, {seen.named_logprobs} a request" if seen.named_logprobs else _yes(False),
         "remembers prompts": f"in blocks of {seen.prefix_block} tokens" if seen.prefix_block else "no",
         "guided answers": f"by {seen.guided_by}" if seen.guided_by else "impossible: use answer_format free",

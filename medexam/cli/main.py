@@ -11,6 +11,7 @@ import typer
 
 from medexam.cli.data import app as data_app
 from medexam.cli.doctor import doctor
+from medexam.cli.index import app as index_app
 from medexam.cli.report import report
 from medexam.cli.run import plan, run
 from medexam.cli.serve import serve
@@ -54,6 +55,7 @@ app.command()(ui)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(serve)
 app.command()(doctor)
 app.add_typer(data_app, name="data")
+app.add_typer(index_app, name="index")
 
 
 def main() -> None:

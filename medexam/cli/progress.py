@@ -44,6 +44,10 @@ class TerminalProgress:
         where = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
         self._console.print(f"Preparing {model.label} ({model.engine}){where} ...", highlight=False)
 
+    def retrieval_starts(self, planned: PlannedCell) -> None:
+        """Say that passages are being looked up."""
+        self._console.print(f"Looking up passages for {planned.label} ...", highlight=False)
+
     def cell_starts(self, planned: PlannedCell) -> None:
         """Open a bar for the cell."""
         total = len(planned.exam_set.questions)

@@ -19,11 +19,13 @@ def report(
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
 ) -> None:
     """Show stored runs as tables and plots; scores them again, asks no model."""
+    from medexam.experiments.baselines import contrast_runs
     from medexam.experiments.places import default_runs_dir, run_paths
     from medexam.experiments.rescoring import rescore
     from medexam.experiments.run_folder import find_runs
 
     stored = [rescore(folder) for folder in find_runs(run_paths(runs, default_runs_dir()))]
+    contrasts = [] if as_json and markdown is None else contrast_runs(stored)
     if plots is not None:
         from medexam.experiments.plots import write_plots
 
@@ -32,7 +34,7 @@ def report(
     if markdown is not None:
         from medexam.experiments.markdown import write_report
 
-        write_report(stored, markdown)
+        write_report(stored, markdown, contrasts)
         sys.stderr.write(f"wrote {markdown}\n")
     if as_json:
         from medexam.experiments.summary import run_document
@@ -41,11 +43,15 @@ def report(
     else:
         from rich.console import Console
 
+        from medexam.experiments.retrieval_tables import build_contrast_tables, build_retrieval_tables
         from medexam.experiments.score_tables import build_score_tables
         from medexam.experiments.tables import build_breakdowns, build_table
 
         console = Console()
         console.print(build_table(stored))
         if len(stored) == 1:
-            for table in [*build_breakdowns(stored[0]), *build_score_tables(stored[0])]:
+            run = stored[0]
+            for table in [*build_breakdowns(run), *build_score_tables(run), *build_retrieval_tables(run)]:
                 console.print(table)
+        for table in build_contrast_tables(contrasts):
+            console.print(table)

@@ -43,12 +43,17 @@ SCHEMA = pa.schema(
         ("label_mass", pa.float64()),
         ("tied", pa.int32()),
         ("read_by", pa.string()),
+        ("passages", pa.list_(pa.string())),
+        ("passage_scores", pa.list_(pa.float64())),
+        ("passages_cut", pa.int64()),
         ("failure_kind", pa.string()),
         ("failure_message", pa.string()),
     ]
 )
 """`right` is null unless the question is answered; `number`, `gold` and `answer` are the printed numbers.
-`option_scores` holds one score an option in the order of the exam, in `score_unit`; null where none were scored."""
+`option_scores` holds one score an option in the order of the exam, in `score_unit`; null where none were scored.
+`passages` holds ids, most relevant first, and `passage_scores` the score of each in the retriever's own unit; both are
+null where no passages were looked for. `passages_cut` counts the characters of them that were left out."""
 
 
 def predictions_table(questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]) -> pa.Table:
@@ -75,7 +80,7 @@ def write_parquet(
 
 
 def _row(question: Question, gold: int, prediction: Prediction) -> dict[str, object]:
-    failure, scores = prediction.failure, prediction.option_scores
+    failure, scores, passages = prediction.failure, prediction.option_scores, prediction.passages
     return {
         "question": question.key,
         "exam": question.exam.name,
@@ -104,6 +109,9 @@ def _row(question: Question, gold: int, prediction: Prediction) -> dict[str, obj
         "label_mass": prediction.label_mass,
         "tied": prediction.tied,
         "read_by": prediction.read_by,
+        "passages": None if passages is None else [passage.id for passage in passages],
+        "passage_scores": None if passages is None else [passage.score for passage in passages],
+        "passages_cut": prediction.passages_cut,
         "failure_kind": failure.kind if failure else None,
         "failure_message": failure.message if failure else None,
     }

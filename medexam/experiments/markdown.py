@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from medexam.errors import RunFolderError
+from medexam.experiments.baselines import Contrast
 from medexam.experiments.formatting import decimal, flatten, percent, with_interval
+from medexam.experiments.retrieval_tables import contrast_table, flipped_tables, retrieval_tables
 from medexam.experiments.score_tables import score_headline, score_tables
 from medexam.experiments.summary import StoredRun
 from medexam.experiments.tables import LEGEND, Table, breakdowns, comparison
@@ -21,7 +23,7 @@ SHOWN_CHARACTERS = 600
 
 
 def run_report(run: StoredRun, predictions: Mapping[str, Prediction]) -> str:
-    """`report.md`: headline, every breakdown, what option scores tell, some replies without an answer, settings."""
+    """`report.md`: headline, every breakdown, what option scores and passages tell, some replies, settings."""
     record = run.record
     parts = [f"# {record.cell.name}: {run.title}"]
     if record.description:
@@ -29,23 +31,27 @@ def run_report(run: StoredRun, predictions: Mapping[str, Prediction]) -> str:
     parts.append(headline(run))
     parts += [f"## {table.title}\n\n{_render(table)}" for table in breakdowns(run.metrics, published=True)]
     parts.append(LEGEND + " v1: rounded and averaged over exams as the HEAD-QA v1 paper does.")
-    parts += [f"## {table.title}\n\n{_render(table)}\n\n{caption}" for table, caption in score_tables(run.metrics)]
+    captioned = [*score_tables(run.metrics), *retrieval_tables(run.metrics)]
+    parts += [f"## {table.title}\n\n{_render(table)}\n\n{caption}" for table, caption in captioned]
     parts += _unanswered(record.questions, predictions)
     parts.append("## Settings\n\n" + _render(_settings(run)))
     return "\n\n".join(parts) + "\n"
 
 
-def comparison_report(runs: Sequence[StoredRun]) -> str:
-    """Several runs side by side; the best score of each column is in bold."""
+def comparison_report(runs: Sequence[StoredRun], contrasts: Sequence[Contrast] = ()) -> str:
+    """Several runs side by side, the best score of each column in bold, and what passages flip in `contrasts`."""
     table = comparison(runs)
     owing = [f"**{run.title}.** {_state(run)}" for run in runs if not run.complete]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
-    return "\n\n".join([f"# {table.title}", _render(table), LEGEND, *owing, f"## Runs\n\n{_render(folders)}"]) + "\n"
+    flips = [part for contrast in contrasts for part in _contrast(contrast)]
+    parts = [f"# {table.title}", _render(table), LEGEND, *owing, *flips, f"## Runs\n\n{_render(folders)}"]
+    return "\n\n".join(parts) + "\n"
 
 
-def write_report(runs: Sequence[StoredRun], path: Path) -> None:
+def write_report(runs: Sequence[StoredRun], path: Path, contrasts: Sequence[Contrast] = ()) -> None:
     """Write the report of one run, or the comparison of several; raises `RunFolderError` where that fails."""
-    text = run_report(runs[0], runs[0].folder.read_predictions()) if len(runs) == 1 else comparison_report(runs)
+    one = len(runs) == 1
+    text = run_report(runs[0], runs[0].folder.read_predictions()) if one else comparison_report(runs, contrasts)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -84,6 +90,16 @@ def _headline(metrics: Metrics) -> Table:
     if m.prompt_tokens is not None and m.completion_tokens is not None:
         rows.append(("Tokens, prompt / completion", f"{m.prompt_tokens} / {m.completion_tokens}", ""))
     return Table("Result", (f"n = {m.n}", "Value [95 % interval]", "Chance"), tuple(rows))
+
+
+def _contrast(contrast: Contrast) -> list[str]:
+    """What passages change against one baseline, and the first questions that flipped."""
+    table, caption = contrast_table(contrast)
+    flipped = [table for against in contrast.against for table in flipped_tables(against)]
+    return [
+        f"## {table.title}\n\n{_render(table)}\n\n{caption}",
+        *(f"### {table.title}\n\n{_render(table)}" for table in flipped),
+    ]
 
 
 def _settings(run: StoredRun) -> Table:

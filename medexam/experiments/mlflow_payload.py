@@ -93,16 +93,20 @@ def started_at(run: StoredRun) -> str:
 def run_metrics(metrics: Metrics) -> dict[str, float]:
     """Name -> value: counts, scores with `_low` and `_high`, and `score.group` for each discipline and option count.
 
-    With those of the option scores where the run has them.
+    With those of the option scores and of the passages where the run has them.
     """
     values = {name: getattr(metrics, name) for name in (*COUNTS, *SCORES)}
     if metrics.option_scores is not None:
         values |= {name: getattr(metrics.option_scores, name) for name in OPTION_SCORES}
+    correlation = metrics.retrieval.score_correctness if metrics.retrieval is not None else None
+    if correlation is not None:
+        values["retrieval_score_correctness"] = correlation.r
     intervals: dict[str, Interval | None] = {
         "accuracy": metrics.accuracy_interval,
         "exam_score": metrics.exam_score_interval,
         "points": metrics.points_interval,
         "unanswered_ratio": metrics.unanswered_ratio_interval,
+        "retrieval_score_correctness": correlation.interval if correlation is not None else None,
     }
     for name, interval in intervals.items():
         if interval is not None:

@@ -4,7 +4,7 @@ Planning reads data sets and run folders and asks no model; `medexam plan` print
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,15 @@ import dspy
 
 from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import RunFolderError
+from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.programs import ExamProgram, build_program
 from medexam.questions import Question
+from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.signatures import load_words
-from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ExperimentSpec, build_cells
+from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ExperimentSpec, RetrieverSpec, build_cells
 from medexam.specs.identity import differences, digest, identity
+from medexam.specs.places import cache_dir
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class PlannedCell:
     identity: dict[str, Any]
     spec_digest: str
     folder: RunFolder
+    retrieval: Retrieval | None
+    """Where the program's passages come from; None where it sees none."""
     owed: tuple[Question, ...]
     """Questions still to be asked, in the order of the exams."""
 
@@ -90,38 +95,83 @@ def plan_experiment(
     resumed does not exist or answers to another spec.
     """
     experiment, cells = build_cells(document, overrides)
-    loaded: dict[DatasetSpec, ExamSet] = {}
-    planned = []
-    for cell in cells:
-        if cell.dataset not in loaded:
-            loaded[cell.dataset] = load_exam_set(cell.dataset)
-        known = _identity(cell, loaded[cell.dataset])
-        planned.append((cell, loaded[cell.dataset], known))
+    sources = _Sources()
+    planned = [sources.prepare(cell) for cell in cells]
     if resume is not None:
         folder = _run_to_resume(resume, runs_dir)
         chosen = [_resumable(planned, folder)]
-        return Plan(experiment, tuple(_planned(*item, folder) for item in chosen), runs_dir)
+        return Plan(experiment, tuple(_planned(item, folder) for item in chosen), runs_dir)
     return Plan(
-        experiment, tuple(_planned(*item, _folder(item[0], item[2], runs_dir, fresh)) for item in planned), runs_dir
+        experiment,
+        tuple(_planned(item, _folder(item.cell, item.identity, runs_dir, fresh)) for item in planned),
+        runs_dir,
     )
 
 
-def _identity(cell: CellSpec, exam_set: ExamSet) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Prepared:
+    """A cell with what it reads."""
+
+    cell: CellSpec
+    exam_set: ExamSet
+    identity: dict[str, Any]
+    retrieval: Retrieval | None
+
+
+class _Sources:
+    """Data sets and corpora, each read once for all cells."""
+
+    def __init__(self) -> None:
+        self._exam_sets: dict[DatasetSpec, ExamSet] = {}
+        self._retrievers: dict[RetrieverSpec, PlannedRetriever] = {}
+
+    def prepare(self, cell: CellSpec) -> _Prepared:
+        exam_set = self._exam_set(cell.dataset)
+        retrieval, identity = None, None
+        if is_retrieving(cell.program):
+            spec = cell.program.retriever
+            if spec not in self._retrievers:
+                self._retrievers[spec] = plan_retriever(spec)
+            planned = self._retrievers[spec]
+            identity = planned.identity
+            retrieval = plan_retrieval(cell.program, planned, cache_dir(), self._twins(cell))
+        return _Prepared(cell, exam_set, _identity(cell, exam_set, identity), retrieval)
+
+    def _exam_set(self, spec: DatasetSpec) -> ExamSet:
+        if spec not in self._exam_sets:
+            self._exam_sets[spec] = load_exam_set(spec)
+        return self._exam_sets[spec]
+
+    def _twins(self, cell: CellSpec) -> Callable[[], dict[str, Question]] | None:
+        """The questions in the language of the queries; None where that is their own."""
+        language = getattr(cell.program, "query_language", None)
+        if language is None or language == cell.dataset.language:
+            return None
+        # A path names the file of one language.
+        spec = DatasetSpec(name=cell.dataset.name, language=language)
+        return lambda: {question.key: question for question in self._exam_set(spec).questions}
+
+
+def _identity(cell: CellSpec, exam_set: ExamSet, retriever: dict[str, Any] | None) -> dict[str, Any]:
     program = cell.program
     words = load_words(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
-    return identity(cell, dataset_version=exam_set.version, words=words)
+    return identity(cell, dataset_version=exam_set.version, words=words, retriever=retriever)
 
 
-def _planned(cell: CellSpec, exam_set: ExamSet, known: dict[str, Any], folder: RunFolder) -> PlannedCell:
+def _planned(prepared: _Prepared, folder: RunFolder) -> PlannedCell:
+    cell, exam_set, known = prepared.cell, prepared.exam_set, prepared.identity
     questions = {question.key: question for question in exam_set.questions}
     remaining = owed(questions, folder.read_predictions() if folder.exists() else {})
     return PlannedCell(
         cell=cell,
         exam_set=exam_set,
-        program=build_program(cell.program, cell.dataset.language, max_tokens=cell.model.max_tokens),
+        program=build_program(
+            cell.program, cell.dataset.language, max_tokens=cell.model.max_tokens, finder=prepared.retrieval
+        ),
         identity=known,
         spec_digest=digest(known),
         folder=folder,
+        retrieval=prepared.retrieval,
         owed=tuple(questions[key] for key in remaining),
     )
 
@@ -151,14 +201,12 @@ def _run_to_resume(run: str, runs_dir: Path) -> RunFolder:
     raise RunFolderError(f"no run {run} to resume in {runs_dir}: give its id or its folder")
 
 
-def _resumable(
-    planned: Sequence[tuple[CellSpec, ExamSet, dict[str, Any]]], folder: RunFolder
-) -> tuple[CellSpec, ExamSet, dict[str, Any]]:
+def _resumable(planned: Sequence[_Prepared], folder: RunFolder) -> _Prepared:
     record = folder.read_record()
     for item in planned:
-        if digest(item[2]) == record.spec_digest:
+        if digest(item.identity) == record.spec_digest:
             return item
-    nearest = min((item[2] for item in planned), key=lambda known: len(differences(known, record.identity)))
+    nearest = min((item.identity for item in planned), key=lambda known: len(differences(known, record.identity)))
     raise RunFolderError(_other_spec(folder, nearest, record.identity))
 
 

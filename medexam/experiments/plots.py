@@ -1,4 +1,5 @@
-"""Plots of stored runs: accuracy by discipline and by year, with intervals and the chance level, and option scores.
+"""Plots of stored runs: accuracy by discipline and by year, with intervals and the chance level, option scores
+and the relevance of passages.
 
 Needs matplotlib, which comes with the extra `plots`.
 """
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import MedExamError, RunFolderError
+from medexam.experiments.retrieval_plots import draw_relevance, has_passages
 from medexam.experiments.score_plots import draw_exam_score_by_threshold, draw_reliability, has_option_scores
 from medexam.experiments.summary import StoredRun
 from medexam.metrics import Metrics, Scores
@@ -24,6 +26,7 @@ SCORE_PLOTS: dict[str, Draw] = {
     "reliability": draw_reliability,
     "exam_score_by_threshold": draw_exam_score_by_threshold,
 }
+RETRIEVAL_PLOTS: dict[str, Draw] = {"relevance": draw_relevance}
 INCHES = {"reliability": (6.5, 7.0)}
 """Width and height where they are not those of `WIDE`."""
 WIDE = (9.0, 4.5)
@@ -33,7 +36,9 @@ SPREAD = 0.6
 
 
 def write_plots(runs: Sequence[StoredRun], folder: Path) -> list[Path]:
-    """Write one PNG for each of `GROUPS`, and of `SCORE_PLOTS` where a run has option scores, into `folder`.
+    """Write one PNG for each of `GROUPS` into `folder`.
+
+    With those of `SCORE_PLOTS` where a run has option scores, and of `RETRIEVAL_PLOTS` where one has passages.
 
     The paths, in that order. Raises `MedExamError` without matplotlib and `RunFolderError` where `folder` cannot be
     written.
@@ -46,6 +51,8 @@ def write_plots(runs: Sequence[StoredRun], folder: Path) -> list[Path]:
     draws: dict[str, Draw] = {name: partial(_draw_accuracy, groups=groups) for name, groups in GROUPS.items()}
     if has_option_scores(runs):
         draws |= SCORE_PLOTS
+    if has_passages(runs):
+        draws |= RETRIEVAL_PLOTS
     for name, draw in draws.items():
         figure = Figure(figsize=INCHES.get(name, WIDE), dpi=DPI, layout="constrained")
         draw(figure.add_subplot(), runs)

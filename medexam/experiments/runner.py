@@ -32,6 +32,9 @@ class RunObserver(Protocol):
     def engine_starts(self, model: ModelSpec) -> None:
         """A model is being loaded or a server probed; it may take a while."""
 
+    def retrieval_starts(self, planned: PlannedCell) -> None:
+        """The passages of a cell are looked up; it may take a while."""
+
     def cell_starts(self, planned: PlannedCell) -> None:
         """A cell begins to ask what it owes."""
 
@@ -102,6 +105,9 @@ async def _run_cell(plan: Plan, planned: PlannedCell, engines: _Engines, observe
     if before and not planned.owed:
         return False
     folder.write_json(ENVIRONMENT, _environment(before, engine, asked_s=0.0))
+    if planned.retrieval is not None:
+        observer.retrieval_starts(planned)
+        planned.retrieval.fill(planned.owed)
     observer.cell_starts(planned)
     begun = time.monotonic()
     try:

@@ -6,6 +6,7 @@ Only data. How the numbers are found is told by the modules beside this one.
 from pydantic import BaseModel, ConfigDict, Field
 
 from medexam.metrics.option_score_results import OptionScoreMetrics
+from medexam.metrics.retrieval_results import RetrievalMetrics
 from medexam.questions import Discipline
 
 Interval = tuple[float, float]
@@ -87,6 +88,8 @@ class Metrics(PublishedScores):
     by_option_count: dict[int, Scores] = Field(default_factory=dict)
     option_scores: OptionScoreMetrics | None = None
     """What the scores of the options tell; None where the program left none."""
+    retrieval: RetrievalMetrics | None = None
+    """What the passages tell; None where the program saw none."""
 
     @property
     def complete(self) -> bool:

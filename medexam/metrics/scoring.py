@@ -13,6 +13,7 @@ from medexam.metrics.counting import Cell, Tally, count, scored_exams, total
 from medexam.metrics.headqa_v1 import headqa_v1_accuracy, headqa_v1_points
 from medexam.metrics.intervals import rate_interval, score_intervals
 from medexam.metrics.option_scores import option_score_metrics
+from medexam.metrics.passages import retrieval_metrics
 from medexam.metrics.results import Metrics, PublishedScores, Scores
 from medexam.predictions import Prediction, Status
 from medexam.questions import Exam, Question
@@ -49,6 +50,7 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
             options: Scores(**_scores(group)) for options, group in _split(cells, lambda c: c.option_count)
         },
         option_scores=option_score_metrics(questions, key, predictions),
+        retrieval=retrieval_metrics(questions, key, predictions),
     )
 
 

@@ -6,6 +6,7 @@ from medexam.programs.building import build_program
 from medexam.programs.controls import BlindChoice, Control, LongestChoice, RandomChoice
 from medexam.programs.likelihood import OptionLikelihood, OptionScores
 from medexam.programs.outcome import build_failure, build_prediction
+from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
 
 __all__ = [
     "BlindChoice",
@@ -16,9 +17,12 @@ __all__ = [
     "ExamProgram",
     "LongestChoice",
     "OptionLikelihood",
+    "OptionRelevance",
     "OptionScores",
+    "PassageFinder",
     "RandomChoice",
     "Steps",
+    "WithPassages",
     "build_failure",
     "build_prediction",
     "build_program",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dspy
+from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.questions import Question
 from medexam.signatures import ExamAdapter
@@ -23,7 +24,8 @@ class Call:
 
 
 Steps = Generator[Call, dspy.Prediction, dspy.Prediction]
-"""A program's steps: it yields calls, receives their predictions and returns its own."""
+"""A program's steps: it yields calls, receives their predictions and returns its own. A call whose prompt did not fit
+the model's context raises `ContextWindowExceededError` where it was yielded."""
 
 
 class ExamProgram(dspy.Module):
@@ -55,9 +57,11 @@ class ExamProgram(dspy.Module):
         call = next(steps)
         with dspy.context(adapter=self.adapter):
             while True:
-                prediction = call.predictor(**call.inputs)
                 try:
-                    call = steps.send(prediction)
+                    said = call.predictor(**call.inputs)
+                    call = steps.send(said)
+                except ContextWindowExceededError as error:
+                    call = steps.throw(error)
                 except StopIteration as finished:
                     return finished.value
 
@@ -67,8 +71,10 @@ class ExamProgram(dspy.Module):
         call = next(steps)
         with dspy.context(adapter=self.adapter):
             while True:
-                prediction = await call.predictor.acall(**call.inputs)
                 try:
-                    call = steps.send(prediction)
+                    said = await call.predictor.acall(**call.inputs)
+                    call = steps.send(said)
+                except ContextWindowExceededError as error:
+                    call = steps.throw(error)
                 except StopIteration as finished:
                     return finished.value

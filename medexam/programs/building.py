@@ -5,8 +5,10 @@ from typing import assert_never
 import dspy
 
 from medexam.programs.asking import DIRECT_TOKENS, REASONING_TOKENS, ChainOfThought, DirectAnswer
+from medexam.programs.base import ExamProgram
 from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice
 from medexam.programs.likelihood import OptionLikelihood
+from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.questions import Language
 from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt
 from medexam.specs import (
@@ -17,26 +19,38 @@ from medexam.specs import (
     LongestSpec,
     ProgramSpec,
     RandomSpec,
+    RelevanceSpec,
+    RetrieveThenAnswerSpec,
     ZeroShotSpec,
 )
 
 
-def build_program(spec: ProgramSpec, language: Language, *, max_tokens: int | None = None) -> dspy.Module:
+def build_program(
+    spec: ProgramSpec, language: Language, *, max_tokens: int | None = None, finder: PassageFinder | None = None
+) -> dspy.Module:
     """A DSPy module that answers questions in `language` as `spec` says.
 
     `max_tokens` is the model's own budget for a reply, used where the program's spec has none; None takes the
-    program's default. Raises `SpecError` when a prompt file has no words for the program.
+    program's default. `finder` tells the passages of a question; only programs that retrieve need one. Raises
+    `SpecError` when a prompt file has no words for the program.
     """
     match spec:
-        case ZeroShotSpec() | FewShotSpec() | ChainOfThoughtSpec():
+        case ZeroShotSpec() | FewShotSpec() | ChainOfThoughtSpec() | RetrieveThenAnswerSpec():
             prompt = load_prompt(spec, language)
             adapter = ExamAdapter(spec.answer_format, spec.answer_form)
             budget = spec.max_tokens or max_tokens
-            if isinstance(spec, ChainOfThoughtSpec):
-                return ChainOfThought(prompt, adapter, budget or REASONING_TOKENS)
-            return DirectAnswer(prompt, adapter, budget or DIRECT_TOKENS)
+            reasons = "chain_of_thought" in (spec.kind, getattr(spec, "then", None))
+            program: ExamProgram
+            if reasons:
+                program = ChainOfThought(prompt, adapter, budget or REASONING_TOKENS)
+            else:
+                program = DirectAnswer(prompt, adapter, budget or DIRECT_TOKENS)
+            return WithPassages(program, _known(finder)) if isinstance(spec, RetrieveThenAnswerSpec) else program
         case LikelihoodSpec():
-            return OptionLikelihood(spec, load_likelihood_words(spec, language))
+            likelihood = OptionLikelihood(spec, load_likelihood_words(spec, language))
+            return WithPassages(likelihood, _known(finder)) if spec.retrieves else likelihood
+        case RelevanceSpec():
+            return OptionRelevance(_known(finder))
         case RandomSpec():
             return RandomChoice(spec.seed)
         case BlindSpec():
@@ -45,3 +59,9 @@ def build_program(spec: ProgramSpec, language: Language, *, max_tokens: int | No
             return LongestChoice()
         case _:
             assert_never(spec)
+
+
+def _known(finder: PassageFinder | None) -> PassageFinder:
+    if finder is None:
+        raise ValueError("a program that retrieves needs a finder of passages")
+    return finder

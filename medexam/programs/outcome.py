@@ -4,12 +4,15 @@ A fault is attributed here, once: a prompt that does not fit leaves its question
 fault makes it failed, and anything else is no answer at all but an error of the run.
 """
 
+from typing import Any
+
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
-from medexam.predictions import Failure, Prediction, Reason, Status, Usage
+from medexam.predictions import Failure, Prediction, Reason, RetrievedPassage, Status, Usage
 from medexam.programs.likelihood import OptionScores
 from medexam.questions import Question
+from medexam.retrievers.base import Hit
 from medexam.signatures import Generation
 
 
@@ -43,6 +46,7 @@ def build_prediction(
         model=last.model if last else None,
         finish_reason=last.finish_reason if last else None,
         **(vars(scores) if scores else {}),
+        **_passages(said),
     )
 
 
@@ -63,6 +67,14 @@ def build_failure(question: Question, error: LMError, *, program: str, spec_dige
         status=Status.FAILED,
         failure=Failure(kind=type(error).__name__, message=str(error)),
     )
+
+
+def _passages(said: dspy.Prediction) -> dict[str, Any]:
+    hits: list[Hit] | None = said.get("hits")
+    if hits is None:
+        return {}
+    found = tuple(RetrievedPassage(id=hit.passage.id, source=hit.passage.source, score=hit.score) for hit in hits)
+    return {"passages": found, "passages_cut": said.get("passages_cut")}
 
 
 def _usage(generations: list[Generation]) -> Usage:

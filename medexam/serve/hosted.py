@@ -68,7 +68,7 @@ class HostedEngine:
         await network().acall(self._remote.close())
 
 
-async def build_hosted_engine(spec: ModelSpec, *, guided: bool, logprobs: bool) -> Engine:
+async def build_hosted_engine(spec: ModelSpec, *, guided: bool, logprobs: bool = False) -> Engine:
     """Reach the servers of a spec and find out what they honour; raises `EngineError` where they cannot be used.
 
     With `guided`, raises `AnswerFormatError` where no constraint is honoured; with `logprobs`,

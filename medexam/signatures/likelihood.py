@@ -11,7 +11,7 @@ from dspy.lm15 import Config, Message, Request, Response
 from medexam.continuations import CONTINUATIONS, ContinuationRequest, Reading
 from medexam.questions import Question
 from medexam.signatures.adapter import Generation
-from medexam.signatures.rendering import render_question
+from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 from medexam.specs import LikelihoodSpec
 
@@ -73,7 +73,7 @@ class LikelihoodAdapter(SingleCallAdapter):
     def _context(self, signature: Signature, inputs: Fields) -> str:
         question = inputs["question"]
         shown = render_question(question) if self.spec.shows_options else question.stem
-        return Template(signature.instructions).substitute(question=shown)
+        return Template(signature.instructions).substitute(question=put_passages_before(inputs.get("passages"), shown))
 
 
 def option_texts(spec: LikelihoodSpec, question: Question) -> list[str]:

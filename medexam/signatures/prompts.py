@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 from medexam.errors import SpecError
 from medexam.questions import Discipline, Exam, Language, Option, Question
 from medexam.signatures.answer_format import render_answer
-from medexam.specs import AskingSpec, FewShotSpec, LikelihoodSpec, ReplySpec, parse_yaml
+from medexam.specs import AskingSpec, FewShotSpec, LikelihoodSpec, ReplySpec, RetrieveThenAnswerSpec, parse_yaml
 
 M = TypeVar("M", bound=BaseModel)
 WORDS = resources.files("medexam.signatures") / "words"
@@ -113,16 +113,17 @@ def load_prompt(program: ReplySpec, language: Language) -> Prompt:
     Raises `SpecError` when the file is missing or malformed, or has no words for this program or language.
     """
     words, where = _language_words(program, language)
-    template: str | None = getattr(words, program.kind)
+    kind = program.then if isinstance(program, RetrieveThenAnswerSpec) else program.kind
+    template: str | None = getattr(words, kind)
     if template is None:
-        raise SpecError(f"{where} has no words for {program.kind} in {language!r}")
+        raise SpecError(f"{where} has no words for {kind} in {language!r}")
     form = program.answer_form
     try:
         instructions = Template(template).substitute(
             form=render_answer(words.number, form), example=render_answer(1, form)
         )
     except (KeyError, ValueError) as error:
-        raise SpecError(f"{where}: {program.kind}: only $form and $example may stand behind a $: {error}") from None
+        raise SpecError(f"{where}: {kind}: only $form and $example may stand behind a $: {error}") from None
     examples = load_examples(program.examples, language) if isinstance(program, FewShotSpec) else ()
     return Prompt(instructions.strip(), examples)
 

@@ -1,4 +1,7 @@
-"""A question as the model reads it: the stem, then each option behind its printed number (the paper's figure 5)."""
+"""A question as the model reads it: the stem, then each option behind its printed number (the paper's figure 5).
+
+Passages stand before it, a blank line apart.
+"""
 
 from medexam.questions import Question
 
@@ -11,3 +14,8 @@ def render_question(question: Question) -> str:
     2. Are hyperpolarizing.
     """
     return "\n".join([question.stem, *(f"{option.number}. {option.text}" for option in question.options)])
+
+
+def put_passages_before(passages: str | None, shown: str) -> str:
+    """What is shown, behind passages where there are any."""
+    return f"{passages}\n\n{shown}" if passages else shown

@@ -37,3 +37,10 @@ class AnswerAfterReasoning(dspy.Signature):
     question: Question = dspy.InputField()
     rationale: str = dspy.InputField(desc="the assistant's own reasoning so far")
     answer: int = dspy.OutputField(desc="printed number of the chosen option")
+
+
+def behind_passages(signature: type[dspy.Signature]) -> type[dspy.Signature]:
+    """The signature with passages that stand before the question."""
+    field = dspy.InputField(desc="passages that may help, most relevant first")
+    extended: type[dspy.Signature] = signature.prepend("passages", field, str)
+    return extended

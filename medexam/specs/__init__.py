@@ -15,9 +15,12 @@ from medexam.specs.program import (
     LongestSpec,
     ProgramSpec,
     RandomSpec,
+    RelevanceSpec,
     ReplySpec,
+    RetrieveThenAnswerSpec,
     ZeroShotSpec,
 )
+from medexam.specs.retriever import RetrieverSpec
 
 __all__ = [
     "AskingSpec",
@@ -33,7 +36,10 @@ __all__ = [
     "ModelSpec",
     "ProgramSpec",
     "RandomSpec",
+    "RelevanceSpec",
     "ReplySpec",
+    "RetrieveThenAnswerSpec",
+    "RetrieverSpec",
     "ZeroShotSpec",
     "build_cells",
     "library_names",

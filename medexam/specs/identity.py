@@ -16,16 +16,23 @@ DIGEST_LENGTH = 12
 """Hexadecimal digits of a digest: 48 bits, ample for the runs of one folder."""
 
 
-def identity(cell: CellSpec, *, dataset_version: str, words: Mapping[str, Any]) -> dict[str, Any]:
+_RETRIEVING = {"retriever", "k", "query", "query_language"}
+
+
+def identity(
+    cell: CellSpec, *, dataset_version: str, words: Mapping[str, Any], retriever: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """What an answer of this cell depends on, as JSON-ready data.
 
     `dataset_version` is the source's own version; `words` is the text of the prompts and examples, so that an edited
-    prompt file is another program.
+    prompt file is another program; `retriever` is what rankings depend on, None for a program that looks nothing up.
     """
     known: dict[str, Any] = {
         "dataset": {"name": cell.dataset.name, "language": cell.dataset.language, "version": dataset_version},
-        "program": cell.program.model_dump(mode="json"),
+        "program": cell.program.model_dump(mode="json", exclude={"retriever"} if retriever else _RETRIEVING),
     }
+    if retriever:
+        known["retriever"] = dict(retriever)
     if isinstance(cell.program, AskingSpec):
         model = cell.model
         known["model"] = {

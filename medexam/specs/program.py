@@ -6,7 +6,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from medexam.continuations import ReadBy
+from medexam.questions import Language
 from medexam.specs.base import Spec
+from medexam.specs.retriever import RetrieverSpec
 
 AnswerFormat = Literal["free", "guided"]
 AnswerForm = Literal["braces", "angles"]
@@ -41,6 +43,30 @@ class _Replying(Spec):
         return "-".join(words)
 
 
+class _Retrieving(Spec):
+    """What every program that looks up passages shares."""
+
+    retriever: RetrieverSpec = RetrieverSpec()
+    k: PositiveInt = 2
+    """Passages a question; the paper's 2."""
+    query: Literal["stem", "stem_and_options", "per_option"] = "stem"
+    """What is looked up; `per_option` looks up the stem with each option and takes the best passages over all."""
+    query_language: Language | None = None
+    """Look up the same question in this language, found by its key; None: the language that is asked."""
+
+    @property
+    def retrieval_label(self) -> str:
+        """Short name of how passages are found."""
+        words = [self.retriever.label]
+        if self.query != "stem":
+            words.append(self.query)
+        if self.k != 2:
+            words.append(f"k{self.k}")
+        if self.query_language is not None:
+            words.append(f"by_{self.query_language}")
+        return "-".join(words)
+
+
 class ZeroShotSpec(_Replying):
     """Ask directly (the paper's figure 6)."""
 
@@ -61,7 +87,21 @@ class ChainOfThoughtSpec(_Replying):
     kind: Literal["chain_of_thought"]
 
 
-class LikelihoodSpec(Spec):
+class RetrieveThenAnswerSpec(_Replying, _Retrieving):
+    """Show passages of a corpus before the question (the paper's section 3.2.2), then ask."""
+
+    kind: Literal["retrieve_then_answer"]
+    then: Literal["zero_shot", "chain_of_thought"] = "zero_shot"
+    """How the question is asked behind its passages, in that program's words."""
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        then = [] if self.then == "zero_shot" else [self.then]
+        return "-".join([super().label, *then, self.retrieval_label])
+
+
+class LikelihoodSpec(_Retrieving):
     """Have the model write nothing, and take the option that it finds likeliest (the paper's section 3.2.3)."""
 
     kind: Literal["likelihood"]
@@ -73,8 +113,9 @@ class LikelihoodSpec(Spec):
     """What makes the log-probabilities of longer and shorter options comparable: `token_mean` (the paper's geometric
     mean of the token probabilities), `sum` (nothing), per `byte` or `character` of the option's text, or `pmi`, the
     gain over the option's probability without the question."""
-    context: Literal["stem", "stem_and_options"] | None = None
-    """What stands before what is read; None: the stem alone for option texts, stem and options for labels."""
+    context: Literal["stem", "stem_and_options", "retrieved"] | None = None
+    """What stands before what is read; None: the stem alone for option texts, stem and options for labels. `retrieved`
+    puts passages before that."""
     chat_template: bool = False
     """Whether the context becomes a user's turn and what is read the assistant's; else both are plain text."""
     orders: Literal["given", "cyclic"] = "given"
@@ -97,7 +138,12 @@ class LikelihoodSpec(Spec):
     @property
     def shows_options(self) -> bool:
         """Whether the options stand in the context."""
-        return (self.context or ("stem_and_options" if self.read == "label" else "stem")) == "stem_and_options"
+        return self.read == "label" or self.context == "stem_and_options"
+
+    @property
+    def retrieves(self) -> bool:
+        """Whether passages stand in the context."""
+        return self.context == "retrieved"
 
     @property
     def label(self) -> str:
@@ -107,6 +153,8 @@ class LikelihoodSpec(Spec):
             words.append(self.norm)
         if self.read == "option_text" and self.shows_options:
             words.append("options_shown")
+        if self.retrieves:
+            words.append(self.retrieval_label)
         if self.chat_template:
             words.append("chat")
         if self.orders != "given":
@@ -118,6 +166,17 @@ class LikelihoodSpec(Spec):
         if str(self.prompt) != "paper":
             words.append(Path(self.prompt).stem)
         return "-".join(words)
+
+
+class RelevanceSpec(_Retrieving):
+    """Take the option whose best passage is the most relevant, without a model (HEAD-QA v1's IR solver)."""
+
+    kind: Literal["relevance"]
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return f"relevance-{self.retrieval_label}"
 
 
 class RandomSpec(Spec):
@@ -156,16 +215,24 @@ class LongestSpec(Spec):
         return "longest"
 
 
-ReplySpec = ZeroShotSpec | FewShotSpec | ChainOfThoughtSpec
+ReplySpec = ZeroShotSpec | FewShotSpec | ChainOfThoughtSpec | RetrieveThenAnswerSpec
 """Programs that have a model write a reply."""
 
 AskingSpec = ReplySpec | LikelihoodSpec
 """Programs that ask a model."""
 
-ControlSpec = RandomSpec | BlindSpec | LongestSpec
+ControlSpec = RandomSpec | BlindSpec | LongestSpec | RelevanceSpec
 """Programs that ask no model."""
 
 ProgramSpec = Annotated[
-    ZeroShotSpec | FewShotSpec | ChainOfThoughtSpec | LikelihoodSpec | RandomSpec | BlindSpec | LongestSpec,
+    ZeroShotSpec
+    | FewShotSpec
+    | ChainOfThoughtSpec
+    | RetrieveThenAnswerSpec
+    | LikelihoodSpec
+    | RandomSpec
+    | BlindSpec
+    | LongestSpec
+    | RelevanceSpec,
     Field(discriminator="kind"),
 ]

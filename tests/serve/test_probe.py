@@ -31,7 +31,10 @@ async def test_a_server_that_honours_everything() -> None:
         "allowed_token_ids": True,
         "structured_outputs": True,
         "list_prompts": True,
-        "label_logprobs": True,
+        "tokenizes": True,
+        "echo_logprobs": 0,
+        "named_logprobs": 128,
+        "prefix_block": 16,
     }
     assert seen.guided_by == "prefill"
 

@@ -95,7 +95,7 @@ class Wire:
         reply: dict[str, Any] = {"index": index, "text": text, "finish_reason": "length", "logprobs": None}
         if body.get("logprob_token_ids") and self.named:
             reply["logprobs"] = {"top_logprobs": [self._named(body["logprob_token_ids"])]}
-        elif body.get("echo") and self.echo:
+        elif body.get("echo") and self.echo and body.get("logprobs") is not None:
             reply["logprobs"] = self._echoed(_ids(prompt))
         if body.get("return_token_ids") and self.token_ids:
             reply |= {"token_ids": _ids(text), "prompt_token_ids": _ids(prompt)}

@@ -213,7 +213,15 @@ def test_doctor_says_what_is_honoured(endpoint: str, capsys: pytest.CaptureFixtu
 
     doctor(endpoint, as_json=True)
     document = json.loads(capsys.readouterr().out)
-    honoured = ("renders", "allowed_token_ids", "structured_outputs", "list_prompts", "label_logprobs", "system_turn")
+    honoured = (
+        "renders",
+        "allowed_token_ids",
+        "structured_outputs",
+        "list_prompts",
+        "named_logprobs",
+        "tokenizes",
+        "system_turn",
+    )
     assert {name: document[name] for name in honoured} == dict.fromkeys(honoured, True)
     assert document["guided_by"] == "prefill"
     assert document["call_s"] > 0

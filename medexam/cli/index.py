@@ -1,0 +1,128 @@
+"""`medexam index`: encode a corpus for dense retrieval, and say what an index holds.
+
+It parses, calls `medexam.retrievers` and prints; it knows nothing of vectors.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from medexam.retrievers.corpora import Corpus
+    from medexam.retrievers.encoders import Encoder, Precision
+    from medexam.retrievers.index_manifest import IndexKind, IndexManifest
+
+INCOMPLETE = 3
+KINDS = ("flat", "hnsw", "ivfpq")
+PRECISIONS = ("float32", "bfloat16", "float16")
+
+app = typer.Typer(help="Vector indexes for dense retrieval.", no_args_is_help=True)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@app.command()
+def build(
+    corpus: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="A file, folder or hub data set of passages; $MEDEXAM_DATA's by default."),
+    ] = None,
+    encoder: Annotated[str, typer.Option(help="medcpt, minilm, a folder or a hub id.")] = "medcpt",
+    revision: Annotated[str | None, typer.Option(help="Revision of a hub encoder; the newest by default.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="The folder to make, or to go on with; the cache's, where runs look, by default."
+        ),
+    ] = None,
+    kind: Annotated[str, typer.Option(help="flat is exact; hnsw and ivfpq are for millions of passages.")] = "flat",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    as_json: JsonOption = False,
+) -> None:
+    """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command goes on."""
+    _check_choice("--kind", kind, KINDS)
+    _check_choice("--dtype", dtype, PRECISIONS)
+    from medexam.retrievers.building import usual_index
+    from medexam.retrievers.corpora import load_corpus
+    from medexam.retrievers.encoders import build_encoder
+    from medexam.specs.places import cache_dir
+
+    passages = load_corpus(corpus)
+    sys.stderr.write(f"Loading {encoder} ...\n")
+    loaded = build_encoder(encoder, revision, device, cast("Precision", dtype))
+    folder = out or usual_index(passages, loaded, cache_dir())
+    manifest = _build(passages, loaded, folder, cast("IndexKind", kind))
+    _print(manifest, folder, as_json)
+
+
+@app.command()
+def info(folder: Annotated[Path, typer.Argument(metavar="DIR")], as_json: JsonOption = False) -> None:
+    """Say what an index holds; exit code 2 where it cannot be used."""
+    from medexam.retrievers.index_manifest import read_manifest
+
+    _print(read_manifest(folder), folder, as_json)
+
+
+def _build(corpus: "Corpus", encoder: "Encoder", out: Path, kind: "IndexKind") -> "IndexManifest":
+    """Build with a bar on standard error; an interruption says how far it came and exits with code 3."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from medexam.retrievers.index_building import build_index
+    from medexam.retrievers.index_manifest import read_progress
+
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    try:
+        with bar:
+            task = bar.add_task(f"{corpus.name}, {encoder.label}", total=len(corpus.passages))
+            return build_index(corpus, encoder, out, kind, lambda done: bar.update(task, completed=done))
+    except KeyboardInterrupt:
+        begun = read_progress(out)
+        done = begun.done if begun is not None else 0
+        sys.stderr.write(
+            f"medexam: interrupted: {done:,} of {len(corpus.passages):,} passages are encoded and kept in {out}; "
+            "the same command goes on from there\n"
+        )
+        raise typer.Exit(INCOMPLETE) from None
+
+
+def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise typer.BadParameter(f"{value!r} is not one of {', '.join(choices)}", param_hint=option)
+
+
+def _print(manifest: "IndexManifest", folder: Path, as_json: bool) -> None:
+    if as_json:
+        typer.echo(manifest.model_dump_json(indent=2, by_alias=True))
+        return
+    for name, value in _lines(manifest, folder).items():
+        typer.echo(f"{name:<10} {value}")
+
+
+def _lines(manifest: "IndexManifest", folder: Path) -> dict[str, Any]:
+    corpus, encoder = manifest.corpus, manifest.encoder
+    settings = ", ".join(f"{name} {value}" for name, value in manifest.parameters.items())
+    lines = {
+        "index": f"{folder}, {sum(manifest.bytes.values()) / 1e6:,.1f} MB",
+        "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}",
+        "licence": corpus.licence or "not stated",
+        "encoder": f"{encoder.label} {encoder.revision or ''} {encoder.precision}, {encoder.dimension} dimensions",
+        "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
+        "kind": f"{manifest.kind} {settings}".rstrip(),
+        "digest": manifest.digest[:16],
+    }
+    if manifest.recall is not None:
+        recall = manifest.recall
+        lines["recall"] = f"{recall.value:.1%} of the {recall.at} best of {recall.queries} exhaustive searches"
+    return lines

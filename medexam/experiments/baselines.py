@@ -1,0 +1,114 @@
+"""Which stored runs show what passages change: each that retrieves, against the same asking without them.
+
+It reads the runs' predictions and the answer key of their data set; nothing is asked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medexam.answer_key import AnswerKey
+from medexam.datasets import load_exam_set
+from medexam.experiments.retrieving import is_retrieving
+from medexam.experiments.summary import StoredRun
+from medexam.metrics.passages import count_flips
+from medexam.metrics.retrieval_results import Flips
+from medexam.predictions import Prediction
+from medexam.specs import DatasetSpec
+
+_PASSAGES_ONLY = {"kind", "then", "context", "retriever", "k", "query", "query_language"}
+"""Settings that a program with passages may have otherwise than the same program without."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """One run that retrieves, beside a baseline."""
+
+    run: StoredRun
+    flips: Flips
+    passages: Mapping[str, tuple[str, ...]]
+    """Key of each question that flipped -> ids of the passages that `run` found, most relevant first."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A run without passages, and the runs that add them."""
+
+    baseline: StoredRun
+    against: tuple[Against, ...]
+    """At least one, in the order of the runs."""
+
+
+def contrast_runs(runs: Sequence[StoredRun]) -> list[Contrast]:
+    """Every run without passages that is a baseline of another of `runs`, with those; empty where there is none.
+
+    A baseline has the data set, the language and the model of the run that retrieves. Where one of them asks in the
+    same way too, the others are left aside. Raises `DatasetError` where the data set cannot be read or lacks a
+    question that both were asked.
+    """
+    pairs = [(baseline, run) for run in runs for baseline in _baselines(run, runs)]
+    if not pairs:
+        return []
+    keys: dict[DatasetSpec, AnswerKey] = {}
+    predictions: dict[str, Mapping[str, Prediction]] = {}
+    contrasts = []
+    for baseline in runs:
+        found = []
+        for run in [run for other, run in pairs if other is baseline]:
+            spec = run.record.cell.dataset
+            if spec not in keys:
+                keys[spec] = load_exam_set(spec).key
+            for each in (baseline, run):
+                predictions.setdefault(str(each.folder.path), each.folder.read_predictions())
+            before, after = (predictions[str(each.folder.path)] for each in (baseline, run))
+            found.append(_against(baseline, run, keys[spec], before, after))
+        if found:
+            contrasts.append(Contrast(baseline, tuple(found)))
+    return contrasts
+
+
+def _against(
+    baseline: StoredRun,
+    run: StoredRun,
+    key: AnswerKey,
+    before: Mapping[str, Prediction],
+    after: Mapping[str, Prediction],
+) -> Against:
+    asked = set(baseline.record.questions)
+    flips = count_flips([question for question in run.record.questions if question in asked], key, before, after)
+    passages = {
+        question: tuple(passage.id for passage in after[question].passages or ())
+        for question in (*flips.right_to_wrong, *flips.wrong_to_right)
+    }
+    return Against(run, flips, passages)
+
+
+def _baselines(run: StoredRun, runs: Sequence[StoredRun]) -> list[StoredRun]:
+    """The runs to compare `run` with; none where it does not retrieve or asks no model."""
+    if run.model is None or not is_retrieving(run.record.cell.program):
+        return []
+    candidates = [other for other in runs if _is_comparable(run, other)]
+    return [other for other in candidates if _asks_alike(run, other)] or candidates
+
+
+def _is_comparable(run: StoredRun, other: StoredRun) -> bool:
+    mine, its = run.record.cell.dataset, other.record.cell.dataset
+    return (
+        other.model == run.model
+        and not is_retrieving(other.record.cell.program)
+        and (mine.name, mine.language) == (its.name, its.language)
+        and not set(run.record.questions).isdisjoint(other.record.questions)
+    )
+
+
+def _asks_alike(run: StoredRun, other: StoredRun) -> bool:
+    """Whether `other` asks as `run` does behind its passages."""
+    mine, its = run.record.cell.program, other.record.cell.program
+    kind = getattr(mine, "then", mine.kind)
+    return its.kind == kind and _asking(mine) == _asking(its)
+
+
+def _asking(program: Any) -> dict[str, Any]:
+    """The settings that say how a question is asked, whatever stands before it."""
+    settings: dict[str, Any] = program.model_dump(exclude=_PASSAGES_ONLY)
+    return settings | {"shows_options": getattr(program, "shows_options", None)}

@@ -1,0 +1,164 @@
+"""Looking up passages: once for all questions of a run, and never again for another model, language or prompt.
+
+What a query found is kept on disk under the retriever's digest, so a second run opens no index and loads no encoder.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeGuard
+
+from filelock import FileLock
+
+from medexam.errors import DatasetError, RunFolderError, SpecError
+from medexam.questions import Question
+from medexam.retrievers.base import Hit, Passage, Retriever
+from medexam.retrievers.building import PlannedRetriever
+from medexam.specs.identity import digest
+from medexam.specs.program import LikelihoodSpec, RelevanceSpec, RetrieveThenAnswerSpec
+
+RetrievingSpec = RetrieveThenAnswerSpec | RelevanceSpec | LikelihoodSpec
+Query = str
+
+
+def is_retrieving(spec: object) -> TypeGuard[RetrievingSpec]:
+    """Whether a program looks up passages."""
+    if isinstance(spec, LikelihoodSpec):
+        return spec.retrieves
+    return isinstance(spec, RetrieveThenAnswerSpec | RelevanceSpec)
+
+
+class HitCache:
+    """What queries found, one JSON line each, in a file of their retriever's own."""
+
+    def __init__(self, folder: Path, digest: str) -> None:
+        self._path = folder / f"{digest}.jsonl"
+
+    def read(self, queries: Iterable[Query], k: int) -> dict[Query, list[Hit]]:
+        """The hits of those queries that were looked up at this depth or deeper."""
+        wanted = set(queries)
+        found: dict[Query, list[Hit]] = {}
+        if not self._path.exists():
+            return found
+        with self._path.open(encoding="utf-8") as lines:
+            for line in lines:
+                # A torn last line is one that was not written.
+                if not line.endswith("\n"):
+                    break
+                entry = json.loads(line)
+                if entry["query"] in wanted and entry["k"] >= k:
+                    found[entry["query"]] = [
+                        Hit(Passage(**hit["passage"]), hit["score"], rank)
+                        for rank, hit in enumerate(entry["hits"][:k], start=1)
+                    ]
+        return found
+
+    def write(self, found: Mapping[Query, Sequence[Hit]], k: int) -> None:
+        """Keep what queries found at depth `k`; raises `RunFolderError` where that is not possible."""
+        lines = [
+            json.dumps(
+                {
+                    "query": query,
+                    "k": k,
+                    "hits": [{"score": hit.score, "passage": _passage_fields(hit.passage)} for hit in hits],
+                },
+                ensure_ascii=False,
+            )
+            for query, hits in found.items()
+        ]
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{self._path}.lock"), self._path.open("a", encoding="utf-8") as stream:
+                stream.write("".join(f"{line}\n" for line in lines))
+        except OSError as error:
+            raise RunFolderError(
+                f"{self._path}: what was found cannot be kept: {error.strerror}; name another folder with MEDEXAM_CACHE"
+            ) from None
+
+
+@dataclass
+class Retrieval:
+    """The passages of a run's questions; empty until `fill`."""
+
+    spec: RetrievingSpec
+    digest: str
+    """Identity of the retriever: corpus, method and its settings."""
+    build: Callable[[], Retriever]
+    """Opens the retriever; called only when something must be looked up."""
+    cache: HitCache
+    twins: Callable[[], Mapping[str, Question]] | None = None
+    """Key -> the same question in the language that queries are written in; None: the question itself."""
+    _found: dict[Query, list[Hit]] = field(default_factory=dict)
+    _twins: Mapping[str, Question] = field(default_factory=dict)
+
+    def fill(self, questions: Sequence[Question]) -> int:
+        """Look up every query of the questions in one pass; how many were not known from before.
+
+        Raises `DatasetError` where a question has no twin in the language of the queries.
+        """
+        if self.twins is not None and not self._twins:
+            self._twins = self.twins()
+        queries = list(dict.fromkeys(query for question in questions for query in self.queries(question).values()))
+        self._found |= self.cache.read(queries, self.spec.k)
+        missing = [query for query in queries if query not in self._found]
+        if missing:
+            hits = self.build().search(missing, self.spec.k)
+            found = dict(zip(missing, hits, strict=True))
+            self.cache.write(found, self.spec.k)
+            self._found |= found
+        return len(missing)
+
+    def find(self, question: Question) -> list[Hit]:
+        """The passages to show, most relevant first, each once."""
+        return merge_hits([self._found[query] for query in self.queries(question).values()], self.spec.k)
+
+    def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
+        """Printed number of each option -> the passages found for the stem with that option."""
+        return {number: self._found[query] for number, query in self.queries(question).items()}
+
+    def queries(self, question: Question) -> dict[int, Query]:
+        """What is looked up for a question, by the option that it is for; 0 stands for the whole question."""
+        asked = self._twin(question)
+        each = isinstance(self.spec, RelevanceSpec) or self.spec.query == "per_option"
+        if each:
+            return {option.number: f"{asked.stem} {option.text}" for option in asked.options}
+        if self.spec.query == "stem":
+            return {0: asked.stem}
+        return {0: "\n".join([asked.stem, *(option.text for option in asked.options)])}
+
+    def _twin(self, question: Question) -> Question:
+        if self.twins is None:
+            return question
+        if question.key not in self._twins:
+            raise DatasetError(
+                f"{question.key} has no twin in {self.spec.query_language!r} to look up; "
+                "leave program.query_language out, or take a data set that has it in both languages"
+            )
+        return self._twins[question.key]
+
+
+def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
+    """The `k` best of several lists of one retriever, each passage once, by its best score."""
+    best: dict[str, Hit] = {}
+    for hits in found:
+        for hit in hits:
+            known = best.get(hit.passage.id)
+            if known is None or hit.score > known.score:
+                best[hit.passage.id] = hit
+    ordered = sorted(best.values(), key=lambda hit: -hit.score)[:k]
+    return [Hit(hit.passage, hit.score, rank) for rank, hit in enumerate(ordered, start=1)]
+
+
+def plan_retrieval(
+    spec: RetrievingSpec, planned: PlannedRetriever, cache: Path, twins: Callable[[], Mapping[str, Question]] | None
+) -> Retrieval:
+    """The retrieval of a cell, with nothing looked up yet; raises `SpecError` where `k` exceeds the corpus."""
+    if spec.k > planned.size:
+        raise SpecError(f"program.k is {spec.k}, and the corpus has {planned.size} passages")
+    known = digest(planned.identity)
+    return Retrieval(spec, known, lambda: planned.open(cache), HitCache(cache / "retrieval", known), twins)
+
+
+def _passage_fields(passage: Passage) -> dict[str, str]:
+    return {"id": passage.id, "title": passage.title, "content": passage.content, "source": passage.source}

@@ -1,0 +1,170 @@
+"""From stored passages to `RetrievalMetrics` and `Flips`: pure functions, so a stored run can be scored again.
+
+What a prediction says was found is all that is read: this knows neither retrievers nor the passages' words.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binomtest, pearsonr
+
+from medexam.answer_key import AnswerKey
+from medexam.metrics.intervals import LEVEL, rate_interval
+from medexam.metrics.retrieval_results import Correlation, Flips, RetrievalMetrics, ScoreQuartile, SourceShare
+from medexam.predictions import Prediction, RetrievedPassage, Status
+from medexam.questions import Question
+
+Borders = tuple[float, float, float]
+Quartiles = tuple[ScoreQuartile, ScoreQuartile, ScoreQuartile, ScoreQuartile]
+
+_FEWEST = 4
+"""Questions for which Fisher's interval is finite."""
+_SAME = 1e-9
+"""Scores that differ by less, relative to their size, differ by rounding alone."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One scored question with what its query found, at least one passage."""
+
+    passages: tuple[RetrievedPassage, ...]
+    right: bool
+
+    @property
+    def best(self) -> RetrievedPassage:
+        return self.passages[0]
+
+
+def retrieval_metrics(
+    questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
+) -> RetrievalMetrics | None:
+    """The metrics of those of `questions` whose prediction says what was found; None where none does.
+
+    Raises `DatasetError` when `key` lacks one of them.
+    """
+    looked_up = []
+    cut = 0
+    for question in questions:
+        prediction = predictions.get(question.key)
+        if prediction is None or prediction.status is Status.FAILED or prediction.passages is None:
+            continue
+        looked_up.append(_Found(prediction.passages, prediction.answer == key[question.key].number))
+        cut += bool(prediction.passages_cut)
+    if not looked_up:
+        return None
+    found = [each for each in looked_up if each.passages]
+    scores, right = [each.best.score for each in found], [each.right for each in found]
+    borders = quartile_borders(scores)
+    return RetrievalMetrics(
+        n=len(found),
+        without_passages=len(looked_up) - len(found),
+        score_correctness=score_correctness(scores, right),
+        borders=borders,
+        quartiles=score_quartiles(scores, right, borders),
+        by_source=_source_shares(found),
+        cut=cut,
+    )
+
+
+def score_correctness(scores: Sequence[float], right: Sequence[bool]) -> Correlation | None:
+    """The correlation of each question's score with whether it is right.
+
+    None with fewer than four questions, and where the scores (but for rounding) or the outcomes are all the same.
+    HEAD-QA v2 reports r = 0.07 for MedCPT's scores.
+    """
+    if len(scores) < _FEWEST or len(set(right)) < 2 or np.allclose(scores, scores[0], rtol=_SAME, atol=0.0):
+        return None
+    found = pearsonr(scores, np.asarray(right, dtype=float))
+    low, high = found.confidence_interval(LEVEL)
+    return Correlation(r=float(found.statistic), interval=(float(low), float(high)), p=float(found.pvalue))
+
+
+def quartile_borders(scores: Sequence[float]) -> Borders | None:
+    """The three quartiles by `numpy.quantile` with its default, linear interpolation; None without scores."""
+    if not scores:
+        return None
+    first, second, third = (float(border) for border in np.quantile(scores, (0.25, 0.5, 0.75)))
+    return first, second, third
+
+
+def score_quartiles(scores: Sequence[float], right: Sequence[bool], borders: Borders | None) -> Quartiles:
+    """The four groups between `borders`, from the lowest scores to the highest.
+
+    A score on a border belongs to the group below it; `borders` may be None where there are no scores.
+    """
+    groups: list[list[tuple[float, bool]]] = [[], [], [], []]
+    places = [] if borders is None else np.searchsorted(borders, scores, side="left").tolist()
+    for place, score, is_right in zip(places, scores, right, strict=True):
+        groups[place].append((score, is_right))
+    first, second, third, fourth = (_quartile(group) for group in groups)
+    return first, second, third, fourth
+
+
+def count_flips(
+    questions: Iterable[str],
+    key: AnswerKey,
+    baseline: Mapping[str, Prediction],
+    other: Mapping[str, Prediction],
+) -> Flips:
+    """How `other` differs from `baseline` on the questions of these keys; both are predictions by key.
+
+    Unanswered counts as wrong. Raises `DatasetError` when `key` lacks a question.
+    """
+    groups: dict[tuple[bool, bool], list[str]] = {(a, b): [] for a in (True, False) for b in (True, False)}
+    left_out = 0
+    for question in questions:
+        gold = key[question].number
+        before, after = baseline.get(question), other.get(question)
+        if before is None or after is None or Status.FAILED in (before.status, after.status):
+            left_out += 1
+        else:
+            groups[before.answer == gold, after.answer == gold].append(question)
+    lost, gained = groups[True, False], groups[False, True]
+    return Flips(
+        right_to_wrong=tuple(lost),
+        wrong_to_right=tuple(gained),
+        both_right=len(groups[True, True]),
+        both_wrong=len(groups[False, False]),
+        left_out=left_out,
+        p=mcnemar_p(len(lost), len(gained)),
+    )
+
+
+def mcnemar_p(lost: int, gained: int) -> float:
+    """The two-sided exact test of `lost` flips one way against `gained` the other; 1 where there are none."""
+    if lost + gained == 0:
+        return 1.0
+    return float(binomtest(lost, lost + gained, 0.5).pvalue)
+
+
+def _quartile(group: Sequence[tuple[float, bool]]) -> ScoreQuartile:
+    scores = [score for score, _ in group]
+    right = sum(is_right for _, is_right in group)
+    n = len(group)
+    return ScoreQuartile(
+        low=min(scores, default=None),
+        high=max(scores, default=None),
+        n=n,
+        accuracy=right / n if n else None,
+        accuracy_interval=rate_interval(right, n),
+    )
+
+
+def _source_shares(found: Sequence[_Found]) -> tuple[SourceShare, ...]:
+    """One for each source, the most frequent first, equals by name."""
+    passages = Counter(passage.source for each in found for passage in each.passages)
+    best = Counter(each.best.source for each in found)
+    right = Counter(each.best.source for each in found if each.right)
+    return tuple(
+        SourceShare(
+            source=source,
+            passages=count,
+            share=count / passages.total(),
+            n=best[source],
+            accuracy=right[source] / best[source] if best[source] else None,
+            accuracy_interval=rate_interval(right[source], best[source]),
+        )
+        for source, count in sorted(passages.items(), key=lambda item: (-item[1], item[0]))
+    )

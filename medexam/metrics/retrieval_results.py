@@ -1,0 +1,102 @@
+"""What is told of runs whose programs saw passages: relevance against correctness, sources, and answers that flipped.
+
+Only data. Shares and accuracies are fractions of 1; scores are in the unit of the run's own retriever, so those of two
+retrievers cannot be compared. A question that is unanswered counts as not right.
+"""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Correlation(_Frozen):
+    """A correlation coefficient with what makes it believable."""
+
+    r: float
+    """Pearson's, from -1 to 1; with a variable of 0 and 1 it is the point-biserial correlation."""
+    interval: tuple[float, float]
+    """95 % interval by Fisher's transformation."""
+    p: float
+    """Two-sided, against no correlation."""
+
+
+class ScoreQuartile(_Frozen):
+    """The questions whose best passage's score lies in one quarter of the ranking by it."""
+
+    low: float | None
+    """The lowest score in the group; None where `n` is 0."""
+    high: float | None
+    """The highest score in the group; None where `n` is 0."""
+    n: int
+    accuracy: float | None
+    """None where `n` is 0."""
+    accuracy_interval: tuple[float, float] | None
+    """Wilson's 95 % interval; None where `n` is 0."""
+
+
+class SourceShare(_Frozen):
+    """What one source gave."""
+
+    source: str
+    passages: int
+    """Passages of the source that were found, over all questions; one found by two questions counts twice."""
+    share: float
+    """`passages` by all passages that were found."""
+    n: int
+    """Questions whose best passage is of this source."""
+    accuracy: float | None
+    """Of those questions; None where `n` is 0."""
+    accuracy_interval: tuple[float, float] | None
+    """Wilson's 95 % interval; None where `n` is 0."""
+
+
+class RetrievalMetrics(_Frozen):
+    """What the passages tell, over the scored questions whose prediction says what was found.
+
+    A question that was left unanswered because it did not fit the model's context at all says nothing of its passages
+    and is not among them.
+    The best passage is the first one. HEAD-QA v2 reports r = 0.07 between MedCPT's scores and correctness.
+    """
+
+    n: int
+    """Scored questions with passages."""
+    without_passages: int
+    """Scored questions whose query found none; they enter none of the numbers below."""
+    score_correctness: Correlation | None
+    """Of the best passage's score with correctness (1 right, 0 wrong or unanswered); None with fewer than four
+    questions, where all scores are equal, and where all questions came out the same."""
+    borders: tuple[float, float, float] | None
+    """The quartiles of the best passages' scores (`numpy.quantile`, linear); a score on a border belongs to the group
+    below it. None where `n` is 0."""
+    quartiles: tuple[ScoreQuartile, ScoreQuartile, ScoreQuartile, ScoreQuartile]
+    """From the lowest scores to the highest. Equal scores stay together, so the groups may differ in size."""
+    by_source: tuple[SourceShare, ...]
+    """The most frequent source first. Passages that were cut are counted with the others."""
+    cut: int
+    """Questions whose passages were cut, in part or all of them, because the context was too small."""
+
+
+class Flips(_Frozen):
+    """How the answers of a run differ from those of a baseline on the same questions.
+
+    Each group of keys stands in the order of the questions.
+    """
+
+    right_to_wrong: tuple[str, ...]
+    """Keys of the questions that the baseline alone has right."""
+    wrong_to_right: tuple[str, ...]
+    """Keys of the questions that the other run alone has right."""
+    both_right: int
+    both_wrong: int
+    left_out: int
+    """Questions that failed or are missing in either run; they enter none of the other numbers."""
+    p: float
+    """McNemar's exact test, two-sided: how likely flips this uneven are if either way were equally likely; 1 where
+    nothing flips (McNemar 1947, "Note on the sampling error of the difference between correlated proportions")."""
+
+    @property
+    def n(self) -> int:
+        """Questions that both runs scored."""
+        return len(self.right_to_wrong) + len(self.wrong_to_right) + self.both_right + self.both_wrong

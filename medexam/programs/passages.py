@@ -1,0 +1,105 @@
+"""Retrieve-then-answer (the paper's section 3.2.2): any program, with passages before its question.
+
+Which passages belong to a question is looked up once, before anything is asked; programs only ask for them by question.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import dspy
+from dspy.utils.exceptions import ContextWindowExceededError
+
+from medexam.programs.base import Call, ExamProgram, Steps
+from medexam.programs.controls import Control
+from medexam.questions import Question
+from medexam.retrievers.base import Hit
+from medexam.signatures import behind_passages
+
+_LEAST = 200
+"""Characters of passages below which none are shown."""
+
+
+class PassageFinder(Protocol):
+    """Tells which passages belong to a question."""
+
+    def find(self, question: Question) -> Sequence[Hit]:
+        """The passages to show, most relevant first."""
+        ...
+
+    def find_per_option(self, question: Question) -> Mapping[int, Sequence[Hit]]:
+        """Printed number of each option -> the passages found for the stem with that option."""
+        ...
+
+
+class WithPassages(ExamProgram):
+    """A program that sees passages before its question.
+
+    Where they do not fit the model's context, they are cut from the end by halves; the question never is. A prediction
+    carries `hits`, and `passages_cut`, the characters that were left out.
+    """
+
+    def __init__(self, program: ExamProgram, finder: PassageFinder) -> None:
+        super().__init__(program.adapter)
+        self.program = program
+        self._finder = finder
+        for predictor in program.predictors():
+            predictor.signature = behind_passages(predictor.signature)
+
+    def calls_for(self, question: Question) -> int:
+        """As many as the program's own."""
+        return self.program.calls_for(question)
+
+    def steps(self, question: Question) -> Steps:
+        """The program's own steps, each with the passages; begun anew with fewer where they did not fit."""
+        hits = list(self._finder.find(question))
+        whole = "\n\n".join(hit.passage.text for hit in hits)
+        shown = whole
+        while True:
+            try:
+                said = yield from _with_passages(self.program.steps(question), shown)
+            except ContextWindowExceededError:
+                if not shown:
+                    raise
+                shown = shown[: len(shown) // 2].rstrip() if len(shown) >= 2 * _LEAST else ""
+            else:
+                return dspy.Prediction(**said.toDict(), hits=hits, passages_cut=len(whole) - len(shown))
+
+
+class OptionRelevance(Control):
+    """The option whose best passage is the most relevant; of equal ones the first (HEAD-QA v1's IR solver).
+
+    Unanswered where no option finds a passage.
+    """
+
+    def __init__(self, finder: PassageFinder) -> None:
+        super().__init__()
+        self._finder = finder
+
+    def choose(self, question: Question) -> int | None:
+        """The number of that option."""
+        best = self._best(question)
+        return max(best, key=lambda number: best[number].score, default=None)
+
+    def forward(self, question: Question) -> dspy.Prediction:
+        """Answer one question; `hits` holds the passage that decided, if any."""
+        answer = self.choose(question)
+        hits = [] if answer is None else [self._best(question)[answer]]
+        return dspy.Prediction(answer=answer, rationale=None, generations=[], hits=hits)
+
+    async def aforward(self, question: Question) -> dspy.Prediction:
+        """Answer one question; nothing here waits."""
+        return self.forward(question)
+
+    def _best(self, question: Question) -> dict[int, Hit]:
+        found = self._finder.find_per_option(question)
+        return {number: hits[0] for number, hits in found.items() if hits}
+
+
+def _with_passages(steps: Steps, passages: str) -> Steps:
+    call = next(steps)
+    while True:
+        said = yield Call(call.predictor, {**call.inputs, "passages": passages})
+        try:
+            call = steps.send(said)
+        except StopIteration as finished:
+            return finished.value

@@ -1,0 +1,49 @@
+"""What every retriever promises, and what passes through it. Programs know this module and nothing else of the wing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a corpus, short enough to stand in a prompt."""
+
+    id: str
+    """Unique in its corpus and the same whenever it is read."""
+    title: str
+    """May be empty."""
+    content: str
+    source: str
+    """The collection that it comes from, such as `medquad`; the corpus's own name where it does not say."""
+
+    @property
+    def text(self) -> str:
+        """Title and content as one text."""
+        return f"{self.title}\n{self.content}" if self.title else self.content
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that a query found."""
+
+    passage: Passage
+    score: float
+    """The higher the more relevant, in a unit of the retriever's own: scores of two retrievers cannot be compared."""
+    rank: int
+    """From 1."""
+
+
+class Retriever(Protocol):
+    """Finds passages, many queries at once."""
+
+    digest: str
+    """Identity of everything that a ranking depends on: corpus, method and its settings, encoder and revision."""
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """The `k` best passages of each query, best first; passages with equal scores in the order of the corpus.
+
+        Fewer than `k` only where a lexical method finds no more passages that share a word with the query. Raises
+        `ValueError` where `k` is larger than the corpus.
+        """
+        ...

@@ -1,0 +1,166 @@
+"""The rows of a corpus with the place where each stands: JSON Lines, Parquet and data sets of the hub.
+
+It knows formats only; which rows are passages is for `medexam.retrievers.corpora` to say.
+"""
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from medexam.errors import DatasetError
+
+SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
+FIELDS = ("id", "title", "content", "source")
+NEEDED = ("id", "content")
+BATCH_ROWS = 1000
+
+
+class Place(NamedTuple):
+    """Where a row stands."""
+
+    file: str
+    """A path, or a hub data set with its split."""
+    unit: str
+    """`line` or `row`."""
+    number: int
+    """From 1."""
+
+    def __str__(self) -> str:
+        return f"{self.file}, {self.unit} {self.number}"
+
+
+class Unreadable(NamedTuple):
+    """What stands in the place of a row that is none."""
+
+    reason: str
+
+
+PlacedRow = tuple[Place, Mapping[str, Any] | Unreadable]
+
+
+def list_files(path: Path) -> list[Path]:
+    """The file at `path`, or the files of passages in that folder and the folders in it, by name; hidden ones are not.
+
+    Raises `DatasetError` where there is none.
+    """
+    if path.is_file():
+        if not path.name.endswith(SUFFIXES):
+            raise DatasetError(f"{path} is no file of passages: name one that ends in {', '.join(SUFFIXES)}")
+        return [path]
+    inside = sorted(file.relative_to(path) for file in path.rglob("*") if file.name.endswith(SUFFIXES))
+    shown = [path / file for file in inside if not any(part.startswith(".") for part in file.parts)]
+    if not shown:
+        raise DatasetError(f"{path} holds no file of passages ({', '.join(SUFFIXES)}): name another in the corpus key")
+    return shown
+
+
+def read_files(files: Sequence[Path]) -> Iterator[PlacedRow]:
+    """Every row of the files in turn; empty lines are none.
+
+    Raises `DatasetError` where a file is damaged or lacks a column.
+    """
+    for file in files:
+        yield from _read_parquet(file) if file.suffix == ".parquet" else _read_lines(file)
+
+
+def read_licence(path: Path) -> str | None:
+    """`license` in the front matter of a data set card; None where there is no card or it says none."""
+    import yaml
+
+    try:
+        before, front, _ = path.read_text(encoding="utf-8").split("---\n", 2)
+        stated = None if before else yaml.safe_load(front)
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+    licence = stated.get("license") if isinstance(stated, dict) else None
+    return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence) if licence else None
+
+
+def load_hub(name: str) -> Mapping[str, Any]:
+    """The splits of a hub data set, by name. Raises `DatasetError` where it cannot be brought or lacks a column."""
+    try:
+        import datasets
+    except ImportError:
+        raise DatasetError(
+            f"{name} is no path here, and reading it from the hub needs the `datasets` library: "
+            f"pip install 'medexam[hub]', or correct the path"
+        ) from None
+    import httpx
+
+    try:
+        parts: Mapping[str, Any] = datasets.load_dataset(name)
+    except (OSError, ValueError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else ""
+        raise DatasetError(
+            f"corpus {name} is no path here and cannot be brought from the Hugging Face hub{offline} ({reason}): "
+            f"correct the name or path, check the network, HF_HUB_OFFLINE and HF_ENDPOINT, or copy its files into a "
+            f"folder and name that"
+        ) from None
+    for split, part in parts.items():
+        _check_columns(f"{name}, split {split}", part.column_names)
+    return parts
+
+
+def read_hub(name: str, parts: Mapping[str, Any]) -> Iterator[PlacedRow]:
+    """Every row of what `load_hub` brought, all splits together."""
+    for split, part in parts.items():
+        wanted = part.select_columns([field for field in FIELDS if field in part.column_names])
+        place = f"{name}, split {split}"
+        number = 0
+        for batch in wanted.iter(batch_size=BATCH_ROWS):
+            for values in zip(*batch.values(), strict=True):
+                number += 1
+                yield Place(place, "row", number), dict(zip(batch, values, strict=True))
+
+
+def _read_lines(path: Path) -> Iterator[PlacedRow]:
+    name, number = str(path), 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.isspace():
+                    yield Place(name, "line", number), _parse_line(line)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DatasetError(
+            f"{name}: cannot be read after line {number} ({error}): the file may be truncated; bring it again"
+        ) from None
+
+
+def _parse_line(line: bytes) -> Mapping[str, Any] | Unreadable:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return Unreadable(f"is not JSON ({error})")
+    return row if isinstance(row, dict) else Unreadable(f"is {row!r:.40}, not an object")
+
+
+def _read_parquet(path: Path) -> Iterator[PlacedRow]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name, number = str(path), 0
+    try:
+        with pq.ParquetFile(path) as file:
+            columns = file.schema_arrow.names
+            _check_columns(name, columns)
+            for batch in file.iter_batches(BATCH_ROWS, columns=[field for field in FIELDS if field in columns]):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield Place(name, "row", number), row
+    except (OSError, pa.ArrowException) as error:
+        raise DatasetError(
+            f"{name}: cannot be read after row {number} ({error}): the file may be truncated; bring it again"
+        ) from None
+
+
+def _check_columns(place: str, columns: Sequence[str]) -> None:
+    if missing := [field for field in NEEDED if field not in columns]:
+        raise DatasetError(
+            f"{place}: lacks the column {' and '.join(missing)}: passages have `id`, `content` and perhaps `title` and "
+            f"`source`; rename the columns"
+        )

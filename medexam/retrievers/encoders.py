@@ -1,0 +1,274 @@
+"""Texts in, vectors out: MedCPT's two encoders, MiniLM from its wheel, or any sentence-transformers model.
+
+Vectors are made to be compared by their inner product: a model whose own similarity is the cosine gives vectors of
+length 1, MedCPT's stay as they are. This module knows nothing of corpora, indexes or rankings.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from medexam.errors import EngineError
+from medexam.retrievers.base import Passage
+from medexam.retrievers.encoder_weights import (
+    MINILM,
+    EncoderWeights,
+    check_folder,
+    check_revision,
+    commit_of,
+    find_weights,
+    fingerprint,
+    is_folder,
+    loading,
+    pick_device,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
+
+    Vectors = NDArray[np.float32]
+
+Progress = Callable[[int], None]
+"""Called with the number of texts done so far."""
+Precision = Literal["float32", "bfloat16", "float16"]
+
+MEDCPT = "medcpt"
+MEDCPT_QUERY = "ncbi/MedCPT-Query-Encoder"
+MEDCPT_ARTICLE = "ncbi/MedCPT-Article-Encoder"
+MEDCPT_QUERY_FOLDER = "query-encoder"
+MEDCPT_ARTICLE_FOLDER = "article-encoder"
+MEDCPT_QUERY_TOKENS = 64
+MEDCPT_ARTICLE_TOKENS = 512
+
+_BATCH = {"cpu": 16, "cuda": 64}
+_SLICE_BATCHES = 8
+"""How many batches are encoded between two calls of `progress`."""
+
+
+class Encoder(Protocol):
+    """Turns queries and passages into vectors of one space."""
+
+    source: str
+    """What `build_encoder` takes to make it again."""
+    label: str
+    """The encoder as an index names it."""
+    revision: str | None
+    """The wheel's version, the hash of a folder, or the hub's commit; None where that is unknown."""
+    precision: Precision
+    """The type that the weights are computed in; the vectors are float32 always."""
+    dimension: int
+    query_tokens: int
+    """Longer queries are cut."""
+    passage_tokens: int
+    """Longer passages are cut."""
+
+    def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
+        """Vectors `[n, dimension]`; row i is text i."""
+        ...
+
+    def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> "Vectors":
+        """Vectors `[n, dimension]`; row i is passage i."""
+        ...
+
+
+class SentenceEncoder:
+    """An `Encoder` around a sentence-transformers model; safe to call from several threads."""
+
+    def __init__(
+        self,
+        model: "SentenceTransformer",
+        weights: EncoderWeights,
+        *,
+        source: str,
+        precision: Precision,
+        query_tokens: int,
+        passage_tokens: int,
+        pairs: bool,
+    ) -> None:
+        dimension = model.get_embedding_dimension()
+        if dimension is None:
+            raise EngineError(f"{weights.label}: the model does not say how long its vectors are")
+        if model.similarity_fn_name not in ("dot", "cosine"):
+            raise EngineError(
+                f"{weights.label}: it compares vectors by {model.similarity_fn_name} distance, and an index by their "
+                "inner product; choose an encoder whose similarity is dot or cosine"
+            )
+        self.source = source
+        self.label = weights.label
+        self.revision = weights.revision
+        self.precision = precision
+        self.dimension: int = dimension
+        self.query_tokens = query_tokens
+        self.passage_tokens = passage_tokens
+        self._model = model
+        self._pairs = pairs
+        """Title and content go in as two texts."""
+        self._normalise = model.similarity_fn_name == "cosine"
+        self._batch = _BATCH.get(model.device.type, _BATCH["cpu"])
+        self._lock = Lock()
+
+    def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
+        """Vectors `[n, dimension]`; row i is text i."""
+        return self._encode(self._model.encode_query, list(texts), progress)
+
+    def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> "Vectors":
+        """Vectors `[n, dimension]`; row i is passage i."""
+        if self._pairs:
+            return self._encode(self._model.encode_document, [(p.title, p.content) for p in passages], progress)
+        return self._encode(self._model.encode_document, [passage.text for passage in passages], progress)
+
+    def _encode(self, encode: Any, inputs: list[Any], progress: Progress | None) -> "Vectors":
+        """Encode the longest inputs first: texts of one length share a batch, and a lack of memory shows at once."""
+        import numpy as np
+
+        vectors = np.empty((len(inputs), self.dimension), dtype=np.float32)
+        order = sorted(range(len(inputs)), key=lambda row: -_length(inputs[row]))
+        step = self._batch * _SLICE_BATCHES
+        for start in range(0, len(order), step):
+            rows = order[start : start + step]
+            with self._lock:
+                vectors[rows] = encode(
+                    [inputs[row] for row in rows],
+                    batch_size=self._batch,
+                    show_progress_bar=False,
+                )
+            if progress is not None:
+                progress(start + len(rows))
+        if self._normalise:
+            # Here and not in the model: with small weights its own normalisation leaves lengths 0.6 % off.
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        if not np.isfinite(vectors).all():
+            raise EngineError(
+                f"{self.label}: it makes vectors that are not numbers; its weights are damaged, or {self.precision} "
+                "is too small for them: use float32"
+            )
+        return vectors
+
+
+def build_encoder(
+    name: str | Path, revision: str | None = None, device: str = "auto", dtype: Precision = "float32"
+) -> Encoder:
+    """Load an encoder.
+
+    `medcpt` is the pair of hub models `ncbi/MedCPT-Query-Encoder` and `ncbi/MedCPT-Article-Encoder`. A folder that
+    holds the subfolders `query-encoder` and `article-encoder`, each an ordinary transformers model with its tokenizer,
+    is read as such a pair too, so that a copy of the hub's serves where the hub is out of reach. `minilm` is
+    all-MiniLM-L6-v2 from its wheel. Anything else is a sentence-transformers folder or hub id, used with its own
+    pooling, prompts, similarity and normalisation.
+
+    `revision` is a hub commit, branch or tag, `QUERY+ARTICLE` for `medcpt`; None takes the newest. `device` is `auto`
+    (CUDA where there is one), `cpu` or `cuda`; `dtype` is what the weights are computed in. Code that a model brings
+    along is never run. Raises `EngineError` where the encoder cannot be loaded.
+    """
+    if name == MEDCPT:
+        query, article = _split_revision(revision)
+        return _load_medcpt(
+            EncoderWeights(MEDCPT_QUERY, MEDCPT_QUERY, query, hub=True),
+            EncoderWeights(MEDCPT_ARTICLE, MEDCPT_ARTICLE, article, hub=True),
+            EncoderWeights(MEDCPT, MEDCPT, revision, hub=True),
+            device,
+            dtype,
+        )
+    if is_folder(name):
+        folder = Path(name).expanduser()
+        if (folder / MEDCPT_QUERY_FOLDER).is_dir() and (folder / MEDCPT_ARTICLE_FOLDER).is_dir():
+            return _load_medcpt_folder(folder, revision, device, dtype)
+    weights = find_weights(name, revision)
+    source = str(Path(weights.source).resolve()) if is_folder(name) and name != MINILM else str(name)
+    return _load_sentence_model(weights, source, device, dtype)
+
+
+def _load_sentence_model(weights: EncoderWeights, source: str, device: str, dtype: Precision) -> Encoder:
+    with loading(weights):
+        import torch
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(
+            weights.source,
+            device=pick_device(device),
+            revision=weights.revision if weights.hub else None,
+            local_files_only=not weights.hub,
+            model_kwargs={"dtype": getattr(torch, dtype)},
+            trust_remote_code=False,
+        )
+        tokens = int(model.max_seq_length or 0)
+    if weights.hub:
+        commit = commit_of(model) or weights.revision
+        weights = EncoderWeights(weights.source, weights.label, commit, hub=True)
+    return SentenceEncoder(
+        model, weights, source=source, precision=dtype, query_tokens=tokens, passage_tokens=tokens, pairs=False
+    )
+
+
+def _load_medcpt_folder(folder: Path, revision: str | None, device: str, dtype: Precision) -> Encoder:
+    folder = folder.resolve()
+    query, article = (check_folder(folder / name) for name in (MEDCPT_QUERY_FOLDER, MEDCPT_ARTICLE_FOLDER))
+    both = EncoderWeights(str(folder), folder.name, f"{fingerprint(query)}+{fingerprint(article)}")
+    check_revision(both, revision)
+    return _load_medcpt(
+        EncoderWeights(str(query), query.name, None),
+        EncoderWeights(str(article), article.name, None),
+        both,
+        device,
+        dtype,
+    )
+
+
+def _load_medcpt(
+    query: EncoderWeights, article: EncoderWeights, both: EncoderWeights, device: str, dtype: Precision
+) -> Encoder:
+    """Load MedCPT as one model with two towers; its vector is the last hidden state of the first token."""
+    with loading(both):
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.base.modules import Router
+
+        towers = [
+            _tower(query, MEDCPT_QUERY_TOKENS, dtype),
+            _tower(article, MEDCPT_ARTICLE_TOKENS, dtype),
+        ]
+        router = Router.for_query_document(query_modules=towers[0], document_modules=towers[1])
+        model = SentenceTransformer(modules=[router], device=pick_device(device), similarity_fn_name="dot")
+    commits = [commit_of(tower[0]) for tower in towers]
+    if both.hub and all(commits):
+        both = EncoderWeights(both.source, both.label, f"{commits[0]}+{commits[1]}", hub=True)
+    return SentenceEncoder(
+        model,
+        both,
+        source=both.source,
+        precision=dtype,
+        query_tokens=MEDCPT_QUERY_TOKENS,
+        passage_tokens=MEDCPT_ARTICLE_TOKENS,
+        pairs=True,
+    )
+
+
+def _tower(weights: EncoderWeights, tokens: int, dtype: Precision) -> list[Any]:
+    import torch
+    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    where = {"revision": weights.revision, "trust_remote_code": False, "local_files_only": not weights.hub}
+    transformer = Transformer(
+        weights.source,
+        max_seq_length=tokens,
+        model_kwargs={**where, "dtype": getattr(torch, dtype)},
+        processor_kwargs=dict(where),
+        config_kwargs=dict(where),
+    )
+    return [transformer, Pooling(transformer.get_embedding_dimension(), "cls")]
+
+
+def _split_revision(revision: str | None) -> tuple[str | None, str | None]:
+    if revision is None:
+        return None, None
+    query, plus, article = revision.partition("+")
+    if not (query and plus and article):
+        raise EngineError(f"{MEDCPT} is two models: give its revision as QUERY+ARTICLE, not {revision!r}")
+    return query, article
+
+
+def _length(text: Any) -> int:
+    return len(text) if isinstance(text, str) else sum(map(len, text))

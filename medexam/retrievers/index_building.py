@@ -1,0 +1,273 @@
+"""Makes an index folder: encodes a corpus block by block, survives being stopped, and finishes with the manifest.
+
+Vectors are appended to a draft; after each block `progress.json` says how many rows are safely on disk and of which
+corpus and encoder, so the next call goes on from there. Nothing is believed that no manifest or progress names.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO, FileIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from medexam.errors import IndexBuildError
+from medexam.retrievers.base import Passage
+from medexam.retrievers.encoders import Encoder, Progress
+from medexam.retrievers.index_manifest import (
+    MANIFEST,
+    OFFSETS,
+    PASSAGES,
+    PROGRESS,
+    STRUCTURE,
+    VECTORS,
+    BuildProgress,
+    CorpusRecord,
+    EncoderRecord,
+    IndexKind,
+    IndexManifest,
+    Recall,
+    read_manifest,
+    read_progress,
+    write_record,
+)
+from medexam.retrievers.passage_store import write_passages
+
+if TYPE_CHECKING:
+    from medexam.retrievers.approximate import ApproximateKind
+    from medexam.retrievers.corpora import Corpus
+    from medexam.retrievers.exhaustive import Vectors
+
+BLOCK = 256
+"""Passages encoded between two writes: what an interruption can cost, a few seconds without an accelerator."""
+RECALL_AT = 10
+RECALL_QUERIES = 200
+_QUERY_WORDS = 16
+_DRAFT = f".{VECTORS}.draft"
+
+
+def build_index(
+    corpus: "Corpus", encoder: Encoder, folder: Path, kind: IndexKind = "flat", progress: Progress | None = None
+) -> IndexManifest:
+    """Encode a corpus into an index folder, or finish one that was begun; a finished one of the same kind is kept.
+
+    `flat` looks at every vector; `hnsw` and `ivfpq` are approximate and keep the vectors as well, so that a folder can
+    change its kind without being encoded again. `progress` is called with the number of passages that have a vector,
+    those of earlier calls included; an exception that it raises, or Ctrl-C, stops the build and costs at most `BLOCK`
+    passages. Raises `IndexBuildError` where the folder holds the index of another corpus or encoder, another process
+    is building it, the disk is full, or the corpus is too small for the kind.
+    """
+    if not corpus.passages:
+        raise IndexBuildError(f"corpus {corpus.name} holds no passages: there is nothing to index")
+    if kind != "flat":
+        from medexam.retrievers.approximate import check_kind
+
+        check_kind(kind, len(corpus.passages), encoder.dimension)
+    ours = BuildProgress(
+        corpus=CorpusRecord(
+            name=corpus.name,
+            fingerprint=corpus.fingerprint,
+            source=corpus.source,
+            licence=corpus.licence,
+            count=len(corpus.passages),
+        ),
+        encoder=EncoderRecord.of(encoder),
+        done=0,
+    )
+    with _locked(folder):
+        if (folder / MANIFEST).is_file():
+            finished = read_manifest(folder)
+            _check_same(folder, finished, ours)
+            if finished.kind == kind:
+                if progress is not None:
+                    progress(ours.corpus.count)
+                return finished
+            # From here on the manifest may go; the vectors stay.
+            _save_progress(folder, ours, ours.corpus.count)
+        _encode_corpus(corpus, encoder, folder, ours, progress)
+        return _finish(folder, ours, kind, encoder)
+
+
+def _encode_corpus(
+    corpus: "Corpus", encoder: Encoder, folder: Path, ours: BuildProgress, progress: Progress | None
+) -> None:
+    """Bring `vectors.npy` into being, from wherever an earlier call came to."""
+    count = ours.corpus.count
+    row_bytes = ours.encoder.dimension * 4
+    header = _header(count, ours.encoder.dimension)
+    done = _prepare(corpus, folder, ours, row_bytes)
+    if progress is not None:
+        progress(done)
+    vectors, draft = folder / VECTORS, folder / _DRAFT
+    if done == count and vectors.is_file() and vectors.stat().st_size == len(header) + count * row_bytes:
+        return
+    with _disk_errors(folder):
+        # Unbuffered: what a full disk refused must not be written again when the file is closed.
+        stream = draft.open("r+b" if draft.is_file() else "w+b", buffering=0)
+    with stream:
+        with _disk_errors(folder):
+            if not done or stream.seek(0, os.SEEK_END) < len(header) + done * row_bytes:
+                done = 0
+                stream.seek(0)
+                _write(stream, header)
+            stream.truncate(len(header) + done * row_bytes)
+            stream.seek(0, os.SEEK_END)
+        for start in range(done, count, BLOCK):
+            block = corpus.passages[start : start + BLOCK]
+            encoded = _encode_block(encoder, block, start, progress)
+            with _disk_errors(folder):
+                _write(stream, encoded.tobytes())
+                os.fsync(stream.fileno())
+            _save_progress(folder, ours, start + len(block))
+    with _disk_errors(folder):
+        draft.replace(vectors)
+
+
+def _prepare(corpus: "Corpus", folder: Path, ours: BuildProgress, row_bytes: int) -> int:
+    """Write the passages unless an earlier call did; how many rows of vectors that call left."""
+    begun = read_progress(folder)
+    if begun is not None:
+        _check_same(folder, begun, ours)
+    there = begun is not None and (folder / PASSAGES).is_file() and (folder / OFFSETS).is_file()
+    done = begun.done if begun is not None else 0
+    with _disk_errors(folder):
+        text = 0 if there else sum(len(passage.text) for passage in corpus.passages)
+        _check_space(folder, (ours.corpus.count - done) * row_bytes + text)
+        if not there:
+            write_passages(corpus.passages, folder)
+    _save_progress(folder, ours, done)
+    return done
+
+
+def _encode_block(encoder: Encoder, block: Sequence[Passage], start: int, progress: Progress | None) -> "Vectors":
+    import numpy as np
+
+    vectors = encoder.encode_passages(block, (lambda done: progress(start + done)) if progress is not None else None)
+    if vectors.shape != (len(block), encoder.dimension):
+        raise ValueError(f"{encoder.label} made vectors {vectors.shape} of {len(block)} passages")
+    return np.ascontiguousarray(vectors, dtype=np.float32)
+
+
+def _write(stream: FileIO, data: bytes) -> None:
+    """Write all of `data`; an unbuffered file may take less at a time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[stream.write(rest) :]
+
+
+def _save_progress(folder: Path, ours: BuildProgress, done: int) -> None:
+    """Say how many rows lie on the disk, once they do."""
+    with _disk_errors(folder):
+        write_record(folder / PROGRESS, ours.model_copy(update={"done": done}))
+
+
+def _finish(folder: Path, ours: BuildProgress, kind: IndexKind, encoder: Encoder) -> IndexManifest:
+    """Build the structure of an approximate kind, then write the manifest and drop what the building needed."""
+    parameters: dict[str, int] = {}
+    recall = structure = None
+    files = [VECTORS, PASSAGES, OFFSETS]
+    with _disk_errors(folder):
+        if kind != "flat":
+            parameters, recall = _approximate(folder, kind, encoder)
+            files.append(STRUCTURE)
+            with (folder / STRUCTURE).open("rb") as stream:
+                structure = hashlib.file_digest(stream, "sha256").hexdigest()
+        manifest = IndexManifest(
+            corpus=ours.corpus,
+            encoder=ours.encoder,
+            kind=kind,
+            parameters=parameters,
+            recall=recall,
+            structure_sha256=structure,
+            bytes={name: (folder / name).stat().st_size for name in files},
+        )
+        write_record(folder / MANIFEST, manifest)
+        (folder / PROGRESS).unlink(missing_ok=True)
+        if kind == "flat":
+            (folder / STRUCTURE).unlink(missing_ok=True)
+    return manifest
+
+
+def _approximate(folder: Path, kind: "ApproximateKind", encoder: Encoder) -> tuple[dict[str, int], Recall]:
+    """Build the structure and measure it on queries that are titles, or first words, of passages over the corpus."""
+    import numpy as np
+
+    from medexam.retrievers.approximate import ApproximateSearch, build_structure, choose_parameters, share_found
+    from medexam.retrievers.exhaustive import search_exhaustively
+    from medexam.retrievers.passage_store import PassageStore
+
+    vectors: Vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
+    parameters = choose_parameters(kind, *vectors.shape)
+    # A manifest of another kind must not stand beside a structure that is being replaced.
+    (folder / MANIFEST).unlink(missing_ok=True)
+    build_structure(kind, parameters, vectors, folder / STRUCTURE)
+    store = PassageStore(folder)
+    rows = np.unique(np.linspace(0, len(vectors) - 1, RECALL_QUERIES).astype(np.int64))
+    passages = [store[int(row)] for row in rows]
+    texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in passages]
+    queries = encoder.encode_queries(texts)
+    at = min(RECALL_AT, len(vectors))
+    found = ApproximateSearch(kind, parameters, vectors, folder / STRUCTURE).search(queries, at)[1]
+    value = share_found(found, search_exhaustively(vectors, queries, at)[1])
+    return parameters, Recall(at=at, queries=len(texts), value=round(value, 4))
+
+
+def _check_same(folder: Path, begun: IndexManifest | BuildProgress, ours: BuildProgress) -> None:
+    """Raise `IndexBuildError` where a folder was begun with another corpus or encoder."""
+    way_out = f"choose another folder, or remove {folder} to start anew"
+    if begun.corpus.fingerprint != ours.corpus.fingerprint:
+        raise IndexBuildError(
+            f"{folder} was begun for corpus {begun.corpus.name} with fingerprint {begun.corpus.fingerprint[:16]}, not "
+            f"{ours.corpus.fingerprint[:16]}; {way_out}"
+        )
+    if differences := begun.encoder.differences(ours.encoder):
+        raise IndexBuildError(f"{folder} was begun with another encoder: {differences}; {way_out}")
+
+
+def _check_space(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise IndexBuildError(
+            f"the index needs {needed / 1e9:.2f} GB in {folder} and {free / 1e9:.2f} GB are free: free some, or choose "
+            "a folder on another disk"
+        )
+
+
+def _header(count: int, dimension: int) -> bytes:
+    """The header of a `.npy` file of float32 `[count, dimension]`, row after row."""
+    import numpy as np
+
+    stream = BytesIO()
+    layout = {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": (count, dimension)}
+    np.lib.format.write_array_header_1_0(stream, layout)
+    return stream.getvalue()
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise IndexBuildError(
+            f"cannot write {folder}: {error.strerror or error}; cure that and build again: what is encoded is kept"
+        ) from error
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for one process; the system frees the lock of a process that dies."""
+    with _disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise IndexBuildError(f"{folder} is being built by another process: wait for it") from None
+    try:
+        yield
+    finally:
+        lock.release()

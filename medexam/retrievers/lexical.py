@@ -1,0 +1,237 @@
+"""Retrievers that compare words: BM25 through bm25s, TF-IDF through scikit-learn.
+
+They hold no model. A passage that shares no word with a query (stop words aside) is no hit of it.
+"""
+
+import importlib
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock, get_ident
+from typing import TYPE_CHECKING, Any
+
+from medexam.errors import DatasetError
+from medexam.questions import Language
+from medexam.retrievers.base import Hit, Passage
+from medexam.retrievers.corpora import Corpus
+from medexam.specs.identity import digest
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+LANGUAGE_NAMES = {"en": "english", "es": "spanish"}
+"""The languages as PyStemmer and bm25s call them."""
+WORD_PATTERN = r"(?u)\b\w\w+\b"
+"""A word has two characters or more; the default of bm25s and of scikit-learn."""
+BM25_SETTINGS = {"k1": 1.5, "b": 0.75, "method": "lucene", "dtype": "float32"}
+STAMP_FILE = "medexam.json"
+
+
+class BM25Retriever:
+    """BM25 over stems (Robertson and Zaragoza 2009, as bm25s computes it: Lù 2024, arXiv 2407.03618).
+
+    k1 = 1.5, b = 0.75 and the variant `lucene` are the defaults of bm25s. Words are lower-cased, bm25s's stop words of
+    the language are dropped (33 English ones, 313 Spanish), and PyStemmer's Snowball stemmer takes the endings off.
+    Title and content are searched as one text. Scores are sums of single-precision numbers, without an upper bound.
+    """
+
+    def __init__(self, corpus: Corpus, language: Language, folder: Path | None = None) -> None:
+        """Make it known, with its digest; the index is opened by the first search.
+
+        It is taken from `folder`, or built and kept there for the next process; None keeps it nowhere. What lies there
+        of another corpus, language or version, or is damaged, is not used. Raises `DatasetError` where bm25s or
+        PyStemmer are not installed.
+        """
+        bm25s, stemmer = _import("bm25s"), _import("Stemmer")
+        self.corpus = corpus
+        self.language = language
+        self.digest = digest(
+            {
+                "method": "bm25",
+                "corpus": corpus.fingerprint,
+                "language": language,
+                "word": WORD_PATTERN,
+                **BM25_SETTINGS,
+                "bm25s": bm25s.__version__,
+                "PyStemmer": stemmer.version(),
+            }
+        )
+        self._place = folder / f"bm25-{self.digest}" if folder is not None else None
+        self._index: Any = None
+        self._opening = Lock()
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """The `k` best passages of each query, best first; see `Retriever.search`.
+
+        Raises `DatasetError` where the corpus has no words or a new index cannot be kept.
+        """
+        check_k(k, self.corpus)
+        index = self._open()
+        found = []
+        for stems in self._tokenize(queries, return_ids=False):
+            known = index.get_tokens_ids(stems)
+            found.append(rank_scores(index.get_scores_from_ids(known), self.corpus.passages, k) if known else [])
+        return found
+
+    def _open(self) -> Any:
+        with self._opening:
+            if self._index is None and self._place is not None:
+                self._index = _load_index(self._place, self._stamp())
+            if self._index is None:
+                self._index = self._build()
+                if self._place is not None:
+                    _save_index(self._index, self._place, self._stamp())
+            return self._index
+
+    def _build(self) -> Any:
+        index = _import("bm25s").BM25(**BM25_SETTINGS)
+        tokens = self._tokenize([passage.text for passage in self.corpus.passages], return_ids=True)
+        if not tokens.vocab:
+            raise _no_words(self.corpus)
+        index.index(tokens, show_progress=False)
+        return index
+
+    def _tokenize(self, texts: Sequence[str], *, return_ids: bool) -> Any:
+        """Stems of each text. A stemmer of its own for each call: threads may not share one."""
+        name = LANGUAGE_NAMES[self.language]
+        return _import("bm25s").tokenize(
+            list(texts),
+            token_pattern=WORD_PATTERN,
+            stopwords=name,
+            stemmer=_import("Stemmer").Stemmer(name),
+            return_ids=return_ids,
+            show_progress=False,
+        )
+
+    def _stamp(self) -> dict[str, Any]:
+        return {"digest": self.digest, "corpus": self.corpus.fingerprint, "passages": len(self.corpus.passages)}
+
+
+class TfidfRetriever:
+    """Cosine of TF-IDF vectors over words and pairs of neighbouring words, by scikit-learn's `TfidfVectorizer`.
+
+    A term weighs tf * (ln((1 + n) / (1 + df)) + 1), vectors have length 1, and scores lie above 0 and up to 1. Words
+    are lower-cased and not stemmed; stop words (those of BM25) are dropped before pairs are made. The retriever of
+    HEAD-QA v1 (Vilares and Gómez-Rodríguez, ACL 2019) was of this kind, with the weights of DrQA. Title and content
+    are searched as one text.
+    """
+
+    def __init__(self, corpus: Corpus, language: Language) -> None:
+        """Make it known, with its digest; the index is built by the first search.
+
+        Raises `DatasetError` where scikit-learn or bm25s, whose stop words it takes, are not installed.
+        """
+        sklearn, text, stopwords = (
+            _import(name) for name in ("sklearn", "sklearn.feature_extraction.text", "bm25s.stopwords")
+        )
+        self.corpus = corpus
+        words = {"en": stopwords.STOPWORDS_EN, "es": stopwords.STOPWORDS_SPANISH}[language]
+        self._vectorizer = text.TfidfVectorizer(
+            ngram_range=(1, 2), stop_words=sorted(words), token_pattern=WORD_PATTERN, sublinear_tf=False, norm="l2"
+        )
+        self.digest = digest(
+            {
+                "method": "tfidf",
+                "corpus": corpus.fingerprint,
+                "language": language,
+                "word": WORD_PATTERN,
+                "stop_words": sorted(words),
+                "ngrams": [1, 2],
+                "scikit-learn": sklearn.__version__,
+            }
+        )
+        self._by_term: Any = None
+        """Row i is term i, column j is passage j."""
+        self._building = Lock()
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """The `k` best passages of each query, best first; see `Retriever.search`.
+
+        Raises `DatasetError` where the corpus has no words.
+        """
+        check_k(k, self.corpus)
+        if not queries:
+            return []
+        by_term = self._build()
+        vectors = self._vectorizer.transform(queries)
+        scores = ((vectors[i : i + 1] @ by_term).toarray().ravel() for i in range(len(queries)))
+        return [rank_scores(row, self.corpus.passages, k) for row in scores]
+
+    def _build(self) -> Any:
+        with self._building:
+            if self._by_term is None:
+                try:
+                    documents = self._vectorizer.fit_transform(passage.text for passage in self.corpus.passages)
+                except ValueError as error:
+                    if "empty vocabulary" not in str(error):
+                        raise
+                    raise _no_words(self.corpus) from None
+                self._by_term = documents.T.tocsr()
+            return self._by_term
+
+
+def check_k(k: int, corpus: Corpus) -> None:
+    """Raises `ValueError` unless `k` is from 1 to the number of passages."""
+    if not 1 <= k <= len(corpus.passages):
+        raise ValueError(f"k is {k}: it must be from 1 to the {len(corpus.passages)} passages of corpus {corpus.name}")
+
+
+def rank_scores(scores: "NDArray[np.floating[Any]]", passages: Sequence[Passage], k: int) -> list[Hit]:
+    """The `k` passages with the highest scores above zero; score i is passage i's, and equal scores keep this order."""
+    import numpy as np
+
+    found = np.flatnonzero(scores > 0)
+    if len(found) > k:
+        least = np.partition(scores[found], -k)[-k]
+        found = found[scores[found] >= least]
+    best = found[np.argsort(-scores[found], kind="stable")][:k]
+    return [Hit(passages[i], float(scores[i]), rank) for rank, i in enumerate(best.tolist(), start=1)]
+
+
+def _load_index(place: Path, stamp: dict[str, Any]) -> Any:
+    """The index kept at `place`; None where there is none, or it is damaged or another's."""
+    bm25s = _import("bm25s")
+    try:
+        if json.loads((place / STAMP_FILE).read_text(encoding="utf-8")) != stamp:
+            return None
+        return bm25s.BM25.load(place, mmap=True, show_progress=False)
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _save_index(index: Any, place: Path, stamp: dict[str, Any]) -> None:
+    """Write the index beside its place and move it there whole; where another process was first, its index stays."""
+    unfinished = place.with_name(f".{place.name}.{os.getpid()}.{get_ident()}.part")
+    try:
+        unfinished.mkdir(parents=True)
+        index.save(unfinished, show_progress=False)
+        (unfinished / STAMP_FILE).write_text(json.dumps(stamp), encoding="utf-8")
+        if place.exists() and _load_index(place, stamp) is None:
+            shutil.rmtree(place)
+        try:
+            unfinished.rename(place)
+        except OSError:
+            if not place.exists():
+                raise
+    except OSError as error:
+        raise DatasetError(
+            f"cannot keep the BM25 index in {place} ({error}): set MEDEXAM_CACHE to a folder that can be written"
+        ) from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _no_words(corpus: Corpus) -> DatasetError:
+    return DatasetError(f"corpus {corpus.name} has no words other than stop words: see whether its text was read right")
+
+
+def _import(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise DatasetError(
+            f"searching by words needs bm25s, PyStemmer and scikit-learn ({error}): pip install 'medexam[retrieval]'"
+        ) from None

@@ -1,0 +1,120 @@
+"""A second look at the best passages: a cross-encoder reads query and passage together and orders them anew."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medexam.errors import EngineError
+from medexam.retrievers.base import Hit, Retriever
+from medexam.retrievers.encoder_weights import MINILM, EncoderWeights, commit_of, find_weights, loading, pick_device
+from medexam.retrievers.encoders import MEDCPT, Precision
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
+
+MEDCPT_CROSS = "ncbi/MedCPT-Cross-Encoder"
+MEDCPT_CROSS_TOKENS = 512
+_BATCH = {"cpu": 16, "cuda": 64}
+
+
+class RerankingRetriever:
+    """A `Retriever` that orders the best passages of another by a cross-encoder's logit."""
+
+    def __init__(
+        self,
+        base: Retriever,
+        cross_encoder: str | Path,
+        depth: int,
+        *,
+        corpus_size: int | None = None,
+        revision: str | None = None,
+        device: str = "auto",
+        dtype: Precision = "float32",
+    ) -> None:
+        """Load the cross-encoder.
+
+        `cross_encoder` is `medcpt` (`ncbi/MedCPT-Cross-Encoder`, 512 tokens), or a folder or hub id of any
+        sentence-transformers cross-encoder with one output. `depth` is how many of the base's passages it reads for
+        each query; `corpus_size`, where known, bounds it. Raises `EngineError` where it cannot be loaded.
+        """
+        if depth < 1:
+            raise ValueError(f"the depth is {depth}, and at least one passage must be read")
+        self.base = base
+        self.depth = depth if corpus_size is None else min(depth, corpus_size)
+        self._model, weights = _load(cross_encoder, revision, device, dtype)
+        self.label = weights.label
+        self.revision = weights.revision
+        said = [
+            base.digest,
+            weights.label,
+            str(weights.revision),
+            dtype,
+            str(self._model.max_seq_length),
+            str(self.depth),
+        ]
+        self.digest = hashlib.sha256("\n".join(["rerank", *said]).encode()).hexdigest()
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """The `k` best of the base's `depth` passages, best first; equal scores in the order of the base.
+
+        Scores are the cross-encoder's logits. Where `k` is larger than the depth, `k` passages are read. All pairs of
+        all queries are scored in one call. Raises `ValueError` where the corpus is smaller than `k` or the depth.
+        """
+        found = self.base.search(queries, max(k, self.depth))
+        pairs = [(query, hit.passage.text) for query, hits in zip(queries, found, strict=True) for hit in hits]
+        scores = iter(self._score(pairs))
+        rescored = [[replace(hit, score=next(scores)) for hit in hits] for hits in found]
+        return [_rank(hits, k) for hits in rescored]
+
+    def _score(self, pairs: list[tuple[str, str]]) -> list[float]:
+        if not pairs:
+            return []
+        import numpy as np
+        from torch.nn import Identity
+
+        # The logit and not its sigmoid: in float32 that is 1 for every good passage.
+        model: Any = self._model
+        scores = model.predict(
+            pairs,
+            batch_size=_BATCH.get(model.device.type, _BATCH["cpu"]),
+            activation_fn=Identity(),
+            show_progress_bar=False,
+        )
+        if not np.isfinite(scores).all():
+            raise EngineError(f"{self.label}: its scores are not numbers; its weights are damaged, or need float32")
+        values: list[float] = np.asarray(scores, dtype=np.float64).tolist()
+        return values
+
+
+def _rank(hits: list[Hit], k: int) -> list[Hit]:
+    best = sorted(hits, key=lambda hit: -hit.score)[:k]
+    return [replace(hit, rank=rank) for rank, hit in enumerate(best, start=1)]
+
+
+def _load(
+    name: str | Path, revision: str | None, device: str, dtype: Precision
+) -> "tuple[CrossEncoder, EncoderWeights]":
+    if name == MINILM:
+        raise EngineError("minilm encodes texts one by one: as a cross-encoder name medcpt, a folder or a hub id")
+    known = name == MEDCPT
+    weights = find_weights(MEDCPT_CROSS if known else name, revision)
+    with loading(weights):
+        import torch
+        from sentence_transformers import CrossEncoder
+
+        model = CrossEncoder(
+            weights.source,
+            device=pick_device(device),
+            revision=weights.revision if weights.hub else None,
+            local_files_only=not weights.hub,
+            max_length=MEDCPT_CROSS_TOKENS if known else None,
+            model_kwargs={"dtype": getattr(torch, dtype)},
+            trust_remote_code=False,
+        )
+    if model.num_labels != 1:
+        raise EngineError(f"{weights.label}: it has {model.num_labels} outputs, and a ranking needs one score")
+    if weights.hub:
+        weights = replace(weights, revision=commit_of(model) or weights.revision)
+    return model, weights

@@ -1,0 +1,44 @@
+"""Which passages a program sees: the `retriever` part of a program's spec."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from medexam.specs.base import Spec
+
+RetrieverKind = Literal["medcpt", "dense", "bm25", "tfidf", "fusion"]
+
+
+class RetrieverSpec(Spec):
+    """How passages are found; `kind` alone swaps the method."""
+
+    kind: RetrieverKind = "medcpt"
+    """`medcpt`: the two MedCPT encoders (the paper's); `dense`: any sentence encoder; `bm25` and `tfidf`: words;
+    `fusion`: `bm25` and `dense` by reciprocal rank."""
+    corpus: str | Path | None = None
+    """A folder or file of passages, or a hub data set; None: `corpus/passages.jsonl.gz` in `$MEDEXAM_DATA`."""
+    index: Path | None = None
+    """Folder of the vector index; None: one made on first use in the cache, by corpus and encoder."""
+    encoder: str | Path | None = None
+    """`medcpt`, `minilm`, a folder or a hub id; None: `medcpt` for kind `medcpt`, else `minilm`."""
+    revision: str | None = None
+    """Revision of a hub encoder; None takes the newest."""
+    language: Literal["en", "es"] = "en"
+    """Language of the corpus, for the stop words and stems of the lexical methods."""
+    rerank: str | Path | None = None
+    """A cross-encoder that orders the best passages anew: `medcpt`, a folder or a hub id; None does not."""
+    rerank_depth: Annotated[int, Field(ge=1)] = 32
+    """How many passages the cross-encoder looks at."""
+    fusion_constant: Annotated[int, Field(ge=1)] = 100
+    """The constant of reciprocal-rank fusion (MedRAG's 100)."""
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        words: list[str] = [self.kind]
+        if self.encoder is not None:
+            words.append(Path(self.encoder).name)
+        if self.rerank is not None:
+            words.append("reranked")
+        return "-".join(words)

@@ -1,0 +1,206 @@
+"""Metrics of retrieved passages and flips against hand-computed values, and against numpy and scipy used directly."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm, t
+from statsmodels.stats.contingency_tables import mcnemar
+
+from medexam.errors import DatasetError
+from medexam.metrics import Metrics, compute_metrics
+from medexam.metrics.passages import count_flips, mcnemar_p, quartile_borders, retrieval_metrics, score_correctness
+from medexam.predictions import RetrievedPassage
+
+
+def _passages(*found) -> tuple[RetrievedPassage, ...]:
+    """From (source, score) pairs, most relevant first."""
+    return tuple(RetrievedPassage(id=f"{source}-{score}", source=source, score=score) for source, score in found)
+
+
+@pytest.fixture
+def judge(make_exam, key_of, predict):
+    """`judge("rw", [passages, passages], cut)` -> RetrievalMetrics of one question a letter."""
+
+    def make(outcomes, passages, cut=None):
+        questions = make_exam("biology", 2013, size=len(outcomes), options=4)
+        predictions = predict(questions, outcomes)
+        for position, question in enumerate(questions):
+            if question.key in predictions:
+                fields = {"passages": passages[position], "passages_cut": cut[position] if cut else 0}
+                predictions[question.key] = predictions[question.key].model_copy(update=fields)
+        return retrieval_metrics(questions, key_of(questions), predictions)
+
+    return make
+
+
+def test_without_passages_there_are_no_metrics(make_exam, key_of, predict) -> None:
+    questions = make_exam("biology", 2013, size=3, options=4)
+    assert compute_metrics(questions, key_of(questions), predict(questions, "rwu")).retrieval is None
+
+
+def test_metrics_survive_their_json(make_exam, key_of, predict) -> None:
+    questions = make_exam("biology", 2013, size=6, options=4)
+    metrics = compute_metrics(
+        questions, key_of(questions), predict(questions, "rwu", passages=_passages(("a", 2.0), ("b", 1.0)))
+    )
+    assert metrics.retrieval is not None
+    assert Metrics.model_validate(metrics.model_dump(mode="json")) == metrics
+
+
+def test_who_is_counted(judge) -> None:
+    one = _passages(("a", 1.0))
+    found = judge("rwufmrw", [one, one, one, one, one, (), None], cut=[0, 7, 120, 9, 9, 0, None])
+    assert (found.n, found.without_passages, found.cut) == (3, 1, 2)
+    assert [(part.source, part.passages) for part in found.by_source] == [("a", 3)]
+
+
+def test_nothing_found_at_all(judge) -> None:
+    found = judge("rw", [(), ()])
+    assert (found.n, found.without_passages, found.borders, found.score_correctness) == (0, 2, None, None)
+    assert [part.model_dump() for part in found.quartiles] == [
+        {"low": None, "high": None, "n": 0, "accuracy": None, "accuracy_interval": None}
+    ] * 4
+    assert found.by_source == ()
+
+
+def test_correlation_by_hand(judge) -> None:
+    found = judge("wurr", [_passages(("a", score), ("a", -9.0)) for score in (1.0, 2.0, 3.0, 4.0)]).score_correctness
+    # covariance 1/2, deviations sqrt(5/4) and 1/2
+    r = 0.5 / (math.sqrt(1.25) * 0.5)
+    assert found.r == pytest.approx(r)
+    reach = 1.959964 / math.sqrt(4 - 3)
+    assert found.interval == pytest.approx((math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach)))
+    # the t distribution with 2 degrees of freedom has a closed form
+    statistic = r * math.sqrt(2 / (1 - r * r))
+    assert found.p == pytest.approx(1 - statistic / math.sqrt(statistic**2 + 2))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_correlation_by_its_point_biserial_form(seed) -> None:
+    """From the two groups' means, the t distribution and Fisher's z, without `pearsonr`."""
+    rng = np.random.default_rng(seed)
+    scores, right = rng.normal(60, 5, 200), rng.random(200) < 0.3
+    found = score_correctness(scores.tolist(), right.tolist())
+    share = right.mean()
+    r = (scores[right].mean() - scores[~right].mean()) / scores.std() * math.sqrt(share * (1 - share))
+    assert found.r == pytest.approx(r)
+    assert found.p == pytest.approx(2 * t.sf(abs(r) * math.sqrt(198 / (1 - r * r)), 198))
+    reach = norm.ppf(0.975) / math.sqrt(197)
+    assert found.interval == pytest.approx((np.tanh(np.arctanh(r) - reach), np.tanh(np.arctanh(r) + reach)))
+
+
+@pytest.mark.parametrize(
+    ("scores", "right"),
+    [
+        ([1.0, 2.0, 3.0], [True, False, True]),
+        ([2.0] * 5, [True, False, True, False, True]),
+        ([0.1 + 0.2, 0.3, 0.3, 0.3], [True, False, True, False]),
+        ([1.0, 2.0, 3.0, 4.0], [False] * 4),
+        ([], []),
+    ],
+    ids=["three", "equal", "equal but for rounding", "all wrong", "none"],
+)
+def test_no_correlation_where_it_is_undefined(scores, right) -> None:
+    assert score_correctness(scores, right) is None
+
+
+def test_a_perfect_correlation() -> None:
+    found = score_correctness([0.0, 0.0, 1.0, 1.0], [False, False, True, True])
+    assert (found.r, found.interval, found.p) == (1.0, (1.0, 1.0), 0.0)
+
+
+def test_quartiles_by_hand(judge) -> None:
+    scores = [8.0, 1.0, 7.0, 2.0, 6.0, 3.0, 5.0, 4.0]
+    found = judge("rwrurwww", [_passages(("a", score)) for score in scores])
+    assert found.borders == (2.75, 4.5, 6.25)
+    assert [(part.low, part.high, part.n, part.accuracy) for part in found.quartiles] == [
+        (1.0, 2.0, 2, 0.0),
+        (3.0, 4.0, 2, 0.0),
+        (5.0, 6.0, 2, 0.5),
+        (7.0, 8.0, 2, 1.0),
+    ]
+    assert found.quartiles[2].accuracy_interval == pytest.approx((0.0945, 0.9055), abs=1e-4)
+
+
+def test_a_score_on_a_border_is_below_it_and_equal_scores_stay_together(judge) -> None:
+    found = judge("rwrwr", [_passages(("a", score)) for score in (1.0, 2.0, 3.0, 4.0, 5.0)])
+    assert found.borders == (2.0, 3.0, 4.0)
+    assert [part.n for part in found.quartiles] == [2, 1, 1, 1]
+    tied = judge("rwrw", [_passages(("a", 1.0))] * 4)
+    assert [part.n for part in tied.quartiles] == [4, 0, 0, 0]
+    assert (tied.quartiles[1].accuracy, tied.quartiles[1].accuracy_interval) == (None, None)
+
+
+def test_quartiles_against_numpy_masks(judge) -> None:
+    draw = random.Random(3)
+    scores = [round(draw.uniform(0, 3), 1) for _ in range(90)]
+    outcomes = "".join(draw.choice("rwu") for _ in scores)
+    found = judge(outcomes, [_passages(("a", score)) for score in scores])
+    values, right = np.array(scores), np.array([outcome == "r" for outcome in outcomes])
+    edges = [-np.inf, *np.percentile(values, [25, 50, 75]), np.inf]
+    assert quartile_borders(scores) == pytest.approx(tuple(edges[1:4]))
+    for part, low, high in zip(found.quartiles, edges, edges[1:], strict=False):
+        inside = (values > low) & (values <= high)
+        assert (part.n, part.low, part.high) == (inside.sum(), values[inside].min(), values[inside].max())
+        assert part.accuracy == pytest.approx(right[inside].mean())
+
+
+def test_sources_by_hand(judge) -> None:
+    found = judge(
+        "rwr",
+        [
+            _passages(("wiki", 3.0), ("books", 2.0)),
+            _passages(("books", 3.0), ("wiki", 2.0)),
+            _passages(("wiki", 3.0), ("abstracts", 1.0)),
+        ],
+    )
+    assert [(part.source, part.passages, part.n, part.accuracy) for part in found.by_source] == [
+        ("wiki", 3, 2, 1.0),
+        ("books", 2, 1, 0.0),
+        ("abstracts", 1, 0, None),
+    ]
+    assert [part.share for part in found.by_source] == pytest.approx([1 / 2, 1 / 3, 1 / 6])
+    assert found.by_source[2].accuracy_interval is None
+
+
+def test_flips_by_hand(make_exam, key_of, predict) -> None:
+    questions = make_exam("biology", 2013, size=9, options=4)
+    names = [question.key for question in questions]
+    baseline, other = predict(questions, "rrwuurwmr"), predict(questions, "rwrrwuufr")
+    flips = count_flips(names[:8], key_of(questions), baseline, other)
+    assert flips.right_to_wrong == (names[1], names[5])
+    assert flips.wrong_to_right == (names[2], names[3])
+    assert (flips.both_right, flips.both_wrong, flips.left_out, flips.n) == (1, 2, 1, 7)
+    assert flips.p == 1.0
+
+
+@pytest.mark.parametrize("outcome", "fm")
+def test_what_either_run_did_not_score_is_left_out(outcome, make_exam, key_of, predict) -> None:
+    questions = make_exam("biology", 2013, size=3, options=4)
+    names, key = [question.key for question in questions], key_of(questions)
+    whole, part = predict(questions, "rwr"), predict(questions, f"ww{outcome}")
+    for flips in (count_flips(names, key, whole, part), count_flips(names, key, part, whole)):
+        assert (flips.n, flips.both_wrong, flips.left_out) == (2, 1, 1)
+        assert names[0] in flips.right_to_wrong + flips.wrong_to_right
+
+
+def test_a_question_without_gold_is_an_error(make_exam, key_of, predict) -> None:
+    questions = make_exam("biology", 2013, size=2, options=4)
+    answers = predict(questions, "r")
+    with pytest.raises(DatasetError, match=r"biology-2013/2"):
+        count_flips([question.key for question in questions], key_of(questions[:1]), answers, answers)
+
+
+@pytest.mark.parametrize(("lost", "gained", "p"), [(0, 0, 1.0), (0, 1, 1.0), (0, 5, 2 / 32), (1, 5, 14 / 64)])
+def test_mcnemar_by_hand(lost, gained, p) -> None:
+    assert mcnemar_p(lost, gained) == pytest.approx(p)
+    assert mcnemar_p(gained, lost) == pytest.approx(p)
+
+
+@pytest.mark.parametrize(("lost", "gained"), [(3, 9), (40, 61), (10, 10), (120, 41)])
+def test_mcnemar_against_statsmodels_and_the_binomial_sum(lost, gained) -> None:
+    both_ways = mcnemar([[50, lost], [gained, 30]], exact=True).pvalue
+    assert mcnemar_p(lost, gained) == pytest.approx(both_ways)
+    assert mcnemar_p(lost, gained) == pytest.approx(min(1.0, 2 * binom.cdf(min(lost, gained), lost + gained, 0.5)))

@@ -1,0 +1,51 @@
+"""An `Encoder` whose vectors are drawn from a hash of the text: equal texts, equal vectors, and a count of its work."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medexam.retrievers.base import Passage
+from medexam.retrievers.corpora import Corpus, build_corpus
+from medexam.retrievers.encoders import Precision, Progress
+
+
+class HashEncoder:
+    """Neither normalised nor similar to anything: rankings are arbitrary and exact."""
+
+    def __init__(self, dimension: int = 16, label: str = "hash", revision: str | None = "1") -> None:
+        self.source = label
+        self.label = label
+        self.revision = revision
+        self.precision: Precision = "float32"
+        self.dimension = dimension
+        self.query_tokens = 64
+        self.passage_tokens = 512
+        self.encoded = 0
+        """Passages so far."""
+        self.query_calls = 0
+
+    def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+        self.query_calls += 1
+        return self._encode(texts)
+
+    def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> NDArray[np.float32]:
+        vectors = self._encode([passage.text for passage in passages])
+        self.encoded += len(passages)
+        if progress is not None:
+            progress(len(passages))
+        return vectors
+
+    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") for text in texts]
+        rows = [np.random.default_rng(seed).standard_normal(self.dimension, dtype=np.float32) for seed in seeds]
+        return np.array(rows, dtype=np.float32).reshape(len(rows), self.dimension)
+
+
+def corpus_of(count: int, name: str = "numbers") -> Corpus:
+    """Passages that differ in every way a store could mix up."""
+    passages = [
+        Passage(f"{name}-{n}", f"Título {n}" if n % 3 else "", f"content {n} ≥ {n * n}", name) for n in range(count)
+    ]
+    return build_corpus(name, passages, source="tests")

@@ -1,0 +1,286 @@
+"""Reading passages: the real sample in each format, what is refused and where, and cutting long ones."""
+
+import gzip
+import json
+import os
+import re
+import tracemalloc
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from medexam.errors import DatasetError
+from medexam.retrievers.base import Passage
+from medexam.retrievers.corpora import build_corpus, chunk_passages, load_corpus
+
+SAMPLE = Path(__file__).parent / "corpus_sample"
+FULL_DATA = os.environ.get("MEDEXAM_DATA")
+
+
+@pytest.fixture(autouse=True)
+def no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MEDEXAM_DATA", raising=False)
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    return gzip.decompress((SAMPLE / "passages.jsonl.gz").read_bytes()).decode().splitlines()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def _write(lines: list[str], name: str = "passages.jsonl") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return path
+
+    return _write
+
+
+def test_the_sample_is_read_with_its_licence() -> None:
+    corpus = load_corpus(SAMPLE)
+    assert (corpus.name, len(corpus.passages), corpus.skipped) == ("corpus_sample", 200, 0)
+    assert corpus.licence == "cc-by-4.0, mit"
+    assert {passage.source for passage in corpus.passages} == {"MedQuAD", "PubMedQA"}
+    first = corpus.passages[0]
+    assert first.id.startswith("MedQuAD_CancerGov_")
+    assert first.text == f"{first.title}\n{first.content}"
+    assert all(passage.title for passage in corpus.passages)
+
+
+def test_every_format_gives_the_same_corpus(lines, write, tmp_path) -> None:
+    rows = [json.loads(line) for line in lines]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "all.parquet", row_group_size=64)
+    whole = load_corpus(SAMPLE / "passages.jsonl.gz")
+    write(lines[:120], "parts/chunk/a.jsonl")
+    write(["", *lines[120:], ""], "parts/chunk/b.jsonl")
+    write(lines[:3], "parts/.cache/a.jsonl")
+    write(["not passages"], "parts/notes.txt")
+    for source in (write(lines), str(write(lines)), tmp_path / "all.parquet", tmp_path / "parts"):
+        other = load_corpus(source)
+        assert other.passages == whole.passages
+        assert other.fingerprint == whole.fingerprint
+        assert (other.source, other.licence) == (str(source), None)
+
+
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [
+        ("---\nlicense: mit\n---\n# Passages\n", "mit"),
+        ("---\npretty_name: Passages\n---\n", None),
+        ("---\nlicense: [\n---\n", None),
+        ("# Passages\n---\nlicense: mit\n---\n", None),
+        ("# Passages\n", None),
+    ],
+)
+def test_the_licence_is_what_the_front_matter_of_the_card_says(card, licence, lines, write, tmp_path) -> None:
+    (tmp_path / "README.md").write_text(card, encoding="utf-8")
+    assert load_corpus(write(lines[:2])).licence == licence
+
+
+def test_fingerprint_depends_on_ids_texts_and_order(lines, write) -> None:
+    rows = [json.loads(line) for line in lines[:3]]
+    assert {load_corpus(write([json.dumps(row) for row in rows])).fingerprint for _ in range(2)} == {
+        load_corpus(write(lines[:3], "again/x.jsonl")).fingerprint
+    }
+    moved = [rows[0] | {"title": rows[0]["title"][:-1], "content": rows[0]["title"][-1] + rows[0]["content"]}]
+    variants = [rows, rows[::-1], rows[:2], [rows[0] | {"id": "other"}, *rows[1:]], moved + rows[1:]]
+    prints = {load_corpus(write([json.dumps(row) for row in variant])).fingerprint for variant in variants}
+    assert len(prints) == len(variants)
+
+
+@pytest.mark.parametrize(
+    ("row", "source"),
+    [
+        ({"id": "SPACCC_S0004_0"}, "SPACCC"),
+        ({"id": "SPACCC_S0004_0", "source": "spaccc"}, "spaccc"),
+        ({"id": "SPACCC_S0004_0", "source": None}, "SPACCC"),
+        ({"id": "plain"}, "my"),
+        ({"id": "_plain"}, "my"),
+        ({"id": 17}, "my"),
+    ],
+)
+def test_source_of_a_passage(row, source, write) -> None:
+    path = write([json.dumps(row | {"title": None, "content": "Caso clínico."})], "my.jsonl")
+    (passage,) = load_corpus(path).passages
+    assert (passage.id, passage.title, passage.source) == (str(row["id"]), "", source)
+
+
+BAD_LINES = [
+    ("{not json", "is not JSON"),
+    ("[1]", r"is \[1\], not an object"),
+    ('"text"', "is 'text', not an object"),
+    ("[" * 100_000, "is not JSON"),
+    ('{"title": "t", "content": "c"}', "id is None, not a text"),
+    ('{"id": "", "content": "c"}', "id is '', not a text"),
+    ('{"id": true, "content": "c"}', "id is True, not a text"),
+    ('{"id": "a"}', "passage 'a' has no text"),
+    ('{"id": "a", "content": " \\n"}', "passage 'a' has no text"),
+    ('{"id": "a", "content": ["c"]}', "passage 'a' has no text"),
+    ('{"id": "a", "content": "c", "title": 3}', "title of passage 'a' is 3"),
+    ('{"id": "a", "content": "\\ud800"}', "half a surrogate pair"),
+]
+
+
+@pytest.mark.parametrize(("bad", "reason"), BAD_LINES)
+def test_a_bad_line_is_named_or_counted(bad, reason, lines, write) -> None:
+    path = write([*lines[:2], "", bad, lines[2]])
+    with pytest.raises(DatasetError, match=rf"{re.escape(str(path))}, line 4: .*{reason}.*skip_bad"):
+        load_corpus(path)
+    corpus = load_corpus(path, skip_bad=True)
+    assert (len(corpus.passages), corpus.skipped) == (3, 1)
+
+
+def test_bytes_that_are_no_utf8_are_a_bad_line(lines, tmp_path) -> None:
+    path = tmp_path / "latin.jsonl"
+    path.write_bytes(lines[0].encode() + b"\n" + '{"id": "a", "content": "gestión"}'.encode("latin-1"))
+    with pytest.raises(DatasetError, match="line 2: is not JSON"):
+        load_corpus(path)
+
+
+def test_a_bad_row_of_parquet_is_named(tmp_path) -> None:
+    rows = [{"id": str(n), "title": "t", "content": "c" if n != 1500 else None} for n in range(1600)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "p.parquet")
+    with pytest.raises(DatasetError, match=r"p\.parquet, row 1501: passage '1500' has no text"):
+        load_corpus(tmp_path / "p.parquet")
+
+
+@pytest.mark.parametrize("skip_bad", [False, True])
+def test_an_id_that_stands_twice_is_refused_with_both_places(skip_bad, lines, write, tmp_path) -> None:
+    write(lines[:5], "d/a.jsonl")
+    write(["", lines[9], lines[2]], "d/b.jsonl")
+    with pytest.raises(DatasetError, match=r"b\.jsonl, line 3: id '.*' already stands in .*a\.jsonl, line 3"):
+        load_corpus(tmp_path / "d", skip_bad=skip_bad)
+
+
+def test_what_is_no_corpus_is_refused(lines, write, tmp_path) -> None:
+    (tmp_path / "nothing").mkdir()
+    cut = tmp_path / "cut.jsonl.gz"
+    cut.write_bytes((SAMPLE / "passages.jsonl.gz").read_bytes()[:20_000])
+    (tmp_path / "no.parquet").write_bytes(b"PAR1 and no more")
+    (tmp_path / "no.jsonl.gz").write_bytes(b"no gzip")
+    pq.write_table(pa.table({"_id": ["a"], "text": ["b"]}), tmp_path / "beir.parquet")
+    cases = {
+        tmp_path / "nothing": "holds no file of passages",
+        write([], "empty.jsonl"): "corpus empty holds no passages: see whether",
+        cut: r"cannot be read after line \d+ .*truncated",
+        tmp_path / "no.parquet": "cannot be read after row 0",
+        tmp_path / "no.jsonl.gz": "cannot be read after line 0",
+        tmp_path / "beir.parquet": "lacks the column id and content",
+        write(lines, "passages.csv"): "is no file of passages: name one that ends in",
+        tmp_path / "gone.jsonl": "does not exist: correct the path, name a hub data set .* MEDEXAM_DATA",
+    }
+    for path, message in cases.items():
+        with pytest.raises(DatasetError, match=message):
+            load_corpus(path)
+    with pytest.raises(DatasetError, match=r"no passages \(1 rows that are none were left out\)"):
+        load_corpus(write(["?"], "bad.jsonl"), skip_bad=True)
+
+
+def test_without_a_name_the_data_folder_is_read(lines, write, monkeypatch, tmp_path) -> None:
+    with pytest.raises(DatasetError, match=r"MEDEXAM_DATA is not set: name a file or folder .* or set MEDEXAM_DATA"):
+        load_corpus(None)
+    monkeypatch.setenv("MEDEXAM_DATA", str(tmp_path))
+    with pytest.raises(DatasetError, match=r"passages\.jsonl\.gz does not exist: name a file or folder"):
+        load_corpus(None)
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus/passages.jsonl.gz").write_bytes((SAMPLE / "passages.jsonl.gz").read_bytes())
+    assert load_corpus(None).fingerprint == load_corpus(SAMPLE).fingerprint
+
+
+def test_a_hub_data_set_is_read_in_all_its_splits(lines, monkeypatch) -> None:
+    import datasets
+
+    rows = [{name: value for name, value in json.loads(line).items() if name != "contents"} for line in lines]
+    parts = {
+        "train": datasets.Dataset.from_list(rows[:150], info=datasets.DatasetInfo(license="cc-by-4.0")),
+        "test": datasets.Dataset.from_list(rows[150:]),
+    }
+    asked = []
+    monkeypatch.setattr(datasets, "load_dataset", lambda name: asked.append(name) or datasets.DatasetDict(parts))
+    corpus = load_corpus("MedRAG/textbooks")
+    assert asked == ["MedRAG/textbooks"]
+    assert corpus.passages == load_corpus(SAMPLE).passages
+    assert (corpus.name, corpus.licence) == ("MedRAG/textbooks", "cc-by-4.0")
+    parts["test"] = datasets.Dataset.from_list([rows[0]])
+    with pytest.raises(
+        DatasetError, match=r"split test, row 1: .* already stands in MedRAG/textbooks, split train, row 1"
+    ):
+        load_corpus("MedRAG/textbooks")
+
+
+def test_a_hub_that_cannot_be_reached_is_told_with_the_ways_out(monkeypatch) -> None:
+    import datasets
+
+    def _refuse(name: str) -> None:
+        raise ConnectionError(f"Couldn't reach {name!r} on the Hub (OfflineModeIsEnabled)")
+
+    monkeypatch.setattr(datasets, "load_dataset", _refuse)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    message = (
+        r"no path here and cannot be brought .*HF_HUB_OFFLINE is set.*Couldn't reach .*copy its files into a folder"
+    )
+    with pytest.raises(DatasetError, match=message):
+        load_corpus("MedRAG/textbooks")
+    for path in (Path("MedRAG/textbooks"), "corpus/passages.jsonl", "a/b/c", "textbooks"):
+        with pytest.raises(DatasetError, match="does not exist"):
+            load_corpus(path)
+
+
+def _words(text: str) -> list[tuple[int, int]]:
+    """Words, between the empty spans that a tokenizer gives its special tokens."""
+    return [(0, 0), *(match.span() for match in re.finditer(r"\S+", text)), (0, 0)]
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(40, 0), (40, 10), (7, 6), (1, 0), (500, 3)])
+def test_chunks_cover_a_passage_with_overlap(size, overlap) -> None:
+    for passage in load_corpus(SAMPLE).passages[:50]:
+        words = passage.content.split()
+        chunks = list(chunk_passages([passage], _words, size, overlap))
+        if len(words) <= size:
+            assert chunks == [passage]
+            continue
+        assert [chunk.id for chunk in chunks] == [f"{passage.id}#{number}" for number in range(len(chunks))]
+        assert {(chunk.title, chunk.source) for chunk in chunks} == {(passage.title, passage.source)}
+        found = [chunk.content.split() for chunk in chunks]
+        assert all(len(chunk) == size for chunk in found[:-1])
+        assert overlap < len(found[-1]) <= size
+        assert [words[0:0], *found][1] + [word for chunk in found[1:] for word in chunk[overlap:]] == words
+        assert all(chunk.content in passage.content for chunk in chunks)
+
+
+def test_chunks_make_a_corpus_of_their_own() -> None:
+    whole = load_corpus(SAMPLE)
+    chunks = build_corpus(whole.name, chunk_passages(whole.passages, _words, 60, 10), source="chunks of the sample")
+    assert len(chunks.passages) > len(whole.passages)
+    assert chunks.fingerprint != whole.fingerprint
+    assert build_corpus("same", whole.passages, source="here").fingerprint == whole.fingerprint
+    with pytest.raises(DatasetError, match="id 'a' stands twice"):
+        build_corpus("c", [Passage("a", "", "b", "s")] * 2, source="here")
+    with pytest.raises(DatasetError, match="corpus c holds no passages: see whether here"):
+        build_corpus("c", [], source="here")
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(0, 0), (5, 5), (5, -1)])
+def test_chunks_that_would_not_advance_are_refused(size, overlap) -> None:
+    with pytest.raises(ValueError, match="the size must be larger than the overlap"):
+        chunk_passages([], _words, size, overlap)
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not FULL_DATA, reason="MEDEXAM_DATA is not set: it names the folder that holds corpus/")
+def test_the_full_corpora_are_read(monkeypatch) -> None:
+    monkeypatch.setenv("MEDEXAM_DATA", str(FULL_DATA))
+    tracemalloc.start()
+    english = load_corpus(None)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (len(english.passages), english.name) == (28_396, "passages")
+    text = sum(len(passage.id) + len(passage.title) + len(passage.content) for passage in english.passages)
+    assert held < text + 400 * len(english.passages)  # bytes
+    spanish = load_corpus(Path(str(FULL_DATA)) / "corpus/passages_es.jsonl.gz")
+    assert len(spanish.passages) == 3_130
+    assert {passage.source for passage in spanish.passages} == {"SPACCC"}

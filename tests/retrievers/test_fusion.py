@@ -1,0 +1,113 @@
+"""Reciprocal rank fusion beside ranx's, and beside a computation by hand on real rankings."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from medexam.datasets import load_exam_set
+from medexam.retrievers.base import Hit, Passage
+from medexam.retrievers.corpora import Corpus, build_corpus, load_corpus
+from medexam.retrievers.fusion import FusionRetriever
+from medexam.retrievers.lexical import BM25Retriever, TfidfRetriever
+from medexam.specs import DatasetSpec
+
+SAMPLE = Path(__file__).parent / "corpus_sample"
+
+
+class FixedRetriever:
+    """Finds the same passages for every query."""
+
+    def __init__(self, corpus: Corpus, ranking: str) -> None:
+        self.digest = f"fixed-{ranking}"
+        self._ranking = [next(p for p in corpus.passages if p.id == key) for key in ranking]
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate(self._ranking[:k], start=1)]
+        return [hits for _ in queries]
+
+
+@pytest.fixture
+def letters() -> Corpus:
+    return build_corpus("letters", [Passage(key, "", key, "s") for key in "dcbaxyz"], source="here")
+
+
+def _fuse(corpus: Corpus, *rankings: str, k: int = 4, **settings) -> list[tuple[str, float]]:
+    members = [FixedRetriever(corpus, ranking) for ranking in rankings]
+    (hits,) = FusionRetriever(members, corpus, **settings).search(["q"], k)
+    assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+    return [(hit.passage.id, hit.score) for hit in hits]
+
+
+def test_scores_are_those_of_ranx(letters) -> None:
+    # ranx 0.3.21: fuse([Run({"q": {"a": 3.0, "b": 2.0, "c": 1.0}}), Run({"q": {"c": 9.0, "d": 2.0, "b": 1.0}})],
+    # method="rrf", norm=None, params={"k": 100})
+    assert _fuse(letters, "abc", "cdb") == [
+        ("c", pytest.approx(0.01960972796308757, rel=1e-15)),
+        ("b", pytest.approx(0.01951265943270512, rel=1e-15)),
+        ("a", pytest.approx(0.009900990099009901, rel=1e-15)),
+        ("d", pytest.approx(0.00980392156862745, rel=1e-15)),
+    ]
+
+
+def test_equal_scores_stand_in_the_order_of_the_corpus(letters) -> None:
+    assert [key for key, _ in _fuse(letters, "ab", "cd", k=4)] == list("cadb")
+    scores = dict(_fuse(letters, "abcxyz", "xcaybz", "cyzbxa", "ybxazc", k=7))
+    three = dict(_fuse(letters, "abc", "bca", "cab", k=3))
+    assert len(set(three.values())) == 1
+    assert list(three) == list("cba")
+    assert len(scores) == 6
+
+
+def test_constant_and_depth(letters) -> None:
+    assert _fuse(letters, "a", constant=60) == [("a", 1 / 61)]
+    assert _fuse(letters, "a", constant=0) == [("a", 1.0)]
+    assert [key for key, _ in _fuse(letters, "abc", "dcb", k=2, depth=2)] == ["d", "a"]
+    assert [key for key, _ in _fuse(letters, "abc", "dcb", k=2, depth=3)] == ["c", "b"]
+
+
+def test_real_rankings_are_fused_as_by_hand() -> None:
+    corpus = load_corpus(SAMPLE)
+    queries = [q.stem for q in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions] + ["qwxyz"]
+    members = [BM25Retriever(corpus, "en"), TfidfRetriever(corpus, "en")]
+    fused = FusionRetriever(members, corpus, depth=50).search(queries, 20)
+    position = {passage.id: number for number, passage in enumerate(corpus.passages)}
+    found = [member.search(queries, 50) for member in members]
+    for query, hits in enumerate(fused):
+        ranks = np.full((2, len(corpus.passages)), np.inf)
+        for row, rankings in zip(ranks, found, strict=True):
+            for hit in rankings[query]:
+                row[position[hit.passage.id]] = hit.rank
+        scores = (1 / (100 + ranks)).sum(axis=0)
+        best = np.argsort(-scores, kind="stable")[: min(20, np.count_nonzero(scores))]
+        assert [position[hit.passage.id] for hit in hits] == best.tolist()
+        assert [hit.score for hit in hits] == pytest.approx(scores[best].tolist(), rel=1e-15)
+    assert fused[-1] == []
+
+
+def test_the_digest_names_members_and_settings(letters) -> None:
+    one, other = FixedRetriever(letters, "ab"), FixedRetriever(letters, "ba")
+    fusions = [
+        FusionRetriever([one, other], letters),
+        FusionRetriever([one], letters),
+        FusionRetriever([one, other], letters, constant=60),
+        FusionRetriever([one, other], letters, depth=3),
+    ]
+    assert len({fusion.digest for fusion in fusions}) == 4
+    assert fusions[0].digest == FusionRetriever([one, other], letters, constant=100, depth=7).digest
+
+
+def test_what_cannot_be_fused_is_refused(letters) -> None:
+    member = FixedRetriever(letters, "ab")
+    with pytest.raises(ValueError, match="at least one member"):
+        FusionRetriever([], letters)
+    with pytest.raises(ValueError, match="constant is -1"):
+        FusionRetriever([member], letters, constant=-1)
+    for depth in (0, 8):
+        with pytest.raises(ValueError, match=f"depth is {depth}: it must be from 1 to the 7 passages"):
+            FusionRetriever([member], letters, depth=depth)
+    for k in (0, 4):
+        with pytest.raises(ValueError, match=f"k is {k}: it must be from 1 to the depth of fusion, which is 3"):
+            FusionRetriever([member], letters, depth=3).search(["q"], k)
+    assert FusionRetriever([member], letters).search([], 1) == []

@@ -1,0 +1,177 @@
+"""Rankings of an opened index: exact ones equal a brute force, approximate ones come close."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from medexam.errors import IndexStaleError
+from medexam.retrievers.base import Passage
+from medexam.retrievers.corpora import build_corpus, load_corpus
+from medexam.retrievers.exhaustive import search_exhaustively
+from medexam.retrievers.index_building import BLOCK, build_index
+from medexam.retrievers.index_manifest import IndexKind
+from medexam.retrievers.index_search import open_index
+from retrievers.random_vectors import HashEncoder, corpus_of
+
+COUNT = 3 * BLOCK + 40
+CORPUS = corpus_of(COUNT)
+QUERIES = [f"question {n}" for n in range(30)]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("indexes") / "flat"
+    build_index(CORPUS, HashEncoder(), folder)
+    return folder
+
+
+def _brute_force(
+    vectors: NDArray[np.float32], queries: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Every score in float64, and a stable sort: equal scores stay in the order of rows."""
+    scores = queries.astype(np.float64) @ vectors.astype(np.float64).T
+    rows = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(scores, rows, axis=1), rows
+
+
+def test_hits_are_those_of_a_brute_force(built: Path) -> None:
+    encoder = HashEncoder()
+    hits = open_index(built, CORPUS.fingerprint, encoder).search(QUERIES, 7)
+    assert encoder.query_calls == 1, "all queries in one call"
+    scores, rows = _brute_force(encoder.encode_passages(CORPUS.passages), encoder.encode_queries(QUERIES), 7)
+    for found, row, score in zip(hits, rows, scores, strict=True):
+        assert [hit.passage for hit in found] == [CORPUS.passages[i] for i in row]
+        assert [hit.rank for hit in found] == [1, 2, 3, 4, 5, 6, 7]
+        np.testing.assert_allclose([hit.score for hit in found], score, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows_in_a_block", [3, 17, 100, 5000])
+def test_blocks_do_not_change_a_ranking(rows_in_a_block: int) -> None:
+    random = np.random.default_rng(0)
+    vectors = random.standard_normal((500, 24), dtype=np.float32) * 8
+    queries = random.standard_normal((25, 24), dtype=np.float32) * 8
+    scores, rows = search_exhaustively(vectors, queries, 9, rows_in_a_block * 24 * 4)
+    expected_scores, expected_rows = _brute_force(vectors, queries, 9)
+    assert (rows == expected_rows).all()
+    np.testing.assert_allclose(scores, expected_scores, rtol=1e-12)
+    alone = [search_exhaustively(vectors, queries[n : n + 1], 9) for n in range(25)]
+    assert (np.concatenate([found[0] for found in alone]) == scores).all(), "other queries change no digit"
+
+
+@pytest.mark.parametrize("copies", [3, 40, 300])
+def test_ties_are_in_the_order_of_the_corpus(copies: int) -> None:
+    """Equal vectors scattered over all blocks, more of them than candidates are fetched at first."""
+    random = np.random.default_rng(1)
+    vectors = random.standard_normal((400, 12), dtype=np.float32)
+    places = np.sort(random.choice(400, copies, replace=False))
+    vectors[places] = 5 * np.ones(12, dtype=np.float32)
+    queries = np.abs(random.standard_normal((4, 12), dtype=np.float32)) + 1
+    scores, rows = search_exhaustively(vectors, queries, 5, 50 * 12 * 4)
+    expected = places[:5] if copies >= 5 else places[:3]
+    assert (rows[:, : len(expected)] == expected).all()
+    assert (np.diff(scores, axis=1) <= 0).all()
+
+
+def test_all_of_the_corpus_and_no_more(built: Path) -> None:
+    retriever = open_index(built, encoder=HashEncoder())
+    assert len(retriever) == COUNT
+    assert len({hit.passage.id for hit in retriever.search(["x"], COUNT)[0]}) == COUNT
+    assert retriever.search([], 3) == []
+    for k in (0, COUNT + 1):
+        with pytest.raises(ValueError, match=f"k is {k}"):
+            retriever.search(["x"], k)
+
+
+def test_a_graph_finds_nearly_all(tmp_path: Path, built: Path) -> None:
+    folder = Path(shutil.copytree(built, tmp_path / "copy"))
+    encoder = HashEncoder()
+    manifest = build_index(CORPUS, encoder, folder, "hnsw")
+    assert encoder.encoded == 0, "another kind takes the vectors that are there"
+    assert manifest.recall is not None
+    assert (manifest.recall.at, manifest.recall.queries) == (10, 200)
+    assert manifest.recall.value > 0.95
+    flat = open_index(built, encoder=encoder)
+    graph = open_index(folder, CORPUS.fingerprint, encoder)
+    assert graph.digest != flat.digest
+    exact, found = flat.search(QUERIES, 10), graph.search(QUERIES, 10)
+    same = [a == b for mine, its in zip(exact, found, strict=True) for a, b in zip(mine, its, strict=True)]
+    assert np.mean(same) > 0.9, "passages, scores and ranks of the exhaustive search"
+    assert len(graph.search(["x"], COUNT)[0]) == COUNT
+    (folder / "structure.faiss").write_bytes(b"torn")
+    with pytest.raises(IndexStaleError, match=r"structure\.faiss has"):
+        open_index(folder)
+
+
+def test_a_graph_is_made_for_the_inner_product(tmp_path: Path) -> None:
+    """Long vectors win by the inner product and lose by the distance."""
+    corpus = corpus_of(300)
+
+    class Scaled(HashEncoder):
+        def encode_passages(self, passages, progress=None):  # type: ignore[no-untyped-def]
+            vectors = super().encode_passages(passages, progress)
+            return vectors * np.linspace(1, 60, len(vectors), dtype=np.float32)[:, None]
+
+    manifest = build_index(corpus, Scaled(), tmp_path, "hnsw")
+    assert manifest.recall is not None
+    assert manifest.recall.value > 0.95
+
+
+def test_quantised_cells(tmp_path: Path) -> None:
+    """Passages in three hundred groups; few dimensions, for the training takes seconds for every four of them."""
+    count = 10_000
+    random = np.random.default_rng(2)
+    centres = random.standard_normal((300, 4), dtype=np.float32)
+    vectors = centres[random.integers(300, size=count)] + 0.2 * random.standard_normal((count, 4), dtype=np.float32)
+    corpus = corpus_of(count)
+
+    class Grouped(HashEncoder):
+        def encode_passages(self, passages, progress=None):  # type: ignore[no-untyped-def]
+            return vectors[[int(passage.id.split("-")[1]) for passage in passages]]
+
+        def encode_queries(self, texts, progress=None):  # type: ignore[no-untyped-def]
+            return vectors[np.linspace(0, count - 1, len(texts)).astype(int)]
+
+    manifest = build_index(corpus, Grouped(4), tmp_path, "ivfpq")
+    assert manifest.recall is not None
+    assert manifest.recall.value > 0.8
+    assert manifest.parameters["cells"] == 256
+    hits = open_index(tmp_path, encoder=Grouped(4)).search(["a", "b"], 5)
+    best = [_brute_force(vectors, vectors[[0, count - 1]], 1)[0][row, 0] for row in (0, 1)]
+    np.testing.assert_allclose([found[0].score for found in hits], best, rtol=1e-12)
+
+
+def test_minilm_on_real_passages(tmp_path: Path) -> None:
+    """A hundred of the sample's, cut to a few words to be quick; a title is a query whose right passages are known."""
+    from medexam.retrievers.encoders import build_encoder
+
+    sample = load_corpus(Path(__file__).parent / "corpus_sample")
+    cut = [replace(passage, content=" ".join(passage.content.split()[:25])) for passage in sample.passages[:100]]
+    corpus = build_corpus("sample", cut, source=sample.source, licence=sample.licence)
+    encoder = build_encoder("minilm")
+    build_index(corpus, encoder, tmp_path)
+    titles = [passage.title for passage in corpus.passages]
+    hits = open_index(tmp_path, corpus.fingerprint, encoder).search(titles, 5)
+    scores, rows = _brute_force(np.load(tmp_path / "vectors.npy"), encoder.encode_queries(titles), 5)
+    assert [[hit.passage for hit in found] for found in hits] == [[corpus.passages[i] for i in row] for row in rows]
+    np.testing.assert_allclose([[hit.score for hit in found] for found in hits], scores, atol=1e-6)
+    right = [title in {hit.passage.title for hit in found} for title, found in zip(titles, hits, strict=True)]
+    assert np.mean(right) > 0.95
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_minilm_is_loaded_from_what_the_manifest_says(tmp_path: Path, kind: IndexKind) -> None:
+    from medexam.retrievers.encoders import build_encoder
+
+    topics = ["aspirin", "insulin", "warfarin", "morphine", "penicillin", "digoxin", "lithium", "heparin"]
+    corpus = build_corpus(
+        "drugs", [Passage(name, name.title(), f"{name} is a medicine.", "t") for name in topics], source="tests"
+    )
+    build_index(corpus, build_encoder("minilm"), tmp_path, kind)
+    retriever = open_index(tmp_path, corpus.fingerprint)
+    hits = retriever.search(["What is penicillin?", "heparin"], 2)
+    assert [found[0].passage.id for found in hits] == ["penicillin", "heparin"]
+    assert hits[0][0].score <= 1.0000001

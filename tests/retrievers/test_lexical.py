@@ -1,0 +1,230 @@
+"""BM25 and TF-IDF beside bm25s called directly and a computation by hand, with real questions as queries."""
+
+import json
+import math
+import re
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from medexam.datasets import load_exam_set
+from medexam.errors import DatasetError
+from medexam.retrievers.base import Passage
+from medexam.retrievers.corpora import Corpus, build_corpus, load_corpus
+from medexam.retrievers.lexical import BM25Retriever, TfidfRetriever
+from medexam.specs import DatasetSpec
+
+SAMPLE = Path(__file__).parent / "corpus_sample"
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return load_corpus(SAMPLE)
+
+
+@pytest.fixture(scope="module")
+def queries() -> list[str]:
+    """The stems of the 120 English questions that ship in the package."""
+    return [question.stem for question in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions]
+
+
+@pytest.fixture(scope="module")
+def spanish() -> Corpus:
+    """The Spanish questions of the package, each as a passage."""
+    questions = load_exam_set(DatasetSpec(name="headqa_sample", language="es")).questions
+    return build_corpus("es", [Passage(q.key, "", q.stem, "headqa") for q in questions], source="sample")
+
+
+@pytest.fixture(params=[BM25Retriever, TfidfRetriever])
+def method(request):
+    return request.param
+
+
+def _summary(found) -> list[list[tuple[str, float, int]]]:
+    return [[(hit.passage.id, hit.score, hit.rank) for hit in hits] for hits in found]
+
+
+def test_bm25_ranks_as_bm25s_does(corpus, queries) -> None:
+    import bm25s
+    import Stemmer
+
+    stemmer = Stemmer.Stemmer("english")
+    index = bm25s.BM25()
+    index.index(
+        bm25s.tokenize(
+            [passage.text for passage in corpus.passages], stopwords="en", stemmer=stemmer, show_progress=False
+        ),
+        show_progress=False,
+    )
+    tokens = bm25s.tokenize(queries, stopwords="en", stemmer=stemmer, show_progress=False)
+    expected, scores = index.retrieve(tokens, k=10, show_progress=False)
+    found = BM25Retriever(corpus, "en").search(queries, 10)
+    assert sum(map(len, found)) > 900
+    for hits, positions, values in zip(found, expected, scores, strict=True):
+        kept = values > 0
+        assert [hit.score for hit in hits] == values[kept].tolist()
+        order = sorted(zip(-values[kept], positions[kept], strict=True))
+        last = -order[-1][0] if order else 0
+        # among those that tie with the last, bm25s may have taken others
+        ours = [hit.passage.id for hit in hits if hit.score > last]
+        assert ours == [corpus.passages[position].id for value, position in order if -value > last]
+
+
+def _by_hand(corpus: Corpus, queries: list[str]) -> np.ndarray:
+    """Row i is query i, column j is passage j: the cosine of TF-IDF vectors, from the formula."""
+    from bm25s.stopwords import STOPWORDS_EN
+
+    def _terms(text: str) -> Counter[str]:
+        words = [word for word in re.findall(r"\w\w+", text.lower()) if word not in STOPWORDS_EN]
+        return Counter([*words, *(f"{a} {b}" for a, b in pairwise(words))])
+
+    documents = [_terms(passage.text) for passage in corpus.passages]
+    frequency = Counter(term for document in documents for term in document)
+    columns = {term: number for number, term in enumerate(frequency)}
+    idf = {term: math.log((1 + len(documents)) / (1 + df)) + 1 for term, df in frequency.items()}
+
+    def _vectors(texts: list[Counter[str]]) -> np.ndarray:
+        rows = np.zeros((len(texts), len(columns)))
+        for row, counts in zip(rows, texts, strict=True):
+            for term, count in counts.items():
+                if term in columns:
+                    row[columns[term]] = count * idf[term]
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows / np.where(lengths == 0, 1, lengths)
+
+    return _vectors([_terms(query) for query in queries]) @ _vectors(documents).T
+
+
+def test_tfidf_scores_are_those_of_the_formula(corpus, queries) -> None:
+    queries = [*queries[:30], "What is the treatment of acute leukemia in children?", "the of and", ""]
+    expected = _by_hand(corpus, queries)
+    found = TfidfRetriever(corpus, "en").search(queries, len(corpus.passages))
+    position = {passage.id: number for number, passage in enumerate(corpus.passages)}
+    for hits, row in zip(found, expected, strict=True):
+        assert len(hits) == np.count_nonzero(row)
+        np.testing.assert_allclose([hit.score for hit in hits], [row[position[hit.passage.id]] for hit in hits], 1e-12)
+        assert all(a.score >= b.score for a, b in pairwise(hits))
+    assert len(found[30]) > 20
+    assert found[-2:] == [[], []]
+
+
+def test_hits_are_ranked_from_1_and_a_smaller_k_is_a_prefix(method, corpus, queries) -> None:
+    retriever = method(corpus, "en")
+    deep = retriever.search(queries, len(corpus.passages))
+    for k in (1, 7, 50):
+        assert retriever.search(queries, k) == [hits[:k] for hits in deep]
+    assert all([hit.rank for hit in hits] == list(range(1, len(hits) + 1)) for hits in deep)
+    assert retriever.search(queries[:1], 5)[0] == retriever.search(queries, 5)[0]
+
+
+def test_equal_scores_stand_in_the_order_of_the_corpus(method, corpus) -> None:
+    leukemia, other = corpus.passages[0], corpus.passages[-1]
+    copies = [Passage(key, leukemia.title, leukemia.content, "copy") for key in "dbaec"]
+    twins = build_corpus("twins", [other, *copies], source="sample")
+    retriever = method(twins, "en")
+    for k in (1, 3, 5):
+        assert [hit.passage.id for hit in retriever.search([leukemia.title], k)[0]] == list("dbaec")[:k]
+
+
+def test_a_query_without_a_known_word_finds_nothing(method, corpus) -> None:
+    assert method(corpus, "en").search(["qwxyz", "", "the of and", "?"], 3) == [[], [], [], []]
+    assert method(corpus, "en").search([], 3) == []
+
+
+@pytest.mark.parametrize("k", [0, -1, 201])
+def test_k_beyond_the_corpus_is_refused(method, corpus, k) -> None:
+    with pytest.raises(ValueError, match=f"k is {k}: it must be from 1 to the 200 passages of corpus corpus_sample"):
+        method(corpus, "en").search(["leukemia"], k)
+
+
+def test_spanish_stems_and_stop_words(spanish) -> None:
+    query = spanish.passages[0].content
+    for method in (BM25Retriever, TfidfRetriever):
+        assert method(spanish, "es").search([query], 1)[0][0].passage == spanish.passages[0]
+        assert method(spanish, "es").search(["el de la y los"], 5) == [[]]
+    singular, plural = BM25Retriever(spanish, "es").search(["paciente", "pacientes"], 120)
+    assert singular == plural
+    words = [set(re.findall(r"\w+", hit.passage.content.lower())) for hit in plural]
+    assert sum("paciente" in found for found in words) == 11
+    assert sum("pacientes" in found for found in words) == 2
+
+
+def test_digest_tells_corpus_method_and_language_apart(corpus, spanish) -> None:
+    digests = [
+        method(passages, language).digest
+        for method in (BM25Retriever, TfidfRetriever)
+        for passages in (corpus, spanish)
+        for language in ("en", "es")
+    ]
+    assert len(set(digests)) == 8
+    assert BM25Retriever(corpus, "en").digest == BM25Retriever(load_corpus(SAMPLE), "en", SAMPLE).digest
+
+
+def test_an_index_is_kept_and_used_again(corpus, queries, tmp_path) -> None:
+    folder = tmp_path / "cache/indexes"
+    fresh = BM25Retriever(corpus, "en", folder)
+    assert not folder.exists()
+    expected = _summary(fresh.search(queries, 10))
+    (place,) = folder.iterdir()
+    assert place.name == f"bm25-{fresh.digest}"
+    written = {file: file.stat().st_mtime_ns for file in place.iterdir()}
+    again = BM25Retriever(corpus, "en", folder)
+    assert _summary(again.search(queries, 10)) == expected
+    assert isinstance(again._index.scores["data"], np.memmap)
+    assert {file: file.stat().st_mtime_ns for file in place.iterdir()} == written
+    BM25Retriever(corpus, "es", folder).search(["leukemia"], 1)
+    assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "damage", ["data.csc.index.npy", "vocab.index.json", "params.index.json", "medexam.json", "stamp"]
+)
+def test_a_damaged_index_is_built_anew(damage, corpus, queries, tmp_path) -> None:
+    fresh = BM25Retriever(corpus, "en", tmp_path)
+    expected = _summary(fresh.search(queries, 10))
+    (place,) = tmp_path.iterdir()
+    if damage == "stamp":
+        stamp = json.loads((place / "medexam.json").read_text())
+        (place / "medexam.json").write_text(json.dumps(stamp | {"corpus": "another"}))
+    else:
+        content = (place / damage).read_bytes()
+        (place / damage).write_bytes(content[: len(content) // 2])
+    assert _summary(BM25Retriever(corpus, "en", tmp_path).search(queries, 10)) == expected
+    again = BM25Retriever(corpus, "en", tmp_path)
+    assert _summary(again.search(queries, 10)) == expected
+    assert isinstance(again._index.scores["data"], np.memmap)
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_many_at_once_agree_on_one_index(corpus, queries, tmp_path) -> None:
+    retrievers = [BM25Retriever(corpus, "en", tmp_path) for _ in range(4)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda retriever: _summary(retriever.search(queries, 5)), retrievers * 3))
+    assert all(other == found[0] for other in found)
+    assert [path.name for path in tmp_path.iterdir()] == [f"bm25-{retrievers[0].digest}"]
+
+
+def test_an_index_that_cannot_be_kept_is_told(corpus, tmp_path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(DatasetError, match=r"cannot keep the BM25 index in .*set MEDEXAM_CACHE"):
+        BM25Retriever(corpus, "en", tmp_path / "file").search(["leukemia"], 1)
+
+
+def test_a_corpus_of_stop_words_is_refused(method) -> None:
+    empty = build_corpus("empty", [Passage("a", "", "the of and", "s")], source="here")
+    with pytest.raises(DatasetError, match="corpus empty has no words other than stop words"):
+        method(empty, "en").search(["the"], 1)
+
+
+@pytest.mark.parametrize(
+    ("method", "library"), [(BM25Retriever, "bm25s"), (BM25Retriever, "Stemmer"), (TfidfRetriever, "sklearn")]
+)
+def test_a_missing_library_is_told_with_its_install_line(method, library, corpus, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(DatasetError, match=r"pip install 'medexam\[retrieval\]'"):
+        method(corpus, "en")
