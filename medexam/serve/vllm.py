@@ -79,7 +79,7 @@ class VLLMEngine:
     """What was seen of each endpoint."""
     renderer: Renderer | None
     """None where the servers' chat template cannot be had as text."""
-    tokenizer: Tokenizer | None
+    tokenizer: Tokenizer | None = None
     """None where the servers do not tell their tokens."""
     _servers: list[_Server] = field(default_factory=list)
     _enforced: Counter[str] = field(default_factory=Counter)
