@@ -116,6 +116,19 @@ def pick_device(asked: str) -> str:
     return asked
 
 
+def loading_options(weights: EncoderWeights, device: str, dtype: str) -> dict[str, Any]:
+    """What every model of sentence-transformers is loaded with; no code that it brings along is run."""
+    import torch
+
+    return {
+        "device": pick_device(device),
+        "revision": weights.revision if weights.hub else None,
+        "local_files_only": not weights.hub,
+        "model_kwargs": {"dtype": getattr(torch, dtype)},
+        "trust_remote_code": False,
+    }
+
+
 def commit_of(model: Any) -> str | None:
     """The hub commit that a loaded sentence-transformers model or module came from; None for a folder."""
     config = getattr(model, "config", None)

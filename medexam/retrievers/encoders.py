@@ -21,6 +21,7 @@ from medexam.retrievers.encoder_weights import (
     fingerprint,
     is_folder,
     loading,
+    loading_options,
     pick_device,
 )
 
@@ -183,17 +184,9 @@ def build_encoder(
 
 def _load_sentence_model(weights: EncoderWeights, source: str, device: str, dtype: Precision) -> Encoder:
     with loading(weights):
-        import torch
         from sentence_transformers import SentenceTransformer
 
-        model = SentenceTransformer(
-            weights.source,
-            device=pick_device(device),
-            revision=weights.revision if weights.hub else None,
-            local_files_only=not weights.hub,
-            model_kwargs={"dtype": getattr(torch, dtype)},
-            trust_remote_code=False,
-        )
+        model = SentenceTransformer(weights.source, **loading_options(weights, device, dtype))
         tokens = int(model.max_seq_length or 0)
     if weights.hub:
         commit = commit_of(model) or weights.revision

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError
 from medexam.retrievers.base import Hit, Retriever
-from medexam.retrievers.encoder_weights import MINILM, EncoderWeights, commit_of, find_weights, loading, pick_device
+from medexam.retrievers.encoder_weights import MINILM, EncoderWeights, commit_of, find_weights, loading, loading_options
 from medexam.retrievers.encoders import MEDCPT, Precision
 
 if TYPE_CHECKING:
@@ -101,18 +101,10 @@ def _load(
     known = name == MEDCPT
     weights = find_weights(MEDCPT_CROSS if known else name, revision)
     with loading(weights):
-        import torch
         from sentence_transformers import CrossEncoder
 
-        model = CrossEncoder(
-            weights.source,
-            device=pick_device(device),
-            revision=weights.revision if weights.hub else None,
-            local_files_only=not weights.hub,
-            max_length=MEDCPT_CROSS_TOKENS if known else None,
-            model_kwargs={"dtype": getattr(torch, dtype)},
-            trust_remote_code=False,
-        )
+        length = MEDCPT_CROSS_TOKENS if known else None
+        model = CrossEncoder(weights.source, max_length=length, **loading_options(weights, device, dtype))
     if model.num_labels != 1:
         raise EngineError(f"{weights.label}: it has {model.num_labels} outputs, and a ranking needs one score")
     if weights.hub:

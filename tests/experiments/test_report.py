@@ -3,24 +3,16 @@
 import re
 
 import pytest
-from rich.console import Console
 
 from medexam.errors import RunFolderError
 from medexam.experiments.formatting import decimal, flatten, percent, with_interval
 from medexam.experiments.markdown import comparison_report, run_report, write_report
 from medexam.experiments.plots import write_plots
 from medexam.experiments.tables import build_breakdowns, build_table, comparison
+from terminal import draw
 
 ZERO_SHOT = {"kind": "zero_shot"}
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
-
-
-def _terminal(*tables, width=100) -> str:
-    console = Console(width=width, force_terminal=False)
-    with console.capture() as capture:
-        for table in tables:
-            console.print(table)
-    return capture.get()
 
 
 @pytest.mark.parametrize(
@@ -45,7 +37,7 @@ def test_settings_that_are_not_set_are_left_out() -> None:
 
 def test_the_table_says_n_intervals_and_chance(make_run) -> None:
     run = make_run(ZERO_SHOT, "rrwu")
-    text = _terminal(build_table([run]), width=100)
+    text = draw(build_table([run]), width=100)
     low, high = run.metrics.accuracy_interval
     assert f"50.0 [{100 * low:.1f}, {100 * high:.1f}]" in text
     for word in ("zero_shot", "SmolLM2-135M-Instruct", "headqa_sample en", " 20 ", "22.5", "25.0"):
@@ -69,9 +61,9 @@ def test_what_differs_is_a_column_and_what_is_shared_is_in_the_title(make_run) -
     assert [row[:2] for row in table.rows] == [("zero_shot", "headqa_sample en"), ("zero_shot", "headqa_sample es")]
 
 
-def test_the_comparison_fits_a_terminal(make_run) -> None:
+def test_the_comparison_fits_adraw(make_run) -> None:
     runs = [make_run(GUIDED, "rwu"), make_run({"kind": "chain_of_thought"}, "rw"), make_run({"kind": "random"}, "w")]
-    wide, narrow = (_terminal(build_table(runs), width=width) for width in (100, 80))
+    wide, narrow = (draw(build_table(runs), width=width) for width in (100, 80))
     low, high = runs[1].metrics.accuracy_interval
     assert f"50.0 [{100 * low:.1f}, {100 * high:.1f}]" in wide
     assert f"[{100 * low:.1f}, {100 * high:.1f}]" in narrow
@@ -82,11 +74,11 @@ def test_the_comparison_fits_a_terminal(make_run) -> None:
 
 def test_square_brackets_are_text_and_not_markup(make_run) -> None:
     run = make_run({"kind": "zero_shot", "prompt": "[bold]mine.yaml"}, "r", run_id="marked")
-    assert "zero_shot-[bold]mine" in _terminal(build_table([run, run]), width=140)
+    assert "zero_shot-[bold]mine" in draw(build_table([run, run]), width=140)
 
 
 def test_breakdowns_count_every_question_once(make_run) -> None:
-    text = _terminal(*build_breakdowns(make_run(ZERO_SHOT, "rrwuf")), width=140)
+    text = draw(*build_breakdowns(make_run(ZERO_SHOT, "rrwuf")), width=140)
     for group in ("biology", "medicine", "2013", "2015", "Cuaderno_2015_1_M", "Options"):
         assert group in text
 

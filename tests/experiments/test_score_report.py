@@ -4,7 +4,6 @@ import re
 
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from medexam.cli.main import app
@@ -14,6 +13,7 @@ from medexam.experiments.mlflow_payload import OPTION_SCORES, run_metrics
 from medexam.experiments.plots import write_plots
 from medexam.experiments.run_folder import PARQUET
 from medexam.experiments.score_tables import build_score_tables, score_headline, score_tables
+from terminal import draw
 
 ZERO_SHOT = {"kind": "zero_shot"}
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
@@ -38,14 +38,6 @@ def _cyclic_scores(question) -> dict:
     count = len(question.options)
     row = (1.0,) + (0.0,) * (count - 1)
     return _label_scores(question) | {"order_scores": (row,) * count}
-
-
-def _terminal(*tables, width=100) -> str:
-    console = Console(width=width, force_terminal=False)
-    with console.capture() as capture:
-        for table in tables:
-            console.print(table)
-    return capture.get()
 
 
 def test_the_tables_of_a_run_that_was_shown_one_order(make_run) -> None:
@@ -73,8 +65,8 @@ def test_the_tables_of_a_run_that_was_shown_every_order(make_run) -> None:
     assert ("Flip rate over the orders, %", "100.0", "") in score_headline(run.metrics)
 
 
-def test_the_tables_fit_a_terminal(make_run) -> None:
-    text = _terminal(*build_score_tables(make_run(ZERO_SHOT, "rw", extra=_label_scores)), width=80)
+def test_the_tables_fit_adraw(make_run) -> None:
+    text = draw(*build_score_tables(make_run(ZERO_SHOT, "rw", extra=_label_scores)), width=80)
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "Brier score" in text
     assert "…" not in text

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from medexam.retrievers.base import Passage
 from medexam.retrievers.corpora import Corpus, build_corpus
 from medexam.retrievers.encoders import Precision, Progress
+from medexam.retrievers.index_building import BLOCK
 
 
 class HashEncoder:
@@ -49,3 +50,8 @@ def corpus_of(count: int, name: str = "numbers") -> Corpus:
         Passage(f"{name}-{n}", f"Título {n}" if n % 3 else "", f"content {n} ≥ {n * n}", name) for n in range(count)
     ]
     return build_corpus(name, passages, source="tests")
+
+
+COUNT = 3 * BLOCK + 40
+CORPUS = corpus_of(COUNT)
+QUERIES = [f"question {n}" for n in range(30)]

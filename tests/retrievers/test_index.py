@@ -13,18 +13,7 @@ from medexam.errors import IndexBuildError, IndexStaleError
 from medexam.retrievers.index_building import BLOCK, build_index
 from medexam.retrievers.index_manifest import read_manifest
 from medexam.retrievers.index_search import open_index
-from retrievers.random_vectors import HashEncoder, corpus_of
-
-COUNT = 3 * BLOCK + 40
-CORPUS = corpus_of(COUNT)
-QUERIES = [f"question {n}" for n in range(30)]
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("indexes") / "flat"
-    build_index(CORPUS, HashEncoder(), folder)
-    return folder
+from retrievers.random_vectors import CORPUS, COUNT, HashEncoder, corpus_of
 
 
 def test_the_manifest_says_everything(built: Path) -> None:

@@ -12,21 +12,10 @@ from medexam.errors import IndexStaleError
 from medexam.retrievers.base import Passage
 from medexam.retrievers.corpora import build_corpus, load_corpus
 from medexam.retrievers.exhaustive import search_exhaustively
-from medexam.retrievers.index_building import BLOCK, build_index
+from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_manifest import IndexKind
 from medexam.retrievers.index_search import open_index
-from retrievers.random_vectors import HashEncoder, corpus_of
-
-COUNT = 3 * BLOCK + 40
-CORPUS = corpus_of(COUNT)
-QUERIES = [f"question {n}" for n in range(30)]
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("indexes") / "flat"
-    build_index(CORPUS, HashEncoder(), folder)
-    return folder
+from retrievers.random_vectors import CORPUS, COUNT, QUERIES, HashEncoder, corpus_of
 
 
 def _brute_force(
