@@ -117,6 +117,8 @@ class Prediction(BaseModel):
     shows first the option that stands at place `r` in the exam. None where only the exam's order was shown."""
     read_by: str | None = None
     """How the log-probabilities were read: `echo`, `trie` or `label`; None where none were."""
+    read_why: str | None = None
+    """Why they were read that way; None where none were."""
     passages: tuple[RetrievedPassage, ...] | None = None
     """The passages that were found, most relevant first; None where none were looked for."""
     passages_cut: int | None = None

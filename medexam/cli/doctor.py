@@ -68,6 +68,7 @@ def _print_table(seen: "Capabilities", verdicts: "list[ReadVerdict]") -> None:
         "structured_outputs": _yes(seen.structured_outputs),
         "echo": _yes(seen.echo_logprobs is not None),
         "logprob_token_ids": f"honoured, {seen.named_logprobs} a request" if seen.named_logprobs else _yes(False),
+        "probabilities behind a mask": "those of all tokens" if seen.masked_logprobs else "not told",
         "remembers prompts": f"in blocks of {seen.prefix_block} tokens" if seen.prefix_block else "no",
         "guided answers": f"by {seen.guided_by}" if seen.guided_by else "impossible: use answer_format free",
         "one call, one token": f"{seen.call_s * 1000:.0f} ms",

@@ -38,6 +38,7 @@ class OptionScores:
     label_mass: float | None
     order_scores: tuple[tuple[float, ...], ...] | None
     read_by: str
+    read_why: str
 
 
 class OptionLikelihood(ExamProgram):
@@ -104,6 +105,7 @@ class OptionLikelihood(ExamProgram):
             label_mass=math.fsum(known) / len(known) if known else None,
             order_scores=tuple(orders) if cyclic else None,
             read_by=readings[-1].read_by,
+            read_why=readings[-1].why,
         )
 
 

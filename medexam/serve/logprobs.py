@@ -27,6 +27,15 @@ Path = tuple[int, ...]
 _PROMPT = 10
 """What a server spends on scheduling a prompt and sampling after it, in tokens; measured on vLLM."""
 
+_REQUEST = 40
+"""What a request of its own costs, in tokens: a millisecond or two of the client's and the server's time."""
+
+STRIDE = 4
+"""The most places that one prompt of a walk tries to read. Longer ones go astray oftener than they save a prompt."""
+
+_REACHED = 2.7
+"""Places that a prompt of a walk reads on average; measured on SmolLM2 and the options of HEAD-QA's medicine."""
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -79,6 +88,8 @@ class Offer:
     block: int | None
     """Tokens of the pieces in which prompts are remembered between requests, None where they are not; 0 where all
     places of a tree are read together, each token once."""
+    walkable: bool = False
+    """Whether one prompt can read several places of a tree; see `walks`."""
 
     def choose(self, candidates: Candidates, asked: str) -> tuple[ReadBy, str]:
         """The way that was asked for, or for `auto` the cheapest one, and why.
@@ -113,11 +124,26 @@ class Offer:
             return sum(length + len(path) for path in set(candidates.paths))
         if self.block == 0:
             return length + len(candidates.forks) - 1
-        steps = 0
-        for place in candidates.forks:
-            known = 0 if self.block is None or not place else length // self.block * self.block
-            steps += length + len(place) - min(known, length + len(place) - 1)
-        return steps
+        root, *others = (self._recomputed(candidates, place) for place in candidates.forks)
+        return root + round(sum(others) / _REACHED) + len(others) if self.walks(candidates) else root + sum(others)
+
+    def walks(self, candidates: Candidates) -> bool:
+        """Whether the places of a tree behind its root are read by walks along each continuation.
+
+        A walk reads several places with one prompt (see `medexam.serve.vllm_logprobs`), but each needs a request of its
+        own; a prompt for each place can share one with all others. Walks pay where much of a prompt is computed anew.
+        """
+        _, *others = candidates.forks
+        if not self.walkable or not others:
+            return False
+        alone = sum(self._recomputed(candidates, place) + 1 + _PROMPT for place in others)
+        return alone / _REACHED + len(others) * (2 + _REQUEST / _REACHED) < alone
+
+    def _recomputed(self, candidates: Candidates, place: Path) -> int:
+        """Tokens that are read anew for the probabilities of the next tokens at a place of the tree."""
+        length = len(candidates.prompt)
+        known = length // self.block * self.block if self.block and place else 0
+        return length + len(place) - min(known, length + len(place) - 1)
 
     def cost(self, candidates: Candidates, way: ReadBy) -> int:
         """What a way costs, in tokens to read.
@@ -127,7 +153,11 @@ class Offer:
         read = self.computed(candidates, way)
         if way == "echo":
             return 2 * read + _PROMPT * len(set(candidates.paths))
-        return read + len(candidates.forks) * (1 if self.block == 0 else 1 + _PROMPT)
+        rows = len(candidates.forks)
+        if self.block == 0:
+            return read + rows
+        walked = rows - 1 if self.walks(candidates) else 0
+        return read + rows + _PROMPT * (rows - walked) + round(walked * (_PROMPT + _REQUEST) / _REACHED)
 
 
 def build_reading(

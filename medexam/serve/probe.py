@@ -6,6 +6,7 @@ on a server that is not busy. This module speaks plain HTTP; it knows no engine 
 """
 
 import asyncio
+import math
 import re
 import time
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ _LETTER = "Q"
 _WORD = "zyzzyva"
 _NAMED = (128, 20)
 """Numbers of tokens to name in one request: many, and what vLLM allows where it counts them with `--max-logprobs`."""
+_SAME_NATS = 0.01
 _USUAL_BLOCK = 16
 """vLLM's block size on a GPU, for a server that does not tell its own."""
 
@@ -67,6 +69,8 @@ class Capabilities(BaseModel):
     1 where none means no log-probabilities at all. None where it gives none."""
     named_logprobs: int
     """`logprob_token_ids` gives the log-probabilities of so many named tokens, 0 where it is not honoured."""
+    masked_logprobs: bool
+    """Where only some tokens are allowed next, their log-probabilities are those that they had among all tokens."""
     prefix_block: int | None
     """Tokens of the pieces in which the server remembers prompts; None where it does not."""
     call_s: float
@@ -144,6 +148,7 @@ class _Probe:
             tokenizes=letter is not None,
             echo_logprobs=echo,
             named_logprobs=named,
+            masked_logprobs=allowed and named > 0 and letter is not None and await self._sees_behind_mask(letter),
             prefix_block=block,
             call_s=round(time.perf_counter() - started, 4),
         )
@@ -233,6 +238,19 @@ class _Probe:
             except LogprobsUnavailableError:
                 return 0
         return 0
+
+    async def _sees_behind_mask(self, letter: int) -> bool:
+        """Whether a token that is the only one allowed still has the probability that it has without a mask."""
+        values: list[float] = []
+        masks: tuple[dict[str, Any], ...] = ({}, {"allowed_token_ids": [letter]})
+        for mask in masks:
+            fields = {"logprobs": 1, "logprob_token_ids": [letter], "return_tokens_as_token_ids": True, **mask}
+            choices = await self._complete(_PROMPTS[0], max_tokens=1, **fields)
+            try:
+                values += read_fork(choices[0] if choices else {}, None, [letter], "label").values()
+            except LogprobsUnavailableError:
+                return False
+        return len(values) == 2 and math.isclose(*values, abs_tol=_SAME_NATS)
 
     async def _prefix_block(self) -> int | None:
         reply = await self._client.get(f"{self._endpoint.root}/metrics")

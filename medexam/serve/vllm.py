@@ -154,6 +154,7 @@ class VLLMEngine:
             Offer(
                 frozenset.intersection(*(one.reads for one in self.seen)),
                 block=None if None in blocks else max(block for block in blocks if block is not None),
+                walkable=all(one.masked_logprobs for one in self.seen),
             ),
             self._post,
             echo=max(one.echo_logprobs or 0 for one in self.seen),

@@ -14,7 +14,7 @@ from dspy.lm15 import InvalidRequestError
 
 from medexam.continuations import ContinuationRequest, ReadBy, Reading
 from medexam.serve.gathering import Gatherer
-from medexam.serve.logprobs import Candidates, Offer, Path, build_reading, group_forks, refused, split_tokens
+from medexam.serve.logprobs import STRIDE, Candidates, Offer, Path, build_reading, group_forks, refused, split_tokens
 
 _TOKEN = "token_id:"  # noqa: S105 - no secret
 """What stands before a token's id where the server is asked to name tokens by their ids."""
@@ -86,7 +86,7 @@ class ContinuationReader:
         return [found[path] for path in candidates.paths]
 
     async def _forks(self, candidates: Candidates, way: ReadBy, server: Any) -> dict[Path, dict[int, float]]:
-        """The first fork alone, which leaves the prompt in the server's cache, then all others."""
+        """The root alone, which leaves the prompt in the server's cache, then all other places."""
         (root, tokens), *others = candidates.forks.items()
         body = _fork_body(tokens)
         if others:
@@ -94,6 +94,21 @@ class ContinuationReader:
         else:
             replies = [await self._gatherer.submit(body, candidates.prompt)]
         values = {root: read_fork(replies[0], candidates.prompt, tokens, way)}
+        if self.offer.walks(candidates):
+            await self._walk_all(candidates, way, server, values)
+        else:
+            await self._ask_each(candidates, others, way, server, values)
+        return values
+
+    async def _ask_each(
+        self,
+        candidates: Candidates,
+        forks: Sequence[tuple[Path, tuple[int, ...]]],
+        way: ReadBy,
+        server: Any,
+        values: dict[Path, dict[int, float]],
+    ) -> None:
+        """A prompt for each place, many a request."""
 
         async def ask(places: Sequence[Path], named: Sequence[int]) -> None:
             prompts = [candidates.prompt + place for place in places]
@@ -102,15 +117,35 @@ class ContinuationReader:
             ):
                 values[place] = read_fork(reply, prompt, candidates.forks[place], way)
 
-        groups = group_forks(others, self._named)
         await asyncio.gather(
             *(
                 ask(places[start : start + self._prompts], named)
-                for places, named in groups
+                for places, named in group_forks(forks, self._named)
                 for start in range(0, len(places), self._prompts)
             )
         )
-        return values
+
+    async def _walk_all(
+        self, candidates: Candidates, way: ReadBy, server: Any, values: dict[Path, dict[int, float]]
+    ) -> None:
+        """Along each continuation, several places a prompt.
+
+        The server may write the next few tokens of a continuation and no others, in whatever order it likes best; as
+        long as it writes the continuation itself, each step gives the probabilities at one more place. Where it goes
+        astray, the next prompt goes on from there. The probe has seen that the mask leaves the probabilities alone.
+        """
+
+        async def walk(path: Path) -> None:
+            depth = 1
+            while depth < len(path):
+                ahead = path[depth : depth + STRIDE]
+                prompt = candidates.prompt + path[:depth]
+                (reply,) = await self._send(_walk_body(ahead), [prompt], server)
+                for value in read_walk(reply, prompt, ahead, way):
+                    values.setdefault(path[:depth], {})[path[depth]] = value
+                    depth += 1
+
+        await asyncio.gather(*(walk(path) for path in dict.fromkeys(candidates.paths)))
 
 
 def echo_fields(alternatives: int) -> dict[str, Any]:
@@ -154,7 +189,26 @@ def read_fork(reply: Any, prompt: Path | None, tokens: Sequence[int], way: ReadB
     if prompt is not None:
         _check_prompt(reply, prompt, way)
     places = _part(_part(reply, "logprobs"), "top_logprobs")
-    known: Mapping[str, float] = (places or [None])[0] or {}
+    return _read_place((places or [None])[0] or {}, tokens, way)
+
+
+def read_walk(reply: Any, prompt: Path, ahead: Path, way: ReadBy) -> list[float]:
+    """The log-probabilities of the tokens `ahead` of a prompt, nats: the first, and each behind one that was written.
+
+    Raises `LogprobsUnavailableError` where one of them is not there.
+    """
+    _check_prompt(reply, prompt, way)
+    logprobs = _part(reply, "logprobs")
+    places, written = _part(logprobs, "top_logprobs") or [{}], _part(logprobs, "tokens") or []
+    found: list[float] = []
+    for at, token in enumerate(ahead[: len(places)]):
+        found.append(_read_place(places[at] or {}, (token,), way)[token])
+        if written[at : at + 1] != [f"{_TOKEN}{token}"]:
+            break
+    return found
+
+
+def _read_place(known: Mapping[str, float], tokens: Sequence[int], way: ReadBy) -> dict[int, float]:
     lacking = [token for token in tokens if known.get(f"{_TOKEN}{token}") is None]
     if lacking:
         raise refused(
@@ -175,6 +229,12 @@ def _check_prompt(reply: Any, prompt: Path, way: str) -> None:
 def _fork_body(tokens: Sequence[int]) -> str:
     fields = {"max_tokens": 1, "logprobs": 1, "logprob_token_ids": sorted(tokens), "temperature": 0}
     return json.dumps(fields, sort_keys=True)
+
+
+def _walk_body(ahead: Path) -> str:
+    tokens = sorted(set(ahead))
+    fields = {"max_tokens": len(ahead), "logprobs": 1, "logprob_token_ids": tokens, "allowed_token_ids": tokens}
+    return json.dumps({**fields, "temperature": 0}, sort_keys=True)
 
 
 def _part(whole: Any, name: str) -> Any:

@@ -55,6 +55,7 @@ def test_scores_are_log_probabilities_with_their_unit(runs) -> None:
     assert {prediction.score_unit for prediction in predictions} == {"nats per token"}
     assert all(score < 0 for prediction in predictions for score in prediction.option_scores.values())
     assert {prediction.read_by for prediction in predictions} <= {"trie", "label"}
+    assert all((prediction.read_why or "").startswith("cost in tokens: ") for prediction in predictions)
 
 
 def test_cyclic_orders_are_kept_and_audited(runs) -> None:

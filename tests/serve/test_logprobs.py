@@ -1,5 +1,8 @@
 """Token boundaries, trees and costs of continuations, on real questions and two families of tokenizers."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from dspy.lm15 import InvalidRequestError
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -7,6 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from medexam.datasets import load_exam_set
 from medexam.errors import LogprobsUnavailableError
 from medexam.serve.logprobs import Candidates, Offer, build_reading, group_forks, split_tokens
+from medexam.serve.vllm_logprobs import read_walk
 from medexam.serve.weights import smollm2_folder
 from medexam.specs import DatasetSpec
 
@@ -106,6 +110,33 @@ def test_computed_tokens() -> None:
     assert Offer(ALL, block=32).computed(candidates, "trie") == 40 + 9 + 9
     assert Offer(ALL, block=None).computed(candidates, "trie") == 40 + 41 + 41
     assert Offer(ALL, block=0).computed(candidates, "trie") == 42
+
+
+def test_walks_are_for_prompts_of_which_much_is_computed_anew() -> None:
+    paths = tuple((option, *range(100, 109)) for option in range(5))
+    offer = Offer(ALL, block=32, walkable=True)
+    little, much = Candidates(tuple(range(416)), paths), Candidates(tuple(range(446)), paths)
+    assert [offer.walks(candidates) for candidates in (little, much)] == [False, True]
+    assert not replace(offer, walkable=False).walks(much)
+    assert not offer.walks(Candidates(tuple(range(446)), ((1,), (2,))))
+    assert offer.cost(much, "trie") < replace(offer, walkable=False).cost(much, "trie")
+
+
+def reply(*steps: tuple[int, dict[int, float]]) -> dict[str, Any]:
+    """A completion's choice: at each step the token that was written, and the log-probabilities that were named."""
+    named = [{f"token_id:{token}": value for token, value in values.items()} for _, values in steps]
+    return {"logprobs": {"tokens": [f"token_id:{written}" for written, _ in steps], "top_logprobs": named}}
+
+
+def test_a_walk_is_believed_as_far_as_the_server_wrote_the_continuation() -> None:
+    here, astray = {5: -1.0, 6: -2.0, 7: -3.0}, {5: -9.0, 6: -9.0, 7: -9.0}
+    assert read_walk(reply((5, here), (6, here), (7, here)), (1,), (5, 6, 7), "trie") == [-1.0, -2.0, -3.0]
+    assert read_walk(reply((5, here), (7, here), (7, astray)), (1,), (5, 6, 7), "trie") == [-1.0, -2.0]
+    assert read_walk(reply((6, here), (6, astray), (7, astray)), (1,), (5, 6, 7), "trie") == [-1.0]
+    assert read_walk(reply((5, here)), (1,), (5, 6, 7), "trie") == [-1.0]
+    for wrong in (reply((5, {6: -1.0})), reply(), {"logprobs": None}):
+        with pytest.raises(LogprobsUnavailableError):
+            read_walk(wrong, (1,), (5, 6, 7), "trie")
 
 
 @pytest.mark.parametrize(

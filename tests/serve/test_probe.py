@@ -34,6 +34,7 @@ async def test_a_server_that_honours_everything() -> None:
         "tokenizes": True,
         "echo_logprobs": 0,
         "named_logprobs": 128,
+        "masked_logprobs": True,
         "prefix_block": 16,
     }
     assert seen.guided_by == "prefill"

@@ -4,12 +4,14 @@ import asyncio
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 import dspy
 import pytest
 from typer.testing import CliRunner
 
 from medexam.cli.main import app
+from medexam.continuations import ContinuationRequest, Reading
 from medexam.datasets import load_exam_set
 from medexam.programs import build_program
 from medexam.questions import Question
@@ -72,6 +74,33 @@ def test_echo_and_trie_and_the_weights_themselves_agree_on_200_questions(endpoin
     if far > TOKEN:
         rounded = ask(ModelSpec(engine="embedded", dtype="bfloat16"), likelihood(), questions[:20])
         assert far < 3 * compare(here[:20], rounded)[0]
+
+
+def test_a_walk_reads_what_a_prompt_for_each_place_reads(endpoint, questions) -> None:
+    async def read() -> tuple[list[Reading], list[Reading]]:
+        engine = await build_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), guided=False, logprobs=True)
+        reader = engine._remote._reader
+        offers = reader.offer, replace(reader.offer, walkable=False)
+        try:
+            readings: tuple[list[Reading], list[Reading]] = ([], [])
+            for question in questions[-6:]:
+                prompt = f"Question: {question.stem}\nAnswer:"
+                asked = ContinuationRequest(texts=tuple(f" {o.text}" for o in question.options), read_by="trie")
+                # A prompt of which 30 tokens are computed anew for each place, so that walks pay.
+                missing = (30 - len((await reader.tokenise(prompt, asked)).prompt)) % offers[0].block
+                for offer, found in zip(offers, readings, strict=True):
+                    reader.offer = offer
+                    found.append(await reader.read(missing * "a " + prompt, asked, None))
+        finally:
+            await engine.aclose()
+        return readings
+
+    walked, stepped = asyncio.run(read())
+    assert all(one.computed_tokens < other.computed_tokens for one, other in zip(walked, stepped, strict=True))
+    for one, other in zip(walked, stepped, strict=True):
+        for option, same in zip(one.continuations, other.continuations, strict=True):
+            assert option.tokens == same.tokens
+            assert option.logprobs == pytest.approx(same.logprobs, abs=TOKEN)
 
 
 def test_labels_are_the_same_by_one_place_and_by_echo(endpoint) -> None:

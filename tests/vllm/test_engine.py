@@ -219,6 +219,7 @@ def test_doctor_says_what_is_honoured(endpoint: str, capsys: pytest.CaptureFixtu
         "structured_outputs",
         "list_prompts",
         "named_logprobs",
+        "masked_logprobs",
         "tokenizes",
         "system_turn",
     )
