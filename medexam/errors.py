@@ -17,6 +17,10 @@ class DatasetError(MedExamError):
     """A data set is missing, unreadable, unsound, or the selection is empty."""
 
 
+class CorpusUnreachableError(DatasetError):
+    """A corpus of the hub is not on this machine and cannot be brought."""
+
+
 class AnswerFormatError(MedExamError):
     """An answer format cannot be asked for or enforced with this model."""
 

@@ -10,6 +10,9 @@ class Silent:
     def retrieval_starts(self, planned) -> None:
         pass
 
+    def passages_encoded(self, planned, done) -> None:
+        pass
+
     def cell_starts(self, planned) -> None:
         pass
 

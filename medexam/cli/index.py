@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from medexam.cli.index_map import draw
+
 if TYPE_CHECKING:
     from medexam.retrievers.corpora import Corpus
     from medexam.retrievers.encoders import Encoder, Precision
@@ -19,6 +21,7 @@ KINDS = ("flat", "hnsw", "ivfpq")
 PRECISIONS = ("float32", "bfloat16", "float16")
 
 app = typer.Typer(help="Vector indexes for dense retrieval.", no_args_is_help=True)
+app.command("map")(draw)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -40,17 +43,29 @@ def build(
     kind: Annotated[str, typer.Option(help="flat is exact; hnsw and ivfpq are for millions of passages.")] = "flat",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    chunk_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Cut longer passages into chunks of N tokens (words and punctuation marks)."),
+    ] = None,
+    chunk_overlap: Annotated[int, typer.Option(min=0, help="Tokens that neighbouring chunks share.")] = 0,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out rows that are not JSON or have no text, and count them.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command goes on."""
     _check_choice("--kind", kind, KINDS)
     _check_choice("--dtype", dtype, PRECISIONS)
-    from medexam.retrievers.building import usual_index
-    from medexam.retrievers.corpora import load_corpus
-    from medexam.retrievers.encoders import build_encoder
+    if chunk_overlap >= (chunk_tokens or 1):
+        raise typer.BadParameter("needs --chunk-tokens, and fewer tokens than that", param_hint="--chunk-overlap")
+    from medexam.retrievers.building import read_corpus, usual_index
+    from medexam.retrievers.encoders import build_encoder, find_encoder
     from medexam.specs.places import cache_dir
 
-    passages = load_corpus(corpus)
+    find_encoder(encoder, revision)
+    passages = read_corpus(corpus, skip_bad, chunk_tokens, chunk_overlap)
+    if passages.skipped:
+        sys.stderr.write(f"medexam: {passages.skipped:,} rows of {passages.source} are no passages and are left out\n")
     sys.stderr.write(f"Loading {encoder} ...\n")
     loaded = build_encoder(encoder, revision, device, cast("Precision", dtype))
     folder = out or usual_index(passages, loaded, cache_dir())
@@ -68,25 +83,14 @@ def info(folder: Annotated[Path, typer.Argument(metavar="DIR")], as_json: JsonOp
 
 def _build(corpus: "Corpus", encoder: "Encoder", out: Path, kind: "IndexKind") -> "IndexManifest":
     """Build with a bar on standard error; an interruption says how far it came and exits with code 3."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+    from medexam.cli.bars import EncodingProgress, open_bars
     from medexam.retrievers.index_building import build_index
     from medexam.retrievers.index_manifest import read_progress
 
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        console=console,
-        disable=not console.is_terminal,
-    )
     try:
-        with bar:
-            task = bar.add_task(f"{corpus.name}, {encoder.label}", total=len(corpus.passages))
-            return build_index(corpus, encoder, out, kind, lambda done: bar.update(task, completed=done))
+        with open_bars() as bars:
+            progress = EncodingProgress(bars, f"{corpus.name}, {encoder.label}", len(corpus.passages))
+            return build_index(corpus, encoder, out, kind, progress)
     except KeyboardInterrupt:
         begun = read_progress(out)
         done = begun.done if begun is not None else 0
@@ -113,9 +117,12 @@ def _print(manifest: "IndexManifest", folder: Path, as_json: bool) -> None:
 def _lines(manifest: "IndexManifest", folder: Path) -> dict[str, Any]:
     corpus, encoder = manifest.corpus, manifest.encoder
     settings = ", ".join(f"{name} {value}" for name, value in manifest.parameters.items())
+    read = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
+    if corpus.chunk_tokens is not None:
+        read += f", in chunks of {corpus.chunk_tokens} tokens that share {corpus.chunk_overlap}"
     lines = {
         "index": f"{folder}, {sum(manifest.bytes.values()) / 1e6:,.1f} MB",
-        "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}",
+        "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{read}",
         "licence": corpus.licence or "not stated",
         "encoder": f"{encoder.label} {encoder.revision or ''} {encoder.precision}, {encoder.dimension} dimensions",
         "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",

@@ -8,15 +8,16 @@ from rich.table import Table
 from rich.text import Text
 
 from medexam.experiments.planning import Plan, PlannedCell
-from medexam.programs import ExamProgram
+from medexam.experiments.retrieving import Preview
+from medexam.programs import ExamProgram, build_program
 
 
 def plan_document(plan: Plan) -> list[dict[str, Any]]:
-    """The plan as JSON-ready data, one entry a cell."""
+    """The plan as JSON-ready data, one entry a cell; a run whose corpus is not here has no id and no digest."""
     return [
         {
-            "run_id": planned.folder.run_id,
-            "spec_digest": planned.spec_digest,
+            "run_id": planned.folder.run_id if planned.corpus_is_here else None,
+            "spec_digest": planned.spec_digest if planned.corpus_is_here else None,
             "program": planned.cell.program.label,
             "model": planned.cell.model.label if planned.asks_model else None,
             "dataset": planned.cell.dataset.name,
@@ -24,6 +25,7 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
             "questions": len(planned.exam_set.questions),
             "owed": len(planned.owed),
             "calls": planned.calls,
+            "warnings": list(planned.warnings),
             "prompt": _prompt(planned),
         }
         for planned in plan.cells
@@ -51,10 +53,14 @@ def print_plan(plan: Plan) -> None:
 
 def _prompt(planned: PlannedCell) -> list[dict[str, str]]:
     """The turns of the first call for the first question; empty for a control."""
-    if not isinstance(planned.program, ExamProgram):
+    program = planned.program
+    if planned.retrieval is not None:
+        cell = planned.cell
+        program = build_program(
+            cell.program, cell.dataset.language, max_tokens=cell.model.max_tokens, finder=Preview(planned.retrieval)
+        )
+    if not isinstance(program, ExamProgram):
         return []
-    call = next(planned.program.steps(planned.exam_set.questions[0]))
-    turns: list[dict[str, str]] = planned.program.adapter.format(
-        call.predictor.signature, call.predictor.demos, call.inputs
-    )
+    call = next(program.steps(planned.exam_set.questions[0]))
+    turns: list[dict[str, str]] = program.adapter.format(call.predictor.signature, call.predictor.demos, call.inputs)
     return turns

@@ -1,12 +1,12 @@
-"""Progress bars on standard error: one for each run, with its questions and its rate."""
+"""What a run shows on standard error while it goes on: a bar for each cell, and one for an index that it makes."""
 
 import sys
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import TaskID
 
+from medexam.cli.bars import EncodingProgress, open_bars
 from medexam.experiments.planning import PlannedCell
 from medexam.experiments.summary import StoredRun
 from medexam.predictions import Prediction, Status
@@ -17,18 +17,11 @@ class TerminalProgress:
     """A `RunObserver` that draws on standard error; without a terminal it writes a line for each run."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            console=self._console,
-            disable=not self._console.is_terminal,
-        )
+        self._progress = open_bars()
+        self._console = self._progress.console
         self._task: TaskID | None = None
         self._failed = 0
+        self._encoding: EncodingProgress | None = None
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -47,6 +40,15 @@ class TerminalProgress:
     def retrieval_starts(self, planned: PlannedCell) -> None:
         """Say that passages are being looked up."""
         self._console.print(f"Looking up passages for {planned.label} ...", highlight=False)
+        self._encoding = None
+
+    def passages_encoded(self, planned: PlannedCell, done: int) -> None:
+        """Move the bar of the index that is being made."""
+        if planned.retrieval is None or planned.retrieval.size is None:
+            return
+        if self._encoding is None:
+            self._encoding = EncodingProgress(self._progress, "Encoding the corpus", planned.retrieval.size)
+        self._encoding(done)
 
     def cell_starts(self, planned: PlannedCell) -> None:
         """Open a bar for the cell."""

@@ -55,3 +55,6 @@ def report(
                 console.print(table)
         for table in build_contrast_tables(contrasts):
             console.print(table)
+        for run in stored:
+            for warning in run.record.warnings:
+                console.print(f"Warning: {run.title}: {warning}", highlight=False, markup=False)

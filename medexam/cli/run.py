@@ -61,7 +61,7 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Say what would run: cells, questions, calls and one rendered prompt each."""
-    planned = _plan(spec, settings, limit, runs_dir)
+    planned = _plan(spec, settings, limit, runs_dir, only_look=True)
     from medexam.cli.plan_view import plan_document, print_plan
 
     if as_json:
@@ -78,6 +78,7 @@ def _plan(
     *,
     resume: str | None = None,
     fresh: bool = False,
+    only_look: bool = False,
 ) -> "Plan":
     from medexam.specs import load_document, parse_overrides
 
@@ -88,7 +89,17 @@ def _plan(
     from medexam.experiments.places import default_runs_dir
     from medexam.experiments.planning import plan_experiment
 
-    return plan_experiment(document, overrides, runs_dir=runs_dir or default_runs_dir(), resume=resume, fresh=fresh)
+    planned = plan_experiment(
+        document,
+        overrides,
+        runs_dir=runs_dir or default_runs_dir(),
+        resume=resume,
+        fresh=fresh,
+        only_look=only_look,
+    )
+    for warning in dict.fromkeys(warning for cell in planned.cells for warning in cell.warnings):
+        sys.stderr.write(f"medexam: warning: {warning}\n")
+    return planned
 
 
 def _track(runs: "list[StoredRun]", plan: "Plan", tracking_uri: str | None) -> None:

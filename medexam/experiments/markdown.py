@@ -28,6 +28,7 @@ def run_report(run: StoredRun, predictions: Mapping[str, Prediction]) -> str:
     parts = [f"# {record.cell.name}: {run.title}"]
     if record.description:
         parts.append(record.description)
+    parts += [f"**Warning.** {warning[0].upper()}{warning[1:]}." for warning in record.warnings]
     parts.append(headline(run))
     parts += [f"## {table.title}\n\n{_render(table)}" for table in breakdowns(run.metrics, published=True)]
     parts.append(LEGEND + " v1: rounded and averaged over exams as the HEAD-QA v1 paper does.")
@@ -42,6 +43,7 @@ def comparison_report(runs: Sequence[StoredRun], contrasts: Sequence[Contrast] =
     """Several runs side by side, the best score of each column in bold, and what passages flip in `contrasts`."""
     table = comparison(runs)
     owing = [f"**{run.title}.** {_state(run)}" for run in runs if not run.complete]
+    owing += [f"**{run.title}.** Warning: {warning}." for run in runs for warning in run.record.warnings]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
     flips = [part for contrast in contrasts for part in _contrast(contrast)]
     parts = [f"# {table.title}", _render(table), LEGEND, *owing, *flips, f"## Runs\n\n{_render(folders)}"]

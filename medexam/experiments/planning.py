@@ -12,8 +12,8 @@ from typing import Any
 import dspy
 
 from medexam.datasets import ExamSet, load_exam_set
-from medexam.errors import RunFolderError
-from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval
+from medexam.errors import CorpusUnreachableError, RunFolderError
+from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.programs import ExamProgram, build_program
 from medexam.questions import Question
@@ -50,6 +50,16 @@ class PlannedCell:
         return isinstance(self.cell.program, AskingSpec)
 
     @property
+    def corpus_is_here(self) -> bool:
+        """Whether the corpus is known; where it is not, neither is the run's digest."""
+        return self.retrieval is None or self.retrieval.size is not None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the results should know; mostly nothing."""
+        return () if self.retrieval is None else self.retrieval.warnings
+
+    @property
     def calls(self) -> int:
         """Calls of a model still to be made, if none is retried."""
         program = self.program
@@ -77,6 +87,7 @@ class Plan:
             dataset_fingerprint=planned.exam_set.fingerprint,
             questions=tuple(question.key for question in planned.exam_set.questions),
             experiment_digest=digest({"name": self.experiment.name, "cells": [c.spec_digest for c in self.cells]}),
+            warnings=planned.warnings,
         )
 
 
@@ -87,15 +98,17 @@ def plan_experiment(
     runs_dir: Path,
     resume: str | None = None,
     fresh: bool = False,
+    only_look: bool = False,
 ) -> Plan:
     """What running `document` under `overrides` would do.
 
     `resume` names a run, by id or folder, that must be continued: the cell with its digest is planned alone. `fresh`
-    starts new runs beside those that exist. Raises `SpecError`, `DatasetError`, or `RunFolderError` when the run to be
-    resumed does not exist or answers to another spec.
+    starts new runs beside those that exist. `only_look` makes a plan that is not carried out: a corpus of the hub that
+    cannot be brought is a warning then, and the cell counts as a run that was not begun. Raises `SpecError`,
+    `DatasetError`, or `RunFolderError` when the run to be resumed does not exist or answers to another spec.
     """
     experiment, cells = build_cells(document, overrides)
-    sources = _Sources()
+    sources = _Sources(only_look=only_look)
     planned = [sources.prepare(cell) for cell in cells]
     if resume is not None:
         folder = _run_to_resume(resume, runs_dir)
@@ -121,21 +134,39 @@ class _Prepared:
 class _Sources:
     """Data sets and corpora, each read once for all cells."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, only_look: bool) -> None:
+        self._only_look = only_look
         self._exam_sets: dict[DatasetSpec, ExamSet] = {}
-        self._retrievers: dict[RetrieverSpec, PlannedRetriever] = {}
+        self._retrievers: dict[RetrieverSpec, PlannedRetriever | CorpusUnreachableError] = {}
 
     def prepare(self, cell: CellSpec) -> _Prepared:
         exam_set = self._exam_set(cell.dataset)
         retrieval, identity = None, None
         if is_retrieving(cell.program):
-            spec = cell.program.retriever
-            if spec not in self._retrievers:
-                self._retrievers[spec] = plan_retriever(spec)
-            planned = self._retrievers[spec]
-            identity = planned.identity
-            retrieval = plan_retrieval(cell.program, planned, cache_dir(), self._twins(cell))
+            twins = self._twins(cell)
+            try:
+                planned = self._retriever(cell.program.retriever)
+            except CorpusUnreachableError as error:
+                if not self._only_look:
+                    raise
+                retrieval = plan_without_corpus(cell.program, error, twins)
+                identity = cell.program.retriever.model_dump(mode="json")
+            else:
+                retrieval = plan_retrieval(cell.program, planned, cache_dir(), cell.dataset.language, twins)
+                identity = planned.identity
         return _Prepared(cell, exam_set, _identity(cell, exam_set, identity), retrieval)
+
+    def _retriever(self, spec: RetrieverSpec) -> PlannedRetriever:
+        known = self._retrievers.get(spec)
+        if known is None:
+            try:
+                known = plan_retriever(spec)
+            except CorpusUnreachableError as error:
+                known = error
+            self._retrievers[spec] = known
+        if isinstance(known, CorpusUnreachableError):
+            raise known
+        return known
 
     def _exam_set(self, spec: DatasetSpec) -> ExamSet:
         if spec not in self._exam_sets:

@@ -6,15 +6,16 @@ What a query found is kept on disk under the retriever's digest, so a second run
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import SEEK_END
 from pathlib import Path
-from typing import TypeGuard
+from typing import IO, TypeGuard
 
 from filelock import FileLock
 
-from medexam.errors import DatasetError, RunFolderError, SpecError
-from medexam.questions import Question
+from medexam.errors import CorpusUnreachableError, DatasetError, RunFolderError
+from medexam.questions import Language, Question
 from medexam.retrievers.base import Hit, Passage, Retriever
-from medexam.retrievers.building import PlannedRetriever
+from medexam.retrievers.building import PlannedRetriever, Progress
 from medexam.specs.identity import digest
 from medexam.specs.program import LikelihoodSpec, RelevanceSpec, RetrieveThenAnswerSpec
 
@@ -69,8 +70,9 @@ class HitCache:
         ]
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{self._path}.lock"), self._path.open("a", encoding="utf-8") as stream:
-                stream.write("".join(f"{line}\n" for line in lines))
+            with FileLock(f"{self._path}.lock"), self._path.open("a+b") as stream:
+                _cut_torn_line(stream)
+                stream.write("".join(f"{line}\n" for line in lines).encode())
         except OSError as error:
             raise RunFolderError(
                 f"{self._path}: what was found cannot be kept: {error.strerror}; name another folder with MEDEXAM_CACHE"
@@ -84,26 +86,37 @@ class Retrieval:
     spec: RetrievingSpec
     digest: str
     """Identity of the retriever: corpus, method and its settings."""
-    build: Callable[[], Retriever]
-    """Opens the retriever; called only when something must be looked up."""
+    build: Callable[[Progress | None], Retriever]
+    """Opens the retriever, telling how many passages are encoded where it must make an index; called only when
+    something must be looked up."""
     cache: HitCache
+    size: int | None
+    """Passages of the corpus; None where it is not here, so that nothing can be looked up."""
+    warnings: tuple[str, ...] = ()
+    """What a reader of the results should know of how passages were found."""
     twins: Callable[[], Mapping[str, Question]] | None = None
     """Key -> the same question in the language that queries are written in; None: the question itself."""
     _found: dict[Query, list[Hit]] = field(default_factory=dict)
     _twins: Mapping[str, Question] = field(default_factory=dict)
 
-    def fill(self, questions: Sequence[Question]) -> int:
-        """Look up every query of the questions in one pass; how many were not known from before.
-
-        Raises `DatasetError` where a question has no twin in the language of the queries.
-        """
+    def recall(self, questions: Sequence[Question]) -> list[Query]:
+        """Take what is known from before; the queries of which nothing is, each once."""
         if self.twins is not None and not self._twins:
             self._twins = self.twins()
         queries = list(dict.fromkeys(query for question in questions for query in self.queries(question).values()))
         self._found |= self.cache.read(queries, self.spec.k)
-        missing = [query for query in queries if query not in self._found]
+        return [query for query in queries if query not in self._found]
+
+    def fill(self, questions: Sequence[Question], progress: Progress | None = None) -> int:
+        """Look up every query of the questions in one pass; how many were not known from before.
+
+        `progress` is called with the number of encoded passages while an index is made; an exception that it raises
+        stops that, and what is encoded is kept. Raises `DatasetError` where a question has no twin in the language of
+        the queries.
+        """
+        missing = self.recall(questions)
         if missing:
-            hits = self.build().search(missing, self.spec.k)
+            hits = self.build(progress).search(missing, self.spec.k)
             found = dict(zip(missing, hits, strict=True))
             self.cache.write(found, self.spec.k)
             self._found |= found
@@ -138,6 +151,24 @@ class Retrieval:
         return self._twins[question.key]
 
 
+class Preview:
+    """Passages for a look at a prompt: those known from before, else a mark in the place of each; nothing is opened."""
+
+    def __init__(self, retrieval: Retrieval) -> None:
+        self._retrieval = retrieval
+
+    def find(self, question: Question) -> list[Hit]:
+        """The passages to show."""
+        if self._retrieval.size is not None and not self._retrieval.recall([question]):
+            return self._retrieval.find(question)
+        ranks = range(1, self._retrieval.spec.k + 1)
+        return [Hit(Passage(f"passage {rank}", "", f"[passage {rank}]", ""), 0.0, rank) for rank in ranks]
+
+    def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
+        """The passages of each option by its printed number."""
+        return {option.number: self.find(question) for option in question.options}
+
+
 def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
     """The `k` best of several lists of one retriever, each passage once, by its best score."""
     best: dict[str, Hit] = {}
@@ -151,13 +182,48 @@ def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
 
 
 def plan_retrieval(
-    spec: RetrievingSpec, planned: PlannedRetriever, cache: Path, twins: Callable[[], Mapping[str, Question]] | None
+    spec: RetrievingSpec,
+    planned: PlannedRetriever,
+    cache: Path,
+    language: Language,
+    twins: Callable[[], Mapping[str, Question]] | None,
 ) -> Retrieval:
-    """The retrieval of a cell, with nothing looked up yet; raises `SpecError` where `k` exceeds the corpus."""
-    if spec.k > planned.size:
-        raise SpecError(f"program.k is {spec.k}, and the corpus has {planned.size} passages")
+    """The retrieval of a cell whose questions are in `language`, with nothing looked up yet.
+
+    Raises `SpecError` where `k` exceeds the corpus, or what the method can rank.
+    """
+    planned.check_depth(spec.k)
     known = digest(planned.identity)
-    return Retrieval(spec, known, lambda: planned.open(cache), HitCache(cache / "retrieval", known), twins)
+    return Retrieval(
+        spec,
+        known,
+        build=lambda progress: planned.open(cache, progress),
+        cache=HitCache(cache / "retrieval", known),
+        size=planned.size,
+        warnings=planned.warnings(spec.query_language or language),
+        twins=twins,
+    )
+
+
+def plan_without_corpus(
+    spec: RetrievingSpec, reason: CorpusUnreachableError, twins: Callable[[], Mapping[str, Question]] | None
+) -> Retrieval:
+    """The retrieval of a cell for a look at its plan, where the corpus cannot be brought here for `reason`."""
+
+    def build(_: Progress | None) -> Retriever:
+        raise reason
+
+    return Retrieval(spec, "", build, HitCache(Path(), ""), size=None, warnings=(str(reason),), twins=twins)
+
+
+def _cut_torn_line(stream: IO[bytes]) -> None:
+    """Drop what an earlier process wrote of a line that it did not finish, so that the next one stands alone."""
+    if not stream.seek(0, SEEK_END):
+        return
+    stream.seek(-1, SEEK_END)
+    if stream.read(1) != b"\n":
+        stream.seek(0)
+        stream.truncate(stream.read().rfind(b"\n") + 1)
 
 
 def _passage_fields(passage: Passage) -> dict[str, str]:

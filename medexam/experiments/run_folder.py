@@ -47,6 +47,8 @@ class RunRecord:
     """Keys of the questions that were last selected, in the order of the exams."""
     experiment_digest: str
     """Identity of the experiment that the run is a cell of; its cells share it."""
+    warnings: tuple[str, ...] = ()
+    """What a reader of the results should know of how the run was asked for; mostly nothing."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +107,14 @@ class RunFolder:
                 dataset_fingerprint=data["dataset_fingerprint"],
                 questions=tuple(data["questions"]),
                 experiment_digest=data["experiment_digest"],
+                warnings=tuple(data.get("warnings", ())),
             )
         except (KeyError, ValidationError) as error:
             raise RunFolderError(f"{self.path / SPEC} is not a spec of this package: {error!r}") from None
 
     def write_record(self, record: RunRecord) -> None:
         """Write `spec.json`."""
-        data = {**record.__dict__, "cell": record.cell.model_dump(mode="json"), "questions": list(record.questions)}
+        data = {**record.__dict__, "cell": record.cell.model_dump(mode="json")}
         self.write_json(SPEC, data)
 
     def read_environment(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from medexam.experiments.asking import ask
 from medexam.experiments.environment import describe_environment
 from medexam.experiments.planning import Plan, PlannedCell
 from medexam.experiments.rescoring import score_folder
+from medexam.experiments.retrieving import Retrieval
 from medexam.experiments.run_folder import ENVIRONMENT
 from medexam.experiments.summary import StoredRun
 from medexam.predictions import Prediction
@@ -34,6 +35,9 @@ class RunObserver(Protocol):
 
     def retrieval_starts(self, planned: PlannedCell) -> None:
         """The passages of a cell are looked up; it may take a while."""
+
+    def passages_encoded(self, planned: PlannedCell, done: int) -> None:
+        """So many passages of the cell's corpus have a vector; called only while its index is made."""
 
     def cell_starts(self, planned: PlannedCell) -> None:
         """A cell begins to ask what it owes."""
@@ -107,7 +111,8 @@ async def _run_cell(plan: Plan, planned: PlannedCell, engines: _Engines, observe
     folder.write_json(ENVIRONMENT, _environment(before, engine, asked_s=0.0))
     if planned.retrieval is not None:
         observer.retrieval_starts(planned)
-        planned.retrieval.fill(planned.owed)
+        if not await _look_up(planned, planned.retrieval, observer):
+            return True
     observer.cell_starts(planned)
     begun = time.monotonic()
     try:
@@ -122,6 +127,27 @@ async def _run_cell(plan: Plan, planned: PlannedCell, engines: _Engines, observe
     finally:
         folder.write_json(ENVIRONMENT, _environment(before, engine, asked_s=time.monotonic() - begun))
     return False
+
+
+async def _look_up(planned: PlannedCell, retrieval: Retrieval, observer: RunObserver) -> bool:
+    """Find the passages of what the cell owes; False where Ctrl-C came before an index was made."""
+    task = asyncio.current_task()
+
+    def progress(done: int) -> None:
+        # Nothing is awaited here: without this an interruption would be heard only when the index is done.
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+        observer.passages_encoded(planned, done)
+
+    try:
+        retrieval.fill(planned.owed, progress)
+    except asyncio.CancelledError:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        if task is not None:
+            task.uncancel()
+        return False
+    return True
 
 
 def _lm(planned: PlannedCell, engine: Engine | None) -> dspy.LM | None:

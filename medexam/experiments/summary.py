@@ -100,5 +100,6 @@ def run_document(run: StoredRun) -> dict[str, Any]:
         "program": run.program,
         "model": run.model,
         "status": run.status,
+        "warnings": list(record.warnings),
         "metrics": run.metrics.model_dump(mode="json"),
     }

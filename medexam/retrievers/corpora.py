@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,9 @@ DEFAULT_FILE = "corpus/passages.jsonl.gz"
 """What is read in `$MEDEXAM_DATA` where no corpus is named."""
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
-Offsets = Callable[[str], Sequence[tuple[int, int]]]
-"""The character span (start, end) of each token of a text, as a tokenizer's offset mapping gives it."""
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+"""A word or a punctuation mark: the same for every retriever, so that another kind searches the same chunks. The
+tokenizers of encoders split these further and join none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,10 @@ class Corpus:
     """`license` in the front matter of the folder's `README.md`, or as the hub says; None where neither does."""
     skipped: int = 0
     """Rows that were no passages and were left out on request."""
+    chunk_tokens: int | None = None
+    """The most tokens that a passage's content has; None: passages are as they were read."""
+    chunk_overlap: int = 0
+    """Tokens that neighbouring chunks share."""
 
 
 class _RowError(Exception):
@@ -92,21 +97,25 @@ def build_corpus(name: str, passages: Iterable[Passage], *, source: str, licence
     return _finish(name, kept, source, licence, 0)
 
 
-def chunk_passages(passages: Iterable[Passage], offsets: Offsets, size: int, overlap: int = 0) -> Iterator[Passage]:
-    """Passages whose content has at most `size` tokens, of which neighbours share `overlap`.
+def chunk_corpus(corpus: Corpus, size: int, overlap: int = 0) -> Corpus:
+    """The corpus with longer passages cut into chunks of at most `size` tokens, of which neighbours share `overlap`.
 
-    The title is not counted and every chunk keeps it; empty spans (a tokenizer's special tokens) are not counted
-    either. A passage that fits stays as it is; the chunks of a longer one have the ids `ID#0`, `ID#1`... and the
-    last of them may be shorter. Raises `ValueError` unless `0 <= overlap < size`.
+    A token is a word or a punctuation mark, whatever the retriever. The title is not counted and every chunk keeps it.
+    A passage that fits stays as it is; the chunks of a longer one have the ids `ID#0`, `ID#1`... and the last of them
+    may be shorter. Raises `ValueError` unless `0 <= overlap < size`, and `DatasetError` where a passage already has
+    the id of a chunk.
     """
     if not 0 <= overlap < size:
         raise ValueError(f"chunks of {size} tokens cannot share {overlap}: the size must be larger than the overlap")
-    return _chunk(passages, offsets, size, overlap)
+    chunks = build_corpus(
+        corpus.name, _chunk(corpus.passages, size, overlap), source=corpus.source, licence=corpus.licence
+    )
+    return replace(chunks, skipped=corpus.skipped, chunk_tokens=size, chunk_overlap=overlap)
 
 
-def _chunk(passages: Iterable[Passage], offsets: Offsets, size: int, overlap: int) -> Iterator[Passage]:
+def _chunk(passages: Iterable[Passage], size: int, overlap: int) -> Iterator[Passage]:
     for passage in passages:
-        spans = [(start, end) for start, end in offsets(passage.content) if end > start]
+        spans = [token.span() for token in _TOKEN.finditer(passage.content)]
         if len(spans) <= size:
             yield passage
             continue
@@ -142,7 +151,8 @@ def _collect(
         except _RowError as error:
             if not skip_bad:
                 raise DatasetError(
-                    f"{place}: {error}: correct it, or leave out the rows that are no passages (skip_bad)"
+                    f"{place}: {error}: correct it, or leave out such rows and count them (`medexam index build "
+                    f"--skip-bad`, retriever.skip_bad in a spec)"
                 ) from None
             skipped += 1
             continue

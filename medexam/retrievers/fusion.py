@@ -7,6 +7,9 @@ from medexam.retrievers.base import Hit, Passage, Retriever
 from medexam.retrievers.corpora import Corpus
 from medexam.specs.identity import digest
 
+DEPTH = 100
+"""How many passages each member is asked for by default; no more than these can be ranked."""
+
 
 class FusionRetriever:
     """Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009): the sum of 1 / (constant + rank) over members.
@@ -19,12 +22,12 @@ class FusionRetriever:
     ) -> None:
         """Fuse members that all search `corpus`, whose order settles equal scores.
 
-        `depth` is how many passages each member is asked for; None: 100, or the whole corpus where it is smaller.
+        `depth` is how many passages each member is asked for; None: `DEPTH`, or the whole corpus where it is smaller.
         Raises `ValueError` where there is no member, `constant` is negative, or `depth` is not from 1 to the corpus's
         number of passages.
         """
         size = len(corpus.passages)
-        self.depth = min(100, size) if depth is None else depth
+        self.depth = min(DEPTH, size) if depth is None else depth
         if not members:
             raise ValueError("fusion needs at least one member")
         if constant < 0:

@@ -40,6 +40,12 @@ class CorpusRecord(_Record):
     licence: str | None
     count: int
     """Its passages, and so the vectors."""
+    skipped: int = 0
+    """Rows of the source that were no passages and were left out."""
+    chunk_tokens: int | None = None
+    """The most tokens that a passage's content has; None: passages are as they were read."""
+    chunk_overlap: int = 0
+    """Tokens that neighbouring chunks share."""
 
 
 class EncoderRecord(_Record):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
 MEDCPT_CROSS = "ncbi/MedCPT-Cross-Encoder"
+MEDCPT_CROSS_REVISION = "refs/pr/3"
+"""The hub's own conversion to safetensors; the main branch holds a pickle alone."""
 MEDCPT_CROSS_TOKENS = 512
 _BATCH = {"cpu": 16, "cuda": 64}
 
@@ -99,7 +101,7 @@ def _load(
     if name == MINILM:
         raise EngineError("minilm encodes texts one by one: as a cross-encoder name medcpt, a folder or a hub id")
     known = name == MEDCPT
-    weights = find_weights(MEDCPT_CROSS if known else name, revision)
+    weights = find_weights(MEDCPT_CROSS, revision or MEDCPT_CROSS_REVISION) if known else find_weights(name, revision)
     with loading(weights):
         from sentence_transformers import CrossEncoder
 

@@ -1,9 +1,9 @@
 """Which passages a program sees: the `retriever` part of a program's spec."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from medexam.specs.base import Spec
 
@@ -18,6 +18,12 @@ class RetrieverSpec(Spec):
     `fusion`: `bm25` and `dense` by reciprocal rank."""
     corpus: str | Path | None = None
     """A folder or file of passages, or a hub data set; None: `corpus/passages.jsonl.gz` in `$MEDEXAM_DATA`."""
+    skip_bad: bool = False
+    """Leave out the rows of the corpus that are no passages, and count them; else the first of them is an error."""
+    chunk_tokens: Annotated[int, Field(ge=1)] | None = None
+    """Cut longer passages into chunks of this many tokens (words and punctuation marks); None leaves them whole."""
+    chunk_overlap: Annotated[int, Field(ge=0)] = 0
+    """Tokens that neighbouring chunks share."""
     index: Path | None = None
     """Folder of the vector index; None: one made on first use in the cache, by corpus and encoder."""
     encoder: str | Path | None = None
@@ -33,12 +39,23 @@ class RetrieverSpec(Spec):
     fusion_constant: Annotated[int, Field(ge=1)] = 100
     """The constant of reciprocal-rank fusion (MedRAG's 100)."""
 
+    @model_validator(mode="after")
+    def _chunks_advance(self) -> Self:
+        if self.chunk_overlap >= (self.chunk_tokens or 1):
+            raise ValueError(
+                f"chunk_overlap is {self.chunk_overlap} and chunk_tokens {self.chunk_tokens}: give chunk_tokens, and a "
+                "smaller overlap"
+            )
+        return self
+
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
         words: list[str] = [self.kind]
         if self.encoder is not None:
             words.append(Path(self.encoder).name)
+        if self.chunk_tokens is not None:
+            words.append(f"chunks{self.chunk_tokens}")
         if self.rerank is not None:
             words.append("reranked")
         return "-".join(words)

@@ -1,14 +1,15 @@
 """Experiments that look up passages: real passages, lexical retrieval, the scripted engine in the model's place."""
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
 import yaml
 
-from medexam.errors import DatasetError, SpecError
+from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.planning import plan_experiment
-from medexam.experiments.retrieving import HitCache, Retrieval, merge_hits
+from medexam.experiments.retrieving import HitCache, Preview, Retrieval, merge_hits
 from medexam.experiments.runner import run_plan
 from medexam.predictions import Status
 from medexam.retrievers import Hit, Passage
@@ -33,6 +34,10 @@ class Counting:
     def search(self, queries, k):
         self.asked += queries
         return [[Hit(passage(f"p{rank}"), 1.0 / rank, rank) for rank in range(1, k + 1)] for _ in queries]
+
+
+def _retrieval(spec, cache, build, **more) -> Retrieval:
+    return Retrieval(spec, "digest", build, cache, size=100, **more)
 
 
 @pytest.fixture
@@ -129,27 +134,54 @@ def test_queries_are_looked_up_once_and_together(question, tmp_path) -> None:
     spec = RetrieveThenAnswerSpec(kind="retrieve_then_answer", query="per_option", k=2)
     retriever = Counting()
     cache = HitCache(tmp_path, "digest")
-    assert Retrieval(spec, "digest", lambda: retriever, cache).fill([question, question]) == 5
+    assert _retrieval(spec, cache, lambda progress: retriever).fill([question, question]) == 5
     assert retriever.asked[0] == f"{question.stem} {question.options[0].text}"
-    again = Retrieval(spec, "digest", lambda: pytest.fail("opened"), cache)
+    again = _retrieval(spec, cache, lambda progress: pytest.fail("opened"))
     assert again.fill([question]) == 0
     assert [hit.passage.id for hit in again.find(question)] == ["p1", "p2"]
     deeper = spec.model_copy(update={"k": 3})
-    assert Retrieval(deeper, "digest", lambda: retriever, cache).fill([question]) == 5
+    assert _retrieval(deeper, cache, lambda progress: retriever).fill([question]) == 5
 
 
 def test_a_torn_line_of_the_cache_is_looked_up_again(question, tmp_path) -> None:
     spec = RetrieveThenAnswerSpec(kind="retrieve_then_answer")
     cache = HitCache(tmp_path, "digest")
-    Retrieval(spec, "digest", Counting, cache).fill([question])
+    _retrieval(spec, cache, lambda progress: Counting()).fill([question])
     (file,) = tmp_path.glob("*.jsonl")
     file.write_text(file.read_text()[:-5])
-    assert Retrieval(spec, "digest", Counting, cache).fill([question]) == 1
+    assert _retrieval(spec, cache, lambda progress: Counting()).fill([question]) == 1
+    assert _retrieval(spec, cache, lambda progress: pytest.fail("opened")).fill([question]) == 0
+
+
+def test_a_full_disk_keeps_what_was_found_before(question, tmp_path) -> None:
+    spec = RetrieveThenAnswerSpec(kind="retrieve_then_answer")
+    cache = HitCache(tmp_path, "digest")
+    _retrieval(spec, cache, lambda progress: Counting()).fill([question])
+    (file,) = tmp_path.glob("*.jsonl")
+    other = question.model_copy(update={"stem": "another " * 100})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 50, hard))
+    try:
+        with pytest.raises(RunFolderError, match=r"cannot be kept: .*MEDEXAM_CACHE"):
+            _retrieval(spec, cache, lambda progress: Counting()).fill([other])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert _retrieval(spec, cache, lambda progress: Counting()).fill([question, other]) == 1
+    assert _retrieval(spec, cache, lambda progress: pytest.fail("opened")).fill([question, other]) == 0
+
+
+def test_a_look_at_a_prompt_opens_nothing(question, tmp_path) -> None:
+    spec = RetrieveThenAnswerSpec(kind="retrieve_then_answer", k=3)
+    cache = HitCache(tmp_path, "digest")
+    retrieval = _retrieval(spec, cache, lambda progress: Counting())
+    assert [hit.passage.text for hit in Preview(retrieval).find(question)] == [f"[passage {n}]" for n in (1, 2, 3)]
+    assert retrieval.fill([question]) == 1
+    assert Preview(retrieval).find(question) == retrieval.find(question)
 
 
 def test_a_question_without_a_twin_is_named(question, tmp_path) -> None:
     spec = RetrieveThenAnswerSpec(kind="retrieve_then_answer", query_language="es")
-    retrieval = Retrieval(spec, "digest", Counting, HitCache(tmp_path, "digest"), twins=dict)
+    retrieval = _retrieval(spec, HitCache(tmp_path, "digest"), lambda progress: Counting(), twins=dict)
     with pytest.raises(DatasetError, match="no twin in 'es'"):
         retrieval.fill([question])
 

@@ -13,7 +13,7 @@ import pytest
 
 from medexam.errors import DatasetError
 from medexam.retrievers.base import Passage
-from medexam.retrievers.corpora import build_corpus, chunk_passages, load_corpus
+from medexam.retrievers.corpora import build_corpus, chunk_corpus, load_corpus
 
 SAMPLE = Path(__file__).parent / "corpus_sample"
 FULL_DATA = os.environ.get("MEDEXAM_DATA")
@@ -230,36 +230,47 @@ def test_a_hub_that_cannot_be_reached_is_told_with_the_ways_out(monkeypatch) -> 
             load_corpus(path)
 
 
-def _words(text: str) -> list[tuple[int, int]]:
-    """Words, between the empty spans that a tokenizer gives its special tokens."""
-    return [(0, 0), *(match.span() for match in re.finditer(r"\S+", text)), (0, 0)]
+def _tokens(text: str) -> list[str]:
+    return re.findall(r"\w+|[^\w\s]", text)
 
 
-@pytest.mark.parametrize(("size", "overlap"), [(40, 0), (40, 10), (7, 6), (1, 0), (500, 3)])
+@pytest.mark.parametrize(("size", "overlap"), [(40, 0), (40, 10), (7, 6), (1, 0), (2000, 3)])
 def test_chunks_cover_a_passage_with_overlap(size, overlap) -> None:
-    for passage in load_corpus(SAMPLE).passages[:50]:
-        words = passage.content.split()
-        chunks = list(chunk_passages([passage], _words, size, overlap))
+    whole = load_corpus(SAMPLE)
+    chunked = chunk_corpus(whole, size, overlap)
+    assert (chunked.name, chunked.source, chunked.licence) == (whole.name, whole.source, whole.licence)
+    assert (chunked.chunk_tokens, chunked.chunk_overlap) == (size, overlap)
+    parts: dict[str, list[Passage]] = {}
+    for chunk in chunked.passages:
+        parts.setdefault(chunk.id.partition("#")[0], []).append(chunk)
+    assert list(parts) == [passage.id for passage in whole.passages]
+    for passage in whole.passages:
+        words, chunks = _tokens(passage.content), parts[passage.id]
         if len(words) <= size:
             assert chunks == [passage]
             continue
         assert [chunk.id for chunk in chunks] == [f"{passage.id}#{number}" for number in range(len(chunks))]
         assert {(chunk.title, chunk.source) for chunk in chunks} == {(passage.title, passage.source)}
-        found = [chunk.content.split() for chunk in chunks]
+        found = [_tokens(chunk.content) for chunk in chunks]
         assert all(len(chunk) == size for chunk in found[:-1])
         assert overlap < len(found[-1]) <= size
-        assert [words[0:0], *found][1] + [word for chunk in found[1:] for word in chunk[overlap:]] == words
+        assert found[0] + [word for chunk in found[1:] for word in chunk[overlap:]] == words
         assert all(chunk.content in passage.content for chunk in chunks)
 
 
-def test_chunks_make_a_corpus_of_their_own() -> None:
+def test_accents_and_marks_are_tokens_of_their_own(write) -> None:
+    path = write([json.dumps({"id": "a", "content": "Gestión (50 mg/día), ¿cuándo?"})])
+    chunks = chunk_corpus(load_corpus(path), 4).passages
+    assert [chunk.content for chunk in chunks] == ["Gestión (50 mg", "/día),", "¿cuándo?"]
+
+
+def test_chunks_make_a_corpus_of_their_own(write) -> None:
     whole = load_corpus(SAMPLE)
-    chunks = build_corpus(whole.name, chunk_passages(whole.passages, _words, 60, 10), source="chunks of the sample")
-    assert len(chunks.passages) > len(whole.passages)
-    assert chunks.fingerprint != whole.fingerprint
-    assert build_corpus("same", whole.passages, source="here").fingerprint == whole.fingerprint
-    with pytest.raises(DatasetError, match="id 'a' stands twice"):
-        build_corpus("c", [Passage("a", "", "b", "s")] * 2, source="here")
+    assert chunk_corpus(whole, 60, 10).fingerprint != whole.fingerprint
+    assert chunk_corpus(whole, 100_000).fingerprint == whole.fingerprint
+    rows = [{"id": "a", "content": "one two three"}, {"id": "a#1", "content": "four"}]
+    with pytest.raises(DatasetError, match="id 'a#1' stands twice"):
+        chunk_corpus(load_corpus(write([json.dumps(row) for row in rows])), 2)
     with pytest.raises(DatasetError, match="corpus c holds no passages: see whether here"):
         build_corpus("c", [], source="here")
 
@@ -267,7 +278,7 @@ def test_chunks_make_a_corpus_of_their_own() -> None:
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (5, 5), (5, -1)])
 def test_chunks_that_would_not_advance_are_refused(size, overlap) -> None:
     with pytest.raises(ValueError, match="the size must be larger than the overlap"):
-        chunk_passages([], _words, size, overlap)
+        chunk_corpus(load_corpus(SAMPLE), size, overlap)
 
 
 @pytest.mark.data

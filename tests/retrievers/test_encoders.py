@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from medexam.errors import EngineError
 from medexam.retrievers.base import Passage
 from medexam.retrievers.encoder_weights import find_weights, fingerprint
-from medexam.retrievers.encoders import Encoder, build_encoder
+from medexam.retrievers.encoders import BATCH, Encoder, SentenceEncoder, build_encoder
 from retrievers.tiny_models import save_bert, save_medcpt
 
 QUERIES = ["what is the drug of fever", "heart", "fever " * 100]
@@ -88,6 +88,25 @@ def test_order_and_progress_survive_sorting_by_length(medcpt: Encoder) -> None:
     np.testing.assert_allclose(together[[0, 77, 149]], alone, atol=1e-5)
 
 
+def test_batches_hold_texts_of_as_many_tokens(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words that the tokenizer knows come to few tokens, however many letters they have."""
+    texts = ["cardiovascular"] * BATCH["cpu"] + ["x9 q7 z3"] * BATCH["cpu"]
+    mixed = [text for pair in zip(texts, reversed(texts), strict=True) for text in pair]
+    seen: list[set[str]] = []
+    assert isinstance(minilm, SentenceEncoder)
+    encode = minilm._model.encode_query
+
+    def watch(batch: list[str], **options: object) -> object:
+        seen.append(set(batch))
+        return encode(batch, **options)
+
+    monkeypatch.setattr(minilm._model, "encode_query", watch)
+    vectors = minilm.encode_queries(mixed)
+    assert seen == [{"x9 q7 z3"}] * 2 + [{"cardiovascular"}] * 2
+    monkeypatch.undo()
+    np.testing.assert_allclose(vectors[:2], minilm.encode_queries(mixed[:2]), atol=1e-6)
+
+
 def test_nothing_to_encode(medcpt: Encoder) -> None:
     assert medcpt.encode_queries([]).shape == (0, 32)
 
@@ -147,6 +166,9 @@ def test_a_folder_without_weights(tmp_path: Path, medcpt_folder: Path) -> None:
     folder = save_bert(tmp_path / "bert", 1)
     (folder / "model.safetensors").unlink()
     with pytest.raises(EngineError, match="it has no weights"):
+        build_encoder(folder)
+    (folder / "pytorch_model.bin").write_bytes(b"a pickle")
+    with pytest.raises(EngineError, match=r"pytorch_model\.bin is a pickle, which is not read"):
         build_encoder(folder)
     (folder / "model.safetensors").write_bytes(b"torn")
     with pytest.raises(EngineError, match="cannot be loaded"):

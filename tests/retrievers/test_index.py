@@ -25,6 +25,9 @@ def test_the_manifest_says_everything(built: Path) -> None:
         "source": "tests",
         "licence": None,
         "count": COUNT,
+        "skipped": 0,
+        "chunk_tokens": None,
+        "chunk_overlap": 0,
     }
     assert said["encoder"]["label"] == "hash"
     assert (said["metric"], said["kind"], said["recall"]) == ("inner_product", "flat", None)

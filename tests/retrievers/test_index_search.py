@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from medexam.errors import IndexStaleError
 from medexam.retrievers.base import Passage
 from medexam.retrievers.corpora import build_corpus, load_corpus
-from medexam.retrievers.exhaustive import search_exhaustively
+from medexam.retrievers.exhaustive import MANY_QUERIES, search_exhaustively
 from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_manifest import IndexKind
 from medexam.retrievers.index_search import open_index
@@ -51,18 +51,39 @@ def test_blocks_do_not_change_a_ranking(rows_in_a_block: int) -> None:
     assert (np.concatenate([found[0] for found in alone]) == scores).all(), "other queries change no digit"
 
 
+@pytest.mark.parametrize("number", [MANY_QUERIES - 1, MANY_QUERIES])
 @pytest.mark.parametrize("copies", [3, 40, 300])
-def test_ties_are_in_the_order_of_the_corpus(copies: int) -> None:
+def test_ties_are_in_the_order_of_the_corpus(copies: int, number: int) -> None:
     """Equal vectors scattered over all blocks, more of them than candidates are fetched at first."""
     random = np.random.default_rng(1)
     vectors = random.standard_normal((400, 12), dtype=np.float32)
     places = np.sort(random.choice(400, copies, replace=False))
     vectors[places] = 5 * np.ones(12, dtype=np.float32)
-    queries = np.abs(random.standard_normal((4, 12), dtype=np.float32)) + 1
+    queries = np.abs(random.standard_normal((number, 12), dtype=np.float32)) + 1
     scores, rows = search_exhaustively(vectors, queries, 5, 50 * 12 * 4)
     expected = places[:5] if copies >= 5 else places[:3]
     assert (rows[:, : len(expected)] == expected).all()
     assert (np.diff(scores, axis=1) <= 0).all()
+
+
+def test_more_queries_than_one_product_takes() -> None:
+    random = np.random.default_rng(2)
+    vectors = random.standard_normal((50, 6), dtype=np.float32)
+    queries = random.standard_normal((2500, 6), dtype=np.float32)
+    scores, rows = search_exhaustively(vectors, queries, 3, 20 * 6 * 4)
+    expected_scores, expected_rows = _brute_force(vectors, queries, 3)
+    assert (rows == expected_rows).all()
+    np.testing.assert_allclose(scores, expected_scores, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("number", [1, MANY_QUERIES])
+def test_long_vectors_do_not_hide_short_ones(number: int) -> None:
+    """Scores that are equal in float32, far from 0, and differ in float64."""
+    base = np.full(8, 1000, dtype=np.float32)
+    vectors = np.tile(base, (200, 1))
+    vectors[137, 0] = np.nextafter(np.float32(1000), np.float32(2000))
+    queries = np.tile(base, (number, 1))
+    assert search_exhaustively(vectors, queries, 2)[1].tolist() == [[137, 0]] * number
 
 
 def test_all_of_the_corpus_and_no_more(built: Path) -> None:

@@ -1,0 +1,143 @@
+"""`medexam index map`: a picture of an index's passages and an exam's questions among them.
+
+It parses, calls `medexam.experiments` and prints; the bars on standard error are all that it draws itself.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from medexam.experiments.corpus_map import CorpusMap, Watch
+    from medexam.experiments.summary import StoredRun
+    from medexam.questions import Language
+    from medexam.retrievers.index_manifest import EncoderRecord
+
+
+def draw(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="An index that `medexam index build` made.")],
+    dataset: Annotated[str, typer.Option(help="headqa_sample, headqa_v1 or headqa_v2.")] = "headqa_v1",
+    language: Annotated[str, typer.Option(help="The questions' language.")] = "en",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="How many questions, spread over the exams; all by default.")
+    ] = None,
+    sample: Annotated[int, typer.Option(min=1, help="At most this many passages, drawn at random.")] = 20_000,
+    seed: Annotated[int, typer.Option(min=0, help="Draws passages and questions, and fixes the projection.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="The picture; map.png in the index folder by default.")
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Put it into this run's folder as well, and to its MLflow run if it has one."),
+    ] = None,
+    tracking_uri: Annotated[
+        str | None, typer.Option(help="MLflow store or server of --run; the store beside the run by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Draw passages by source and questions by discipline on a UMAP projection."""
+    from medexam.experiments.corpus_map import MAP, make_map
+    from medexam.experiments.corpus_map_plot import check_place, new_figure, write_map
+    from medexam.retrievers.index_manifest import read_manifest
+    from medexam.specs import DatasetSpec
+    from medexam.specs.validation import validate
+
+    path = out or folder / MAP
+    if path.suffix != ".png":
+        raise typer.BadParameter(f"{path} does not end in .png, and the picture is one", param_hint="--out")
+    spec = validate(DatasetSpec, {"name": dataset, "language": language, "limit": limit, "seed": seed})
+    stored = _run(run) if run is not None else None
+    _warn_of_language(read_manifest(folder).encoder, spec.language)
+    figure = new_figure()
+    check_place(path)
+    with _watching() as watch:
+        drawn = make_map(folder, spec, sample=sample, seed=seed, watch=watch)
+    write_map(figure, drawn, path)
+    sys.stderr.write(f"wrote {path}\n")
+    sent = _attach(stored, path, tracking_uri) if stored is not None else None
+    _print(drawn, path, sent, as_json)
+
+
+def _warn_of_language(encoder: "EncoderRecord", language: "Language") -> None:
+    """Tell of questions in a language that the encoder does not read: it places them, and their places mean nothing."""
+    from medexam.retrievers.languages import read_languages
+
+    known = read_languages(encoder.source)
+    if known is not None and language not in known:
+        sys.stderr.write(
+            f"medexam: {encoder.label} reads {', '.join(sorted(known))} and not {language}, so the questions' places "
+            "say little: draw their English twins with --language en, or build an index with an encoder that reads "
+            "both\n"
+        )
+
+
+def _run(run: Path) -> "StoredRun":
+    """The one run that a path or an id names; raises `RunFolderError` where there is none."""
+    from medexam.experiments.places import default_runs_dir, run_paths
+    from medexam.experiments.run_folder import RunFolder
+    from medexam.experiments.summary import load_run
+
+    (path,) = run_paths([run], default_runs_dir())
+    return load_run(RunFolder(path))
+
+
+def _attach(run: "StoredRun", picture: Path, tracking_uri: str | None) -> dict[str, str | None]:
+    """Hand the picture to a run; where it lies there, and in which MLflow run (None: in none)."""
+    from medexam.experiments.corpus_map import MAP, attach_map
+    from medexam.experiments.tracking import default_tracking_uri
+
+    folder = run.folder.path.resolve()
+    uri = tracking_uri or default_tracking_uri(folder.parent)
+    mlflow_run_id = attach_map(run, picture, uri)
+    where = (
+        f"MLflow run {mlflow_run_id}" if mlflow_run_id else f"no MLflow run: {uri} does not know {run.folder.run_id}"
+    )
+    sys.stderr.write(f"wrote {folder / MAP}, {where}\n")
+    return {"map": str(folder / MAP), "mlflow_run_id": mlflow_run_id}
+
+
+@contextmanager
+def _watching() -> "Iterator[Watch]":
+    """A bar for each step on a terminal, a line for each elsewhere."""
+    from medexam.cli.bars import open_bars
+
+    tasks: dict[str, TaskID] = {}
+    with open_bars() as bars:
+
+        def watch(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total, note="")
+                if not bars.console.is_terminal:
+                    sys.stderr.write(f"{what} ...\n")
+            bars.update(tasks[what], completed=done)
+
+        yield watch
+
+
+def _print(drawn: "CorpusMap", path: Path, sent: dict[str, str | None] | None, as_json: bool) -> None:
+    said: dict[str, Any] = {"map": str(path.resolve()), **drawn.document(), "run": sent}
+    if as_json:
+        typer.echo(json.dumps(said, ensure_ascii=False, indent=2))
+        return
+    passages, questions = said["passages"], said["questions"]
+    lines = {
+        "map": path,
+        "passages": f"{passages['drawn']:,} of {passages['in_index']:,}: {_counts(passages['by_source'])}",
+        "questions": f"{questions['drawn']:,} of {drawn.exam.name} {drawn.exam.language}: "
+        f"{_counts(questions['by_discipline'])}",
+        "encoder": drawn.manifest.encoder.label,
+        "trust": f"{drawn.trustworthiness:.3f} of 1: how far neighbours on the map are neighbours in the index",
+    }
+    for name, value in lines.items():
+        typer.echo(f"{name:<10} {value}")
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())

@@ -1,0 +1,84 @@
+"""Which languages a retriever reads, and what to say of questions in another one.
+
+A vector of a text in a language that its encoder never saw is a vector all the same, so nothing fails: a warning has to
+tell. What an encoder reads is known of MedCPT, and of a folder whose model card states it.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from medexam.errors import EngineError
+from medexam.questions import Language
+from medexam.retrievers.encoder_weights import MINILM, is_folder, minilm_folder
+from medexam.retrievers.encoders import MEDCPT, MEDCPT_ARTICLE, MEDCPT_QUERY, MEDCPT_QUERY_FOLDER
+from medexam.specs import RetrieverSpec
+
+_ENGLISH = frozenset({"en"})
+_MEDCPT_NAMES = (MEDCPT, MEDCPT_QUERY, MEDCPT_ARTICLE)
+_NAMES = {"en": "English", "es": "Spanish", "gl": "Galician", "it": "Italian", "ru": "Russian"}
+_CARD = "README.md"
+
+
+def read_languages(encoder: str | Path) -> frozenset[str] | None:
+    """The languages, as two-letter codes, of an encoder or a cross-encoder; None where they are not known.
+
+    They are `language` in the front matter of the folder's `README.md`, or of its query encoder's; a card that says
+    `multilingual` names none. Hub ids other than MedCPT's are not looked up.
+    """
+    if encoder in _MEDCPT_NAMES:
+        return _ENGLISH
+    if encoder == MINILM:
+        try:
+            folder = minilm_folder()
+        except EngineError:
+            return None
+    elif is_folder(encoder):
+        folder = Path(encoder).expanduser()
+    else:
+        return None
+    return _read_card(folder / _CARD) or _read_card(folder / MEDCPT_QUERY_FOLDER / _CARD)
+
+
+def warn_of_language(spec: RetrieverSpec, encoder: str | Path, language: Language) -> list[str]:
+    """What to say where queries in `language` are sent to a retriever that reads another one; mostly nothing.
+
+    `encoder` is the one that the spec means, where its kind has one.
+    """
+    found = []
+    asked = _NAMES[language]
+    if spec.kind in ("bm25", "tfidf", "fusion") and language != spec.language:
+        own = f", or retriever.language: {language} if the corpus is in {asked}" if language == "es" else ""
+        found.append(
+            f"questions in {asked} are looked up by their words in a corpus in {_NAMES[spec.language]} "
+            f"(retriever.language): {_by_twins([spec.language])}{own}"
+        )
+    models = [] if spec.kind in ("bm25", "tfidf") else [encoder]
+    for model in [*models, *([] if spec.rerank is None else [spec.rerank])]:
+        known = read_languages(model)
+        if known is not None and language not in known:
+            reads = " and ".join(_NAMES.get(code, code) for code in sorted(known))
+            found.append(
+                f"questions in {asked} are looked up by {Path(model).name}, which reads {reads} only: "
+                f"{_by_twins(sorted(known))}, or choose a model that reads {asked}"
+            )
+    return found
+
+
+def _by_twins(codes: Sequence[str]) -> str:
+    """The way out by the same questions in the first of the languages that questions have."""
+    code = next((code for code in codes if code in _NAMES), "en")
+    return f"set program.query_language: {code} to look up their {_NAMES[code]} twins"
+
+
+def _read_card(card: Path) -> frozenset[str] | None:
+    import yaml
+
+    try:
+        before, front, _ = card.read_text(encoding="utf-8").split("---\n", 2)
+        stated: Any = None if before else yaml.safe_load(front)
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+    said = stated.get("language") if isinstance(stated, dict) else None
+    codes = frozenset(str(code).lower()[:2] for code in ([said] if isinstance(said, str) else said or []))
+    return None if not codes or "mu" in codes else codes
