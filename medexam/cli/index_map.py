@@ -28,7 +28,7 @@ def draw(
     limit: Annotated[
         int | None, typer.Option(min=1, help="How many questions, spread over the exams; all by default.")
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="At most this many passages, drawn at random.")] = 20_000,
+    sample: Annotated[int, typer.Option(min=1, help="At most this many passages, drawn at random.")] = 30_000,
     seed: Annotated[int, typer.Option(min=0, help="Draws passages and questions, and fixes the projection.")] = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.png", help="The picture; map.png in the index folder by default.")
@@ -43,13 +43,14 @@ def draw(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Draw passages by source and questions by discipline on a UMAP projection."""
-    from medexam.experiments.corpus_map import MAP, make_map
+    from medexam.experiments.corpus_map import make_map
     from medexam.experiments.corpus_map_plot import check_place, new_figure, write_map
+    from medexam.experiments.run_folder import CORPUS_MAP
     from medexam.retrievers.index_manifest import read_manifest
     from medexam.specs import DatasetSpec
     from medexam.specs.validation import validate
 
-    path = out or folder / MAP
+    path = out or folder / CORPUS_MAP
     if path.suffix != ".png":
         raise typer.BadParameter(f"{path} does not end in .png, and the picture is one", param_hint="--out")
     spec = validate(DatasetSpec, {"name": dataset, "language": language, "limit": limit, "seed": seed})
@@ -90,7 +91,8 @@ def _run(run: Path) -> "StoredRun":
 
 def _attach(run: "StoredRun", picture: Path, tracking_uri: str | None) -> dict[str, str | None]:
     """Hand the picture to a run; where it lies there, and in which MLflow run (None: in none)."""
-    from medexam.experiments.corpus_map import MAP, attach_map
+    from medexam.experiments.corpus_map import attach_map
+    from medexam.experiments.run_folder import CORPUS_MAP
     from medexam.experiments.tracking import default_tracking_uri
 
     folder = run.folder.path.resolve()
@@ -99,8 +101,8 @@ def _attach(run: "StoredRun", picture: Path, tracking_uri: str | None) -> dict[s
     where = (
         f"MLflow run {mlflow_run_id}" if mlflow_run_id else f"no MLflow run: {uri} does not know {run.folder.run_id}"
     )
-    sys.stderr.write(f"wrote {folder / MAP}, {where}\n")
-    return {"map": str(folder / MAP), "mlflow_run_id": mlflow_run_id}
+    sys.stderr.write(f"wrote {folder / CORPUS_MAP}, {where}\n")
+    return {"map": str(folder / CORPUS_MAP), "mlflow_run_id": mlflow_run_id}
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.mlflow_payload import run_tags
 from medexam.experiments.mlflow_store import open_store, sqlite_path
+from medexam.experiments.run_folder import CORPUS_MAP
 from medexam.experiments.summary import StoredRun
 from medexam.retrievers.index_manifest import VECTORS, IndexManifest
 from medexam.retrievers.index_search import open_index
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
 Watch = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is; first with nothing done."""
-
-MAP = "map.png"
-"""The picture's name in an index folder and in a run folder."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ def attach_map(run: StoredRun, picture: Path, tracking_uri: str) -> str | None:
     The id of the MLflow run; None where the store does not know the run, which is then not made. Raises
     `RunFolderError` where the folder cannot be written and `TrackingError` where the store cannot be reached.
     """
-    copy = run.folder.path / MAP
+    copy = run.folder.path / CORPUS_MAP
     try:
         if not (copy.exists() and copy.samefile(picture)):
             shutil.copyfile(picture, copy)

@@ -161,10 +161,12 @@ def draw_map(figure: Any, drawn: CorpusMap) -> None:
         axes.set_yticks([])
         axes.set_aspect("equal")
     corpus, encoder = drawn.manifest.corpus, drawn.manifest.encoder
+    shown = len(drawn.passages.groups)
+    of = f"all {shown:,} passages" if shown == corpus.count else f"{shown:,} of {corpus.count:,} passages"
     figure.suptitle(
-        f"{len(drawn.passages.groups):,} of {corpus.count:,} passages of {corpus.name} and "
-        f"{len(drawn.questions.groups):,} questions of {drawn.exam.name} ({drawn.exam.language}), as {encoder.label} "
-        f"sees them\nUMAP by cosine, trustworthiness {drawn.trustworthiness:.2f}; contours hold 50 % and 90 % of a "
+        f"{of} of the corpus '{corpus.name}' and {len(drawn.questions.groups):,} questions of {drawn.exam.name} "
+        f"({drawn.exam.language}), as {encoder.label} sees them\n"
+        f"UMAP by cosine, trustworthiness {drawn.trustworthiness:.2f}; contours hold 50 % and 90 % of a "
         "group",
         fontsize="medium",
     )

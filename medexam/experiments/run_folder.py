@@ -26,6 +26,8 @@ PREDICTIONS = "predictions.jsonl"
 PARQUET = "predictions.parquet"
 METRICS = "metrics.json"
 REPORT = "report.md"
+CORPUS_MAP = "map.png"
+"""The picture of the corpus that `medexam index map --run` puts there."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class RunFolder:
                 dataset_fingerprint=data["dataset_fingerprint"],
                 questions=tuple(data["questions"]),
                 experiment_digest=data["experiment_digest"],
-                warnings=tuple(data.get("warnings", ())),
+                warnings=tuple(data["warnings"]),
             )
         except (KeyError, ValidationError) as error:
             raise RunFolderError(f"{self.path / SPEC} is not a spec of this package: {error!r}") from None

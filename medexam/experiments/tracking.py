@@ -22,12 +22,12 @@ from medexam.experiments.mlflow_payload import (
     yearly_metrics,
 )
 from medexam.experiments.mlflow_store import default_tracking_uri, experiment_id, open_store
-from medexam.experiments.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC
+from medexam.experiments.run_folder import CORPUS_MAP, ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC
 from medexam.experiments.summary import StoredRun
 
 __all__ = ["TrackedRun", "default_tracking_uri", "track"]
 
-ARTIFACTS = (SPEC, ENVIRONMENT, METRICS, REPORT, PREDICTIONS, PARQUET)
+ARTIFACTS = (SPEC, ENVIRONMENT, METRICS, REPORT, PREDICTIONS, PARQUET, CORPUS_MAP)
 
 
 @dataclass(frozen=True)
