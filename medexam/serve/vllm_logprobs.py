@@ -20,6 +20,12 @@ _TOKEN = "token_id:"  # noqa: S105 - no secret
 """What stands before a token's id where the server is asked to name tokens by their ids."""
 
 
+_LATER = 2.0
+"""Nats by which a walk's token is held back for each token before it; of those tried, the most places a prompt."""
+_WRITTEN = 2.0
+"""The largest penalties that servers take for tokens that they wrote already."""
+
+
 class Tokenizer(Protocol):
     """Turns text into the tokens of the served model."""
 
@@ -130,9 +136,9 @@ class ContinuationReader:
     ) -> None:
         """Along each continuation, several places a prompt.
 
-        The server may write the next few tokens of a continuation and no others, in whatever order it likes best; as
-        long as it writes the continuation itself, each step gives the probabilities at one more place. Where it goes
-        astray, the next prompt goes on from there. The probe has seen that the mask leaves the probabilities alone.
+        The server may write the next few tokens of a continuation and no others, and is drawn to their order. As long
+        as it writes the continuation itself, each step gives the probabilities at one more place; where it goes astray,
+        the next prompt goes on from there. The probe has seen that a mask leaves the probabilities alone.
         """
 
         async def walk(path: Path) -> None:
@@ -232,9 +238,19 @@ def _fork_body(tokens: Sequence[int]) -> str:
 
 
 def _walk_body(ahead: Path) -> str:
+    """Draws to the order of the tokens: a token weighs the less the later it stands, and the less for being written."""
     tokens = sorted(set(ahead))
-    fields = {"max_tokens": len(ahead), "logprobs": 1, "logprob_token_ids": tokens, "allowed_token_ids": tokens}
-    return json.dumps({**fields, "temperature": 0}, sort_keys=True)
+    fields = {
+        "max_tokens": len(ahead),
+        "logprobs": 1,
+        "logprob_token_ids": tokens,
+        "allowed_token_ids": tokens,
+        "logit_bias": {str(token): -_LATER * ahead.index(token) for token in tokens},
+        "presence_penalty": _WRITTEN,
+        "frequency_penalty": _WRITTEN,
+        "temperature": 0,
+    }
+    return json.dumps(fields, sort_keys=True)
 
 
 def _part(whole: Any, name: str) -> Any:
