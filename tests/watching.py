@@ -16,7 +16,13 @@ class Silent:
     def cell_starts(self, planned) -> None:
         pass
 
+    def asked(self) -> None:
+        pass
+
     def answered(self, prediction) -> None:
+        pass
+
+    def stopping(self, in_flight) -> None:
         pass
 
     def cell_ends(self, run) -> None:

@@ -1,23 +1,41 @@
 """Bars on standard error, drawn alike by every command, and the one for passages that are being encoded."""
 
 import sys
+from collections.abc import Callable, Iterable
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 
-def open_bars() -> Progress:
-    """Bars on standard error; without a terminal they draw nothing."""
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        console=console,
-        disable=not console.is_terminal,
-    )
+class _Bars(Progress):
+    """Bars with one more line below them."""
+
+    def __init__(self, console: Console, below: Callable[[], RenderableType | None]) -> None:
+        self._below = below
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
+            disable=not console.is_terminal,
+        )
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bars, then the line where there is one."""
+        line = self._below()
+        yield from super().get_renderables()
+        if line is not None:
+            yield line
+
+
+def open_bars(below: Callable[[], RenderableType | None] = lambda: None) -> Progress:
+    """Bars on standard error; without a terminal they draw nothing.
+
+    `below` gives a line to stand below them, None for none; it is called ten times a second by the thread that draws.
+    """
+    return _Bars(Console(stderr=True), below)
 
 
 class EncodingProgress:

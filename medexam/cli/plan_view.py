@@ -35,7 +35,7 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
 def print_plan(plan: Plan) -> None:
     """The plan as a table, and the first question's prompt of each cell below it."""
     console = Console()
-    table = Table(title=plan.experiment.name, title_justify="left")
+    table = Table(title=plan.name, title_justify="left")
     for name in ("program", "model", "data set", "language"):
         table.add_column(name)
     for name in ("questions", "owed", "calls"):

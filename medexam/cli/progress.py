@@ -1,27 +1,40 @@
-"""What a run shows on standard error while it goes on: a bar for each cell, and one for an index that it makes."""
+"""What a run shows on standard error while it goes on: a bar and a line of figures for each cell, and a bar for an
+index that it makes.
+"""
 
 import sys
+import time
 from types import TracebackType
 from typing import Self
 
 from rich.progress import TaskID
+from rich.text import Text
 
 from medexam.cli.bars import EncodingProgress, open_bars
+from medexam.cli.pace import Pace
 from medexam.experiments.planning import PlannedCell
 from medexam.experiments.summary import StoredRun
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Prediction
 from medexam.specs import ModelSpec
+
+REDRAW_S = 0.25
+"""Seconds between two computations of the figures on a terminal."""
+REPEAT_S = 30.0
+"""Seconds between two lines of figures without a terminal."""
 
 
 class TerminalProgress:
-    """A `RunObserver` that draws on standard error; without a terminal it writes a line for each run."""
+    """A `RunObserver` that draws on standard error; without a terminal it writes a line now and then."""
 
     def __init__(self) -> None:
-        self._progress = open_bars()
-        self._console = self._progress.console
         self._task: TaskID | None = None
-        self._failed = 0
+        self._label = ""
+        self._pace: Pace | None = None
+        self._looked = 0.0
+        self._figures = Text()
         self._encoding: EncodingProgress | None = None
+        self._progress = open_bars(self._draw_figures)
+        self._console = self._progress.console
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -53,18 +66,52 @@ class TerminalProgress:
     def cell_starts(self, planned: PlannedCell) -> None:
         """Open a bar for the cell."""
         total = len(planned.exam_set.questions)
-        self._failed = 0
-        self._task = self._progress.add_task(planned.label, total=total, completed=total - len(planned.owed), note="")
+        done = total - len(planned.owed)
+        pace = Pace(planned.exam_set.key, total, done, planned.right)
+        self._label, self._looked, self._figures = planned.label, time.monotonic(), Text()
+        pace.describe(self._looked)
+        self._task = self._progress.add_task(planned.label, total=total, completed=done, note="")
+        self._pace = pace
+
+    def asked(self) -> None:
+        """Count a question as in flight."""
+        if self._pace is not None:
+            self._pace.asked()
 
     def answered(self, prediction: Prediction) -> None:
-        """Move the cell's bar."""
-        if self._task is None:
+        """Count the answer; without a terminal, say now and then how it goes."""
+        pace = self._pace
+        if pace is None:
             return
-        if prediction.status is Status.FAILED:
-            self._failed += 1
-        self._progress.update(self._task, advance=1, note=f"{self._failed} failed" if self._failed else "")
+        pace.answered(prediction)
+        if not self._console.is_terminal and (now := time.monotonic()) - self._looked >= REPEAT_S:
+            self._looked = now
+            figures = pace.describe(now, time_left=True)
+            sys.stderr.write(f"{self._label}: {pace.done:,} of {pace.total:,} questions · {figures}\n")
+
+    def stopping(self, in_flight: int) -> None:
+        """Say that Ctrl-C was heard."""
+        self._console.print(
+            f"Stopping: waiting a few seconds for {in_flight} questions in flight; Ctrl-C again stops at once.",
+            highlight=False,
+            soft_wrap=True,
+        )
 
     def cell_ends(self, run: StoredRun) -> None:
-        """Without a terminal, say that the run is on disk."""
+        """Close the cell's bar; without a terminal, say that the run is on disk."""
+        if self._pace is not None and self._task is not None:
+            self._progress.update(self._task, completed=self._pace.done)
+        self._pace = self._task = None
         if not self._console.is_terminal:
             sys.stderr.write(f"{run.record.run_id}: {run.metrics.n} of {len(run.record.questions)} questions\n")
+
+    def _draw_figures(self) -> Text | None:
+        """The line below the bars, as the thread that draws them asks for it; None between two cells."""
+        pace, task, now = self._pace, self._task, time.monotonic()
+        if pace is None or task is None:
+            return None
+        if now - self._looked >= REDRAW_S:
+            self._looked = now
+            self._progress.update(task, completed=pace.done)
+            self._figures = Text(pace.describe(now), overflow="fold")
+        return self._figures

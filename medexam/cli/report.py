@@ -44,6 +44,7 @@ def report(
         from rich.console import Console
 
         from medexam.experiments.retrieval_tables import build_contrast_tables, build_retrieval_tables
+        from medexam.experiments.run_tables import build_cost_tables, build_failure_table
         from medexam.experiments.score_tables import build_score_tables
         from medexam.experiments.tables import build_breakdowns, build_table
 
@@ -51,10 +52,18 @@ def report(
         console.print(build_table(stored))
         if len(stored) == 1:
             run = stored[0]
-            for table in [*build_breakdowns(run), *build_score_tables(run), *build_retrieval_tables(run)]:
+            tables = (*build_breakdowns(run), *build_cost_tables(run))
+            for table in (*tables, *build_score_tables(run), *build_retrieval_tables(run)):
                 console.print(table)
         for table in build_contrast_tables(contrasts):
             console.print(table)
         for run in stored:
+            failed = build_failure_table(run)
+            if failed is not None:
+                console.print(failed)
+            if not run.complete:
+                owed = run.metrics.failed + run.metrics.missing
+                line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
+                console.print(line, highlight=False, markup=False, soft_wrap=True)
             for warning in run.record.warnings:
                 console.print(f"Warning: {run.title}: {warning}", highlight=False, markup=False)

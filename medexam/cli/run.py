@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medexam.errors import SpecError, TrackingError
+
 if TYPE_CHECKING:
     from medexam.experiments.planning import Plan
+    from medexam.experiments.runner import Stop
     from medexam.experiments.summary import StoredRun
 
 INCOMPLETE = 3
 
-SpecArgument = Annotated[str, typer.Argument(help="A YAML file, or the name of a shipped experiment.", metavar="SPEC")]
+SPEC_HELP = "A YAML file, or the name of a shipped experiment."
+SpecArgument = Annotated[str, typer.Argument(help=SPEC_HELP, metavar="SPEC")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as dataset.language=es.")
 ]
@@ -23,33 +27,46 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 
 def run(
-    spec: SpecArgument,
+    spec: Annotated[str | None, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False)] = None,
     settings: SetOption = None,
     limit: LimitOption = None,
     runs_dir: RunsDirOption = None,
-    resume: Annotated[str | None, typer.Option(metavar="RUN", help="Continue this run, and no other.")] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="RUN", help="In the place of a SPEC: ask what this run still owes.")
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start new runs beside those that exist.")] = False,
+    max_failures: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Stop when N questions have failed; no limit by default.")
+    ] = None,
     tracking_uri: Annotated[str | None, typer.Option(help="MLflow store or server; the runs' own by default.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run an experiment, or continue it where it stopped."""
-    if resume is not None and fresh:
-        raise typer.BadParameter("--resume continues a run and --fresh starts another: give one of them")
-    plan = _plan(spec, settings, limit, runs_dir, resume=resume, fresh=fresh)
+    if resume is None:
+        if spec is None:
+            raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
+        plan = _plan(spec, settings, limit, runs_dir, fresh=fresh)
+    elif spec is not None or settings or limit is not None or fresh:
+        raise SpecError(
+            "--resume RUN asks what that run owes, under its own spec: leave out SPEC, --set, --limit and --fresh, "
+            "or run the spec without --resume"
+        )
+    else:
+        plan = _plan_resume(resume, runs_dir)
     from medexam.cli.progress import TerminalProgress
     from medexam.experiments.runner import run_plan
 
     with TerminalProgress() as progress:
-        runs, interrupted = run_plan(plan, progress)
+        runs, stop = run_plan(plan, progress, max_failures=max_failures)
     _track(runs, plan, tracking_uri)
     if as_json:
         from medexam.experiments.summary import run_document
 
         sys.stdout.write(json.dumps([run_document(stored) for stored in runs], ensure_ascii=False, indent=2) + "\n")
     elif runs:
-        _print_table(plan, runs, tracking_uri)
-    if interrupted or not all(stored.complete for stored in runs):
-        _say_incomplete(spec, plan, runs, interrupted)
+        _print_tables(plan, runs, tracking_uri)
+    if stop is not None or not all(stored.complete for stored in runs):
+        _say_incomplete(spec, plan, runs, stop)
         raise typer.Exit(INCOMPLETE)
 
 
@@ -76,7 +93,6 @@ def _plan(
     limit: int | None,
     runs_dir: Path | None,
     *,
-    resume: str | None = None,
     fresh: bool = False,
     only_look: bool = False,
 ) -> "Plan":
@@ -93,18 +109,29 @@ def _plan(
         document,
         overrides,
         runs_dir=runs_dir or default_runs_dir(),
-        resume=resume,
         fresh=fresh,
         only_look=only_look,
     )
+    _warn(planned)
+    return planned
+
+
+def _plan_resume(run: str, runs_dir: Path | None) -> "Plan":
+    from medexam.experiments.places import default_runs_dir
+    from medexam.experiments.planning import plan_resume
+
+    planned = plan_resume(run, runs_dir=runs_dir or default_runs_dir())
+    _warn(planned)
+    return planned
+
+
+def _warn(planned: "Plan") -> None:
     for warning in dict.fromkeys(warning for cell in planned.cells for warning in cell.warnings):
         sys.stderr.write(f"medexam: warning: {warning}\n")
-    return planned
 
 
 def _track(runs: "list[StoredRun]", plan: "Plan", tracking_uri: str | None) -> None:
     """Send the runs to MLflow; an outage costs nothing but a line, for the folders are complete."""
-    from medexam.errors import TrackingError
     from medexam.experiments.tracking import default_tracking_uri, track
 
     try:
@@ -113,23 +140,36 @@ def _track(runs: "list[StoredRun]", plan: "Plan", tracking_uri: str | None) -> N
         sys.stderr.write(f"medexam: {error}\n")
 
 
-def _print_table(plan: "Plan", runs: "list[StoredRun]", tracking_uri: str | None) -> None:
+def _print_tables(plan: "Plan", runs: "list[StoredRun]", tracking_uri: str | None) -> None:
     from rich.console import Console
 
+    from medexam.experiments.run_tables import build_failure_table
     from medexam.experiments.tables import build_table
 
-    Console().print(build_table(runs))
+    console = Console()
+    console.print(build_table(runs))
+    for table in filter(None, map(build_failure_table, runs)):
+        console.print(table)
     where = f"--tracking-uri {tracking_uri}" if tracking_uri else f"--runs-dir {plan.runs_dir}"
     sys.stderr.write(f"Runs are in {plan.runs_dir}. See them in the MLflow UI: {sys.argv[0]} ui {where}\n")
 
 
-def _say_incomplete(spec: str, plan: "Plan", runs: "list[StoredRun]", interrupted: bool) -> None:
-    why = "interrupted" if interrupted else "incomplete"
-    begun = {stored.record.run_id for stored in runs}
-    left = sum(stored.metrics.failed + stored.metrics.missing for stored in runs)
-    left += sum(len(planned.owed) for planned in plan.cells if planned.folder.run_id not in begun)
-    failure = next((stored.failure for stored in reversed(runs) if stored.failure), None)
-    last = f"; the last failure was {failure}" if failure else ""
-    sys.stderr.write(
-        f"medexam: {why}: {left} questions are still owed{last}; run {spec} again with the same settings to ask them\n"
-    )
+def _say_incomplete(spec: str | None, plan: "Plan", runs: "list[StoredRun]", stop: "Stop | None") -> None:
+    """One line: why the run is incomplete, how much is owed, what failed, and the command that goes on."""
+    why = {
+        None: "incomplete",
+        "interrupted": "interrupted",
+        "failures": "stopped early, for as many questions failed as --max-failures allows",
+    }[stop]
+    owing = {stored.folder: stored.metrics.failed + stored.metrics.missing for stored in runs}
+    owing |= {planned.folder: len(planned.owed) for planned in plan.cells if planned.folder not in owing}
+    folders = [folder for folder, count in owing.items() if count]
+    failures = sorted((failure for stored in runs for failure in stored.failures), key=lambda one: -one.questions)
+    mostly = f"; most failures were {failures[0].kind}: {failures[0].example}" if failures else ""
+    if not folders:
+        go_on = "nothing is left to ask"
+    elif len(folders) == 1 and folders[0].exists():
+        go_on = f"{folders[0].resume_command} asks them"
+    else:
+        go_on = f"run {spec} again with the same settings to ask them"
+    sys.stderr.write(f"medexam: {why}: {sum(owing.values())} questions are still owed{mostly}; {go_on}\n")

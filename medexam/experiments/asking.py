@@ -1,12 +1,14 @@
 """Asking the questions of one cell: many in flight, each kept as it comes, none lost when the run is interrupted.
 
-It knows programs and run folders; which engine answers and what the answers are worth is known elsewhere.
+It knows when to stop: when all is asked, when the server is gone, when too many questions failed, and on Ctrl-C. It
+knows programs and run folders; which engine answers and what the answers are worth is known elsewhere.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import dspy
 from dspy.utils.exceptions import (
@@ -28,35 +30,85 @@ from medexam.questions import Question
 FLUSH_S = 0.5
 """Seconds that a finished prediction waits at most for its place on the disk."""
 GIVE_UP_AFTER = 32
-"""Failures in a row after which the server is taken for gone and the rest stays owed."""
+"""Failures in a row after which the server is taken for gone and the rest of the cell stays owed."""
+GRACE_S = 5.0
+"""Seconds that Ctrl-C waits for the questions in flight; a second one does not wait."""
 
 _HOPELESS = (LMAuthError, LMConfigurationError, LMUnsupportedFeatureError, LMUnsupportedModelError)
 
-Observer = Callable[[Prediction], None]
+
+class AskingObserver(Protocol):
+    """Whoever watches questions being asked."""
+
+    def asked(self) -> None:
+        """One question is in flight from now on."""
+
+    def answered(self, prediction: Prediction) -> None:
+        """One question is done."""
+
+    def stopping(self, in_flight: int) -> None:
+        """Ctrl-C came: no question is begun any more, and so many are waited for, `GRACE_S` seconds at most."""
+
+
+@dataclass
+class Account:
+    """What one invocation has asked, over all its cells, and how many of its questions may fail."""
+
+    max_failures: int | None = None
+    """None sets no limit."""
+    asked: int = 0
+    """Questions that are done, the failed ones included."""
+    failed: int = 0
+
+    def add(self, prediction: Prediction) -> None:
+        """One more question is done."""
+        self.asked += 1
+        self.failed += prediction.status is Status.FAILED
+
+    @property
+    def overdrawn(self) -> bool:
+        """Whether as many questions failed as may fail."""
+        return self.max_failures is not None and self.failed >= self.max_failures
 
 
 @dataclass
 class _Asking:
     planned: PlannedCell
     log: PredictionLog
-    observe: Observer
+    observer: AskingObserver
+    account: Account
     waiting: Iterator[Question]
     failures: int = 0
-    gave_up: bool = False
+    interrupted: bool = False
     hopeless: list[LMError] = field(default_factory=list)
 
+    @property
+    def over(self) -> bool:
+        """Whether no further question is begun."""
+        return self.interrupted or bool(self.hopeless) or self.failures >= GIVE_UP_AFTER or self.account.overdrawn
 
-async def ask(planned: PlannedCell, log: PredictionLog, observe: Observer, *, concurrency: int) -> None:
-    """Ask every question that the cell owes, `concurrency` at a time.
+    def keep(self, prediction: Prediction) -> None:
+        self.failures = self.failures + 1 if prediction.status is Status.FAILED else 0
+        self.account.add(prediction)
+        self.log.append(prediction)
+        self.observer.answered(prediction)
 
-    A failed question is logged as failed and stays owed. Raises `EngineError` for a fault that no other question would
-    escape, such as a refused key; cancelling loses nothing that was finished.
+
+async def ask(
+    planned: PlannedCell, log: PredictionLog, observer: AskingObserver, account: Account, *, concurrency: int
+) -> None:
+    """Ask every question that the cell owes, `concurrency` at a time, and put each on `account`.
+
+    A failed question is logged as failed and stays owed; where `account` is overdrawn, or the last `GIVE_UP_AFTER`
+    questions failed, so does the rest. Raises `EngineError` for a fault that no other question would escape, such as a
+    refused key. Cancelling begins no further question, waits `GRACE_S` seconds for those in flight and loses nothing
+    that was finished; cancelling again does not wait.
     """
-    asking = _Asking(planned, log, observe, iter(planned.owed))
+    asking = _Asking(planned, log, observer, account, iter(planned.owed))
     flusher = asyncio.create_task(_flush_regularly(log))
     workers = [asyncio.create_task(_work(asking)) for _ in range(min(concurrency, len(planned.owed)))]
     try:
-        await asyncio.gather(*workers)
+        await _finish(asking, workers)
     finally:
         for task in (*workers, flusher):
             task.cancel()
@@ -66,15 +118,29 @@ async def ask(planned: PlannedCell, log: PredictionLog, observe: Observer, *, co
         raise EngineError(f"{planned.folder.run_id}: {asking.hopeless[0]}")
 
 
+async def _finish(asking: _Asking, workers: Sequence[asyncio.Task[None]]) -> None:
+    """Wait until the workers are through or one of them breaks; what broke it is raised."""
+    if not workers:
+        return
+    try:
+        done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+    except asyncio.CancelledError:
+        asking.interrupted = True
+        busy = [worker for worker in workers if not worker.done()]
+        if busy:
+            asking.observer.stopping(len(busy))
+            await asyncio.wait(busy, timeout=GRACE_S)
+        raise
+    for worker in done:
+        worker.result()
+
+
 async def _work(asking: _Asking) -> None:
     for question in asking.waiting:
-        if asking.gave_up or asking.hopeless:
+        if asking.over:
             return
-        prediction = await _answer(asking, question)
-        asking.failures = asking.failures + 1 if prediction.status is Status.FAILED else 0
-        asking.gave_up = asking.failures >= GIVE_UP_AFTER
-        asking.log.append(prediction)
-        asking.observe(prediction)
+        asking.observer.asked()
+        asking.keep(await _answer(asking, question))
 
 
 async def _answer(asking: _Asking, question: Question) -> Prediction:

@@ -1,4 +1,4 @@
-"""What a run really ran on: versions, commit, machine; written to `environment.json`.
+"""What a run really ran on: versions, commit, machine, prices; written to `environment.json`.
 
 No environment variable is read here, so no key can reach a run folder.
 """
@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import medexam
+from medexam.specs import ModelSpec
 
 PACKAGES = ("dspy", "litellm", "transformers", "torch", "mlflow", "datasets", "pydantic", "numpy", "scipy")
 
@@ -22,6 +23,23 @@ def describe_environment() -> dict[str, Any]:
         "packages": {name: _version(name) for name in PACKAGES},
         "git_commit": _git_commit(),
     }
+
+
+def list_prices(model: ModelSpec) -> dict[str, float] | None:
+    """US dollars a token, as `prompt_usd` and `completion_usd`, by litellm's own price list; None where it has none.
+
+    Only what a provider bills has a price: a model of the `litellm` engine without an endpoint of its own.
+    """
+    if model.engine != "litellm" or model.endpoints:
+        return None
+    from medexam.serve.litellm_calls import get_litellm
+
+    try:
+        info = get_litellm().get_model_info(model.name)
+    except Exception:  # litellm raises nothing more special for a model that its list lacks
+        return None
+    prices = {"prompt_usd": info["input_cost_per_token"], "completion_usd": info["output_cost_per_token"]}
+    return prices if all(prices.values()) else None
 
 
 def _version(package: str) -> str | None:

@@ -25,6 +25,13 @@ def percent(fraction: float | None) -> str:
     return NONE if fraction is None else decimal(100 * fraction)
 
 
+def amount(value: float | None) -> str:
+    """A quantity of any size: whole from 100 on, with three digits below."""
+    if value is None:
+        return NONE
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def with_interval(text: str, interval: Interval | None, *, scale: float = 100) -> str:
     """`28.1 [27.1, 29.2]`; the bare text where there is no interval."""
     if interval is None:

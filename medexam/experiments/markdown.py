@@ -12,6 +12,7 @@ from medexam.errors import RunFolderError
 from medexam.experiments.baselines import Contrast
 from medexam.experiments.formatting import decimal, flatten, percent, with_interval
 from medexam.experiments.retrieval_tables import contrast_table, flipped_tables, retrieval_tables
+from medexam.experiments.run_tables import cost_tables, failure_table
 from medexam.experiments.score_tables import score_headline, score_tables
 from medexam.experiments.summary import StoredRun
 from medexam.experiments.tables import LEGEND, Table, breakdowns, comparison
@@ -23,17 +24,19 @@ SHOWN_CHARACTERS = 600
 
 
 def run_report(run: StoredRun, predictions: Mapping[str, Prediction]) -> str:
-    """`report.md`: headline, every breakdown, what option scores and passages tell, some replies, settings."""
+    """`report.md`: headline, failures, breakdowns, costs, what option scores and passages tell, replies, settings."""
     record = run.record
     parts = [f"# {record.cell.name}: {run.title}"]
     if record.description:
         parts.append(record.description)
     parts += [f"**Warning.** {warning[0].upper()}{warning[1:]}." for warning in record.warnings]
     parts.append(headline(run))
+    failed = failure_table(run)
+    if failed is not None:
+        parts.append(f"## {failed.title}\n\n{_render(failed)}\n\n`{run.folder.resume_command}` asks them again.")
     parts += [f"## {table.title}\n\n{_render(table)}" for table in breakdowns(run.metrics, published=True)]
     parts.append(LEGEND + " v1: rounded and averaged over exams as the HEAD-QA v1 paper does.")
-    captioned = [*score_tables(run.metrics), *retrieval_tables(run.metrics)]
-    parts += [f"## {table.title}\n\n{_render(table)}\n\n{caption}" for table, caption in captioned]
+    parts += _captioned([*cost_tables(run), *score_tables(run.metrics), *retrieval_tables(run.metrics)])
     parts += _unanswered(record.questions, predictions)
     parts.append("## Settings\n\n" + _render(_settings(run)))
     return "\n\n".join(parts) + "\n"
@@ -71,7 +74,7 @@ def _state(run: StoredRun) -> str:
         return f"Complete: {metrics.n} questions of {metrics.exams} exams scored."
     return (
         f"Incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
-        f"{metrics.missing} not asked yet. Run the spec again to ask these; they enter no score."
+        f"{metrics.missing} not asked yet. These enter no score; `{run.folder.resume_command}` asks them."
     )
 
 
@@ -89,9 +92,11 @@ def _headline(metrics: Metrics) -> Table:
     ]
     if m.latency_p50_s is not None and m.latency_p95_s is not None:
         rows.append(("Latency, s, median / 95th percentile", f"{m.latency_p50_s:.2f} / {m.latency_p95_s:.2f}", ""))
-    if m.prompt_tokens is not None and m.completion_tokens is not None:
-        rows.append(("Tokens, prompt / completion", f"{m.prompt_tokens} / {m.completion_tokens}", ""))
     return Table("Result", (f"n = {m.n}", "Value [95 % interval]", "Chance"), tuple(rows))
+
+
+def _captioned(tables: Iterable[tuple[Table, str]]) -> list[str]:
+    return [f"## {table.title}\n\n{_render(table)}\n\n{caption}" for table, caption in tables]
 
 
 def _contrast(contrast: Contrast) -> list[str]:

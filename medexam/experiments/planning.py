@@ -4,8 +4,8 @@ Planning reads data sets and run folders and asks no model; `medexam plan` print
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import CorpusUnreachableError, RunFolderError
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
+from medexam.experiments.stored_questions import stored_questions
 from medexam.programs import ExamProgram, build_program
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.signatures import load_words
-from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ExperimentSpec, RetrieverSpec, build_cells
+from medexam.specs import AskingSpec, CellSpec, DatasetSpec, RetrieverSpec, build_cells
 from medexam.specs.identity import differences, digest, identity
 from medexam.specs.places import cache_dir
 
@@ -38,6 +39,8 @@ class PlannedCell:
     """Where the program's passages come from; None where it sees none."""
     owed: tuple[Question, ...]
     """Questions still to be asked, in the order of the exams."""
+    right: int
+    """How many of the others are answered right."""
 
     @property
     def label(self) -> str:
@@ -68,9 +71,13 @@ class PlannedCell:
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment ready to run."""
+    """An experiment, or one run of it, ready to run."""
 
-    experiment: ExperimentSpec
+    name: str
+    """The experiment's."""
+    description: str
+    experiment_digest: str
+    """Identity of the experiment, whichever of its cells are planned."""
     cells: tuple[PlannedCell, ...]
     runs_dir: Path
 
@@ -81,12 +88,12 @@ class Plan:
             spec_digest=planned.spec_digest,
             identity=planned.identity,
             cell=planned.cell,
-            description=self.experiment.description,
+            description=self.description,
             dataset_version=planned.exam_set.version,
             dataset_source=planned.exam_set.source,
             dataset_fingerprint=planned.exam_set.fingerprint,
             questions=tuple(question.key for question in planned.exam_set.questions),
-            experiment_digest=digest({"name": self.experiment.name, "cells": [c.spec_digest for c in self.cells]}),
+            experiment_digest=self.experiment_digest,
             warnings=planned.warnings,
         )
 
@@ -96,28 +103,57 @@ def plan_experiment(
     overrides: Mapping[str, Any],
     *,
     runs_dir: Path,
-    resume: str | None = None,
     fresh: bool = False,
     only_look: bool = False,
 ) -> Plan:
-    """What running `document` under `overrides` would do.
+    """What running `document` under `overrides` would do: runs that exist are continued.
 
-    `resume` names a run, by id or folder, that must be continued: the cell with its digest is planned alone. `fresh`
-    starts new runs beside those that exist. `only_look` makes a plan that is not carried out: a corpus of the hub that
-    cannot be brought is a warning then, and the cell counts as a run that was not begun. Raises `SpecError`,
-    `DatasetError`, or `RunFolderError` when the run to be resumed does not exist or answers to another spec.
+    `fresh` starts new runs beside those that exist. `only_look` makes a plan that is not carried out: a corpus of the
+    hub that cannot be brought is a warning then, and the cell counts as a run that was not begun. Raises `SpecError`,
+    `DatasetError`, or `RunFolderError` where a run's folder holds another.
     """
     experiment, cells = build_cells(document, overrides)
     sources = _Sources(only_look=only_look)
-    planned = [sources.prepare(cell) for cell in cells]
-    if resume is not None:
-        folder = _run_to_resume(resume, runs_dir)
-        chosen = [_resumable(planned, folder)]
-        return Plan(experiment, tuple(_planned(item, folder) for item in chosen), runs_dir)
+    prepared = [sources.prepare(cell) for cell in cells]
+    planned = tuple(_planned(item, _folder(item.cell, item.identity, runs_dir, fresh)) for item in prepared)
     return Plan(
-        experiment,
-        tuple(_planned(item, _folder(item.cell, item.identity, runs_dir, fresh)) for item in planned),
-        runs_dir,
+        name=experiment.name,
+        description=experiment.description,
+        experiment_digest=digest({"name": experiment.name, "cells": [cell.spec_digest for cell in planned]}),
+        cells=planned,
+        runs_dir=runs_dir,
+    )
+
+
+def plan_resume(run: str, *, runs_dir: Path) -> Plan:
+    """What continuing one run would do: its own cell and its own questions, as its folder keeps them.
+
+    `run` is a run's folder, or its id in `runs_dir`. Raises `RunFolderError` where there is no such run, or where what
+    its answers depend on is not what it was, and `DatasetError` where its data cannot be read.
+    """
+    folder = _run_to_resume(run, runs_dir)
+    record = folder.read_record()
+    prepared = _Sources(only_look=False).prepare(record.cell)
+    exam_set = prepared.exam_set
+    if exam_set.fingerprint != record.dataset_fingerprint:
+        raise RunFolderError(
+            f"run {record.run_id} cannot go on: its data have changed (SHA-256 {record.dataset_fingerprint[:12]} then, "
+            f"{exam_set.fingerprint[:12]} in {exam_set.source} now); restore {record.dataset_source}, "
+            "or run its spec with --fresh to ask the data as they are"
+        )
+    if digest(prepared.identity) != record.spec_digest:
+        keys = ", ".join(differences(prepared.identity, record.identity))
+        raise RunFolderError(
+            f"run {record.run_id} cannot go on: what its answers depend on has changed ({keys}); "
+            "restore it, or run its spec to start a run of it as it is now"
+        )
+    questions = stored_questions(record, exam_set)
+    return Plan(
+        name=record.cell.name,
+        description=record.description,
+        experiment_digest=record.experiment_digest,
+        cells=(_planned(replace(prepared, exam_set=replace(exam_set, questions=questions)), folder),),
+        runs_dir=folder.path.parent,
     )
 
 
@@ -192,7 +228,9 @@ def _identity(cell: CellSpec, exam_set: ExamSet, retriever: dict[str, Any] | Non
 def _planned(prepared: _Prepared, folder: RunFolder) -> PlannedCell:
     cell, exam_set, known = prepared.cell, prepared.exam_set, prepared.identity
     questions = {question.key: question for question in exam_set.questions}
-    remaining = owed(questions, folder.read_predictions() if folder.exists() else {})
+    predictions = folder.read_predictions() if folder.exists() else {}
+    remaining = owed(questions, predictions)
+    answers = {key: predictions[key].answer for key in questions.keys() - set(remaining)}
     return PlannedCell(
         cell=cell,
         exam_set=exam_set,
@@ -204,6 +242,7 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> PlannedCell:
         folder=folder,
         retrieval=prepared.retrieval,
         owed=tuple(questions[key] for key in remaining),
+        right=sum(answer == exam_set.key[key].number for key, answer in answers.items()),
     )
 
 
@@ -220,30 +259,17 @@ def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) 
     if folder.exists() and not fresh:
         theirs = folder.read_record()
         if theirs.spec_digest != digest(known):
-            raise RunFolderError(_other_spec(folder, known, theirs.identity))
+            keys = ", ".join(differences(known, theirs.identity))
+            raise RunFolderError(
+                f"run {folder.run_id} was made under another spec (it differs in {keys}); "
+                "move it away, or start another run beside it with --fresh"
+            )
         return folder
     return following
 
 
 def _run_to_resume(run: str, runs_dir: Path) -> RunFolder:
-    for folder in (RunFolder(runs_dir / run), RunFolder(Path(run))):
+    for folder in (RunFolder(Path(run).resolve()), RunFolder(runs_dir / run)):
         if folder.exists():
             return folder
-    raise RunFolderError(f"no run {run} to resume in {runs_dir}: give its id or its folder")
-
-
-def _resumable(planned: Sequence[_Prepared], folder: RunFolder) -> _Prepared:
-    record = folder.read_record()
-    for item in planned:
-        if digest(item.identity) == record.spec_digest:
-            return item
-    nearest = min((item.identity for item in planned), key=lambda known: len(differences(known, record.identity)))
-    raise RunFolderError(_other_spec(folder, nearest, record.identity))
-
-
-def _other_spec(folder: RunFolder, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    keys = ", ".join(differences(ours, theirs))
-    return (
-        f"run {folder.run_id} was made under another spec (it differs in {keys}); "
-        "run without --resume to start a run of this spec, or restore the spec to resume that one"
-    )
+    raise RunFolderError(f"no run {run} to resume here or in {runs_dir}: give its folder or its id")

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from medexam.answer_key import AnswerKey
 from medexam.datasets import load_exam_set
-from medexam.errors import DatasetError
 from medexam.experiments.export import write_parquet
 from medexam.experiments.markdown import run_report
 from medexam.experiments.run_folder import METRICS, REPORT, RunFolder
+from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import StoredRun, stored_run
 from medexam.metrics import compute_metrics
 from medexam.questions import Question
@@ -37,13 +37,7 @@ def rescore(folder: RunFolder) -> StoredRun:
     """
     record = folder.read_record()
     exam_set = load_exam_set(record.cell.dataset)
-    known = {question.key: question for question in exam_set.questions}
-    gone = [key for key in record.questions if key not in known]
-    if gone:
-        raise DatasetError(
-            f"{len(gone)} of {len(record.questions)} questions of run {record.run_id} are no longer in the data set "
-            f"({gone[0]}): restore the file it was made from ({record.dataset_source}), or run the spec again"
-        )
+    questions = stored_questions(record, exam_set)
     predictions = folder.read_predictions()
-    metrics = compute_metrics([known[key] for key in record.questions], exam_set.key, predictions)
+    metrics = compute_metrics(questions, exam_set.key, predictions)
     return stored_run(folder, metrics, predictions)

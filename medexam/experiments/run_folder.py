@@ -7,6 +7,7 @@ them. This module reads and writes those files; it knows nothing of models, metr
 
 import json
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,6 +64,11 @@ class RunFolder:
     def run_id(self) -> str:
         """The folder's name."""
         return self.path.name
+
+    @property
+    def resume_command(self) -> str:
+        """What asks the questions that the run still owes."""
+        return f"medexam run --resume {shlex.quote(str(self.path))}"
 
     def create(self) -> None:
         """Make the folder; raises `RunFolderError` where that is not possible."""

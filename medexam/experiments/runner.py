@@ -9,25 +9,35 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, Protocol
 
 import dspy
 
-from medexam.experiments.asking import ask
-from medexam.experiments.environment import describe_environment
+from medexam.experiments.asking import Account, AskingObserver, ask
+from medexam.experiments.environment import describe_environment, list_prices
+from medexam.experiments.interrupting import cancel_on_interrupt
 from medexam.experiments.planning import Plan, PlannedCell
 from medexam.experiments.rescoring import score_folder
 from medexam.experiments.retrieving import Retrieval
 from medexam.experiments.run_folder import ENVIRONMENT
 from medexam.experiments.summary import StoredRun
-from medexam.predictions import Prediction
 from medexam.serve import Engine, build_engine
 from medexam.specs import LikelihoodSpec, ModelSpec
 
 CONTROL_CONCURRENCY = 1
 
 
-class RunObserver(Protocol):
+class Stop(StrEnum):
+    """Why a run ended before everything was asked."""
+
+    INTERRUPTED = "interrupted"
+    """Ctrl-C."""
+    FAILURES = "failures"
+    """As many questions failed as were allowed to."""
+
+
+class RunObserver(AskingObserver, Protocol):
     """Whoever watches a run, such as a progress bar."""
 
     def engine_starts(self, model: ModelSpec) -> None:
@@ -41,9 +51,6 @@ class RunObserver(Protocol):
 
     def cell_starts(self, planned: PlannedCell) -> None:
         """A cell begins to ask what it owes."""
-
-    def answered(self, prediction: Prediction) -> None:
-        """One question is done."""
 
     def cell_ends(self, run: StoredRun) -> None:
         """A cell is scored and its folder complete on disk."""
@@ -70,37 +77,47 @@ class _Engines:
             await engine.aclose()
 
 
-def run_plan(plan: Plan, observer: RunObserver) -> tuple[list[StoredRun], bool]:
-    """Ask what every cell of the plan owes; the stored runs, and whether it was interrupted.
+def run_plan(
+    plan: Plan, observer: RunObserver, *, max_failures: int | None = None
+) -> tuple[list[StoredRun], Stop | None]:
+    """Ask what every cell of the plan owes; the stored runs, and why it stopped early, None where it did not.
 
-    Ctrl-C ends the asking, leaves every finished answer on disk and scores what is there.
+    Ctrl-C begins no further question, waits a few seconds for those in flight, leaves every finished answer on disk and
+    scores what is there; a second one does not wait. So do `max_failures` failed questions, over all cells together:
+    those in flight are finished, and may fail as well.
     """
     runs: list[StoredRun] = []
+    stop: Stop | None
     try:
         with _quiet():
-            interrupted = asyncio.run(_run(plan, observer, runs))
-    except KeyboardInterrupt:
-        interrupted = True
-    return runs, interrupted
+            stop = asyncio.run(_run(plan, observer, runs, Account(max_failures)))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        stop = Stop.INTERRUPTED
+    return runs, stop
 
 
-async def _run(plan: Plan, observer: RunObserver, runs: list[StoredRun]) -> bool:
+async def _run(plan: Plan, observer: RunObserver, runs: list[StoredRun], account: Account) -> Stop | None:
     engines = _Engines(plan.cells)
-    try:
-        for planned in plan.cells:
-            planned.folder.create()
-            with planned.folder.locked():
-                interrupted = await _run_cell(plan, planned, engines, observer)
-                runs.append(score_folder(planned.folder, planned.exam_set.questions, planned.exam_set.key))
-            observer.cell_ends(runs[-1])
-            if interrupted:
-                return True
-    finally:
-        await engines.aclose()
-    return False
+    with cancel_on_interrupt():
+        try:
+            for planned in plan.cells:
+                planned.folder.create()
+                with planned.folder.locked():
+                    interrupted = await _run_cell(plan, planned, engines, observer, account)
+                    runs.append(score_folder(planned.folder, planned.exam_set.questions, planned.exam_set.key))
+                observer.cell_ends(runs[-1])
+                if interrupted:
+                    return Stop.INTERRUPTED
+                if account.overdrawn:
+                    return Stop.FAILURES
+        finally:
+            await engines.aclose()
+    return None
 
 
-async def _run_cell(plan: Plan, planned: PlannedCell, engines: _Engines, observer: RunObserver) -> bool:
+async def _run_cell(
+    plan: Plan, planned: PlannedCell, engines: _Engines, observer: RunObserver, account: Account
+) -> bool:
     """Ask what the cell owes; whether that was interrupted."""
     folder = planned.folder
     engine = await engines.get(planned.cell.model, observer) if planned.asks_model and planned.owed else None
@@ -108,24 +125,25 @@ async def _run_cell(plan: Plan, planned: PlannedCell, engines: _Engines, observe
     before = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
     if before and not planned.owed:
         return False
-    folder.write_json(ENVIRONMENT, _environment(before, engine, asked_s=0.0))
+    folder.write_json(ENVIRONMENT, _environment(before, planned, engine))
     if planned.retrieval is not None:
         observer.retrieval_starts(planned)
         if not await _look_up(planned, planned.retrieval, observer):
             return True
     observer.cell_starts(planned)
-    begun = time.monotonic()
+    begun, asked_before = time.monotonic(), account.asked
     try:
         with folder.appending() as log, dspy.context(lm=_lm(planned, engine), disable_history=True):
             concurrency = engine.concurrency if engine else CONTROL_CONCURRENCY
-            await ask(planned, log, observer.answered, concurrency=concurrency)
+            await ask(planned, log, observer, account, concurrency=concurrency)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None:
             task.uncancel()
         return True
     finally:
-        folder.write_json(ENVIRONMENT, _environment(before, engine, asked_s=time.monotonic() - begun))
+        spent, asked = time.monotonic() - begun, account.asked - asked_before
+        folder.write_json(ENVIRONMENT, _environment(before, planned, engine, asked_s=spent, asked=asked))
     return False
 
 
@@ -165,14 +183,18 @@ def _lm(planned: PlannedCell, engine: Engine | None) -> dspy.LM | None:
     )
 
 
-def _environment(before: dict[str, Any], engine: Engine | None, *, asked_s: float) -> dict[str, Any]:
+def _environment(
+    before: dict[str, Any], planned: PlannedCell, engine: Engine | None, *, asked_s: float = 0.0, asked: int = 0
+) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     described = engine.info().model_dump(mode="json") if engine else None
     return {
         "started_at": before.get("started_at", now),
         "ended_at": now,
         "asked_s": round(before.get("asked_s", 0.0) + asked_s, 3),
+        "asked": before.get("asked", 0) + asked,
         "engine": described,
+        "prices": list_prices(planned.cell.model) if engine else None,
         **describe_environment(),
     }
 

@@ -4,12 +4,14 @@ Reports, MLflow and `--json` are all made from this. It reads a run folder and c
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
+from medexam.experiments.costs import Costs, compute_costs
+from medexam.experiments.failures import FailureCount, count_failures
 from medexam.experiments.run_folder import ENVIRONMENT, METRICS, RunFolder, RunRecord
 from medexam.metrics import Metrics
 from medexam.predictions import Prediction
@@ -27,8 +29,8 @@ class StoredRun:
     metrics: Metrics
     environment: dict[str, Any]
     """What really ran; empty where the run stopped before it was known."""
-    failure: str | None
-    """The last fault that left a selected question unscored; None where none did."""
+    failures: tuple[FailureCount, ...]
+    """The faults that left selected questions unscored, the commonest kind first."""
 
     @property
     def program(self) -> str:
@@ -49,6 +51,11 @@ class StoredRun:
         """Program, model, data set and language, for headings and MLflow."""
         dataset = self.record.cell.dataset
         return " · ".join(part for part in (self.program, self.model, f"{dataset.name} {dataset.language}") if part)
+
+    @property
+    def costs(self) -> Costs | None:
+        """What the run took; None for a control, which asks no model."""
+        return None if self.model is None else compute_costs(self.metrics, self.environment)
 
     @property
     def complete(self) -> bool:
@@ -76,16 +83,12 @@ def load_run(folder: RunFolder) -> StoredRun:
 
 
 def stored_run(folder: RunFolder, metrics: Metrics, predictions: Mapping[str, Prediction]) -> StoredRun:
-    """The run in `folder` under `metrics`; `predictions` are looked at for the last failure only."""
+    """The run in `folder` under `metrics`; `predictions` are looked at for the failures only."""
     record = folder.read_record()
     environment = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
-    asked = frozenset(record.questions)
-    failures = [
-        f"{prediction.failure.kind}: {prediction.failure.message}"
-        for prediction in predictions.values()
-        if prediction.failure is not None and prediction.question in asked
-    ]
-    return StoredRun(folder, record, metrics, environment, failures[-1] if failures else None)
+    return StoredRun(
+        folder, record, metrics, environment, count_failures(predictions.values(), frozenset(record.questions))
+    )
 
 
 def run_document(run: StoredRun) -> dict[str, Any]:
@@ -101,5 +104,7 @@ def run_document(run: StoredRun) -> dict[str, Any]:
         "model": run.model,
         "status": run.status,
         "warnings": list(record.warnings),
+        "failures": [asdict(failure) for failure in run.failures],
+        "costs": asdict(run.costs) if run.costs is not None else None,
         "metrics": run.metrics.model_dump(mode="json"),
     }

@@ -1,9 +1,17 @@
 """The command line as a user meets it: what is printed where, and how it exits."""
 
 import json
+import re
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 import yaml
+
+from medexam.datasets import load_exam_set
+from medexam.specs import DatasetSpec
 
 
 @pytest.fixture
@@ -66,10 +74,19 @@ def test_an_incomplete_run_exits_with_3_and_says_how_to_go_on(medexam, spec, mon
     code, out, err = medexam("run", spec({"error": "server"}), "--json")
     assert code == 3
     assert json.loads(out)[0]["metrics"]["failed"] == 6
-    assert "6 questions are still owed" in err
-    assert "scripted server failure" in err
+    (run,) = json.loads(out)
+    (failure,) = run["failures"]
+    assert (failure["boundary"], failure["kind"], failure["questions"]) == ("server", "LMServerError", 6)
+    last = err.strip().splitlines()[-1]
+    assert "incomplete: 6 questions are still owed" in last
+    assert "scripted server failure" in last
+    assert last.endswith(f"; medexam run --resume runs/{run['run_id']} asks them")
+    code, out, _ = medexam("report", run["run_dir"])
+    assert re.search(r"server +LMServerError +.*scripted server failure.* 6", out)
+    assert f"6 questions are owed; medexam run --resume {run['run_dir']} asks them\n" in out
     code, out, _ = medexam("run", spec(), "--json")
     assert (code, json.loads(out)[0]["metrics"]["n"]) == (0, 6)
+    assert "Failed" not in medexam("report", run["run_dir"])[1]
 
 
 def test_an_mlflow_outage_costs_a_line_and_nothing_else(medexam, spec, tmp_path) -> None:
@@ -121,19 +138,90 @@ def test_runs_that_cannot_be_written(medexam, spec, tmp_path) -> None:
     assert "--runs-dir" in err
 
 
-def test_resume_refuses_another_spec(medexam, spec) -> None:
-    _, out, _ = medexam("run", spec(), "--json")
-    run_id = json.loads(out)[0]["run_id"]
-    code, _, err = medexam("run", spec(), "--set", "model.seed=3", "--resume", run_id)
-    assert code == 2
-    assert "model.seed" in err
-    code, out, _ = medexam("run", spec(), "--resume", run_id, "--json")
-    assert (code, json.loads(out)[0]["run_id"]) == (0, run_id)
+def test_resume_asks_what_the_run_owes_and_nothing_else(medexam, spec, monkeypatch) -> None:
+    monkeypatch.setattr("dspy.clients.execution._delay", lambda error, attempt: 0)
+    stem = load_exam_set(DatasetSpec(limit=6)).questions[0].stem
+    (path := spec({"error": "server"}).with_name("replies.yaml")).write_text(
+        yaml.safe_dump({stem: "{Answer: 1}", "*": {"error": "server"}})
+    )
+    _, out, err = medexam("run", path.with_name("spec.yaml"), "--json")
+    (run,) = json.loads(out)
+    assert (run["metrics"]["n"], run["metrics"]["failed"]) == (1, 5)
+    path.write_text(yaml.safe_dump({stem: {"error": "server"}, "*": "{Answer: 2}"}))
+    code, out, _ = medexam("run", "--resume", run["run_dir"], "--json")
+    (resumed,) = json.loads(out)
+    assert (code, resumed["run_id"], resumed["metrics"]["n"], resumed["failures"]) == (0, run["run_id"], 6, [])
+    path.unlink()
+    code, out, err = medexam("run", "--resume", run["run_id"])
+    assert (code, "zero_shot" in out, "medexam: " in err) == (0, True, False)
 
 
-def test_usage_errors_exit_with_2(medexam, spec) -> None:
-    assert medexam("run")[0] == 2
-    assert medexam("run", spec(), "--resume", "x", "--fresh")[0] == 2
+@pytest.mark.parametrize("options", [["SPEC"], ["--set", "model.seed=3"], ["--limit", "3"], ["--fresh"]])
+def test_resume_takes_its_spec_from_the_run(medexam, spec, options) -> None:
+    path = spec()
+    code, out, err = medexam("run", *[path if word == "SPEC" else word for word in options], "--resume", "x")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "leave out SPEC, --set, --limit and --fresh" in err
+
+
+def test_resume_of_an_edited_prompt_says_what_changed(medexam, spec, tmp_path) -> None:
+    words = tmp_path / "words.yaml"
+    words.write_text("en: {zero_shot: 'Choose. $form'}")
+    _, out, _ = medexam("run", spec(program={"kind": "zero_shot", "prompt": str(words)}), "--json")
+    words.write_text("en: {zero_shot: 'Choose! $form'}")
+    code, out, err = medexam("run", "--resume", json.loads(out)[0]["run_dir"])
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert re.search(r"changed \(words\..*\); restore it, or run its spec to start a run of it as it is now", err)
+
+
+def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("dspy.clients.execution._delay", lambda error, attempt: 0)
+    matrix = {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}]}
+    code, out, err = medexam("run", spec({"error": "transport"}, matrix=matrix), "--max-failures", 3)
+    assert code == 3
+    assert "LMTransportError" in out
+    last = err.strip().splitlines()[-1]
+    assert "stopped early, for as many questions failed as --max-failures allows: 12 questions are still owed" in last
+    assert last.endswith(f"run {tmp_path / 'spec.yaml'} again with the same settings to ask them")
+    (folder,) = (tmp_path / "runs").glob("trial-*")
+    assert "| network | LMTransportError | " in (folder / "report.md").read_text()
+    assert medexam("run", spec(), "--max-failures", 0)[0] == 2
+
+
+def test_the_first_ctrl_c_waits_for_what_is_in_flight_and_the_second_does_not(spec, tmp_path) -> None:
+    path = spec()
+    stem = load_exam_set(DatasetSpec(limit=6)).questions[0].stem
+    # DSPy waits some seconds in all before it gives these questions up.
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({stem: "{Answer: 1}", "*": {"error": "transport"}}))
+    command = [sys.executable, "-c", "from medexam.cli.main import main; main()", "run", str(path)]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        _wait_for(lambda: any(log.stat().st_size for log in tmp_path.glob("runs/*/predictions.jsonl")))
+        process.send_signal(signal.SIGINT)
+        for line in process.stderr:
+            if "Stopping" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        _, err = process.communicate(timeout=60)
+        assert time.monotonic() - begun < 20
+    assert process.returncode == 3
+    assert line == "Stopping: waiting a few seconds for 5 questions in flight; Ctrl-C again stops at once.\n"
+    assert "interrupted: 5 questions are still owed" in err.splitlines()[-1]
+    assert "Traceback" not in err
+    (report,) = tmp_path.glob("runs/*/report.md")
+    assert "Incomplete: 1 of 6 questions scored, 0 failed, 5 not asked yet." in report.read_text()
+
+
+def _wait_for(happened) -> None:
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_usage_errors_exit_with_2(medexam) -> None:
+    code, _, err = medexam("run")
+    assert (code, err) == (2, "medexam: nothing to run: give a SPEC, or a run to continue with --resume RUN\n")
 
 
 def test_version_and_shipped_experiments(medexam) -> None:

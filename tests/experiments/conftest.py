@@ -91,9 +91,7 @@ def make_run(tmp_path, exam_questions, answer_key):
                             question=question.key,
                             program=cell.program.kind,
                             spec_digest=digest(known),
-                            **REPLIES[outcome],
-                            **fields,
-                            **(extra(question) if extra else {}),
+                            **{**REPLIES[outcome], **fields, **(extra(question) if extra else {})},
                         )
                     )
         return score_folder(folder, exam_questions, answer_key)

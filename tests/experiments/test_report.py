@@ -8,7 +8,9 @@ from medexam.errors import RunFolderError
 from medexam.experiments.formatting import decimal, flatten, percent, with_interval
 from medexam.experiments.markdown import comparison_report, run_report, write_report
 from medexam.experiments.plots import write_plots
+from medexam.experiments.run_tables import build_failure_table
 from medexam.experiments.tables import build_breakdowns, build_table, comparison
+from medexam.predictions import Failure
 from terminal import draw
 
 ZERO_SHOT = {"kind": "zero_shot"}
@@ -104,7 +106,7 @@ def test_every_markdown_row_has_the_columns_of_its_header(make_run) -> None:
     text = (make_run(ZERO_SHOT, "rwuf").folder.path / "report.md").read_text()
     outside_code = re.sub(r"(?s)(`{4,})text.*?\1", "", text)
     tables = re.findall(r"(?m)(?:^\|.*\|$\n?)+", outside_code)
-    assert len(tables) == 6
+    assert len(tables) == 7
     for table in tables:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
 
@@ -112,7 +114,26 @@ def test_every_markdown_row_has_the_columns_of_its_header(make_run) -> None:
 def test_an_incomplete_run_says_so(make_run) -> None:
     run = make_run(ZERO_SHOT, "rrwfm")
     assert "Incomplete: 12 of 20 questions scored, 4 failed, 4 not asked yet." in run_report(run, {})
+    assert f"`medexam run --resume {run.folder.path}` asks them." in run_report(run, {})
     assert "zero_shot · SmolLM2-135M-Instruct · headqa_sample en.** Incomplete" in comparison_report([run, run])
+
+
+def test_failures_are_shown_by_kind_the_commonest_first(make_run) -> None:
+    fault = Failure(kind="LMServerError", message="overloaded | try\nlater")
+
+    def every_fifth(question):
+        return {"failure": fault} if question.number == 5 else {}
+
+    run = make_run(ZERO_SHOT, "rrrff", extra=every_fifth)
+    assert [(one.boundary, one.kind, one.questions) for one in run.failures] == [
+        ("network", "LMTransportError", 4),
+        ("server", "LMServerError", 4),
+    ]
+    text = (run.folder.path / "report.md").read_text()
+    assert "| server | LMServerError | overloaded \\| try later | 4 |" in text
+    assert f"`medexam run --resume {run.folder.path}` asks them again." in text
+    assert "LMServerError" in draw(build_failure_table(run))
+    assert build_failure_table(make_run(ZERO_SHOT, "m", run_id="other")) is None
 
 
 def test_the_report_of_several_runs(make_run, tmp_path) -> None:

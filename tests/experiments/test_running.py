@@ -7,30 +7,34 @@ import pytest
 import yaml
 
 from medexam.errors import EndpointUnreachableError, RunFolderError
-from medexam.experiments.planning import plan_experiment
+from medexam.experiments.planning import plan_experiment, plan_resume
 from medexam.experiments.run_folder import PREDICTIONS
-from medexam.experiments.runner import run_plan
+from medexam.experiments.runner import Stop, run_plan
 from medexam.predictions import Status
 from watching import Silent
 
 
 class Watcher(Silent):
-    """Counts, and interrupts the run after so many answers."""
+    """Counts, and interrupts the run once so many questions are begun."""
 
     def __init__(self, stop_after: int | None = None) -> None:
         self.engines = 0
+        self.begun = 0
         self.answers = 0
         self._stop_after = stop_after
 
     def engine_starts(self, model) -> None:
         self.engines += 1
 
-    def answered(self, prediction) -> None:
-        self.answers += 1
-        if self.answers == self._stop_after:
+    def asked(self) -> None:
+        self.begun += 1
+        if self.begun == self._stop_after:
             for task in asyncio.all_tasks():
                 if task.get_coro().__name__ == "_run":
                     task.cancel()
+
+    def answered(self, prediction) -> None:
+        self.answers += 1
 
 
 @pytest.fixture
@@ -51,6 +55,13 @@ def _run(spec, tmp_path, watcher=None, overrides=None, **options):
     watcher = watcher or Watcher()
     runs, interrupted = run_plan(plan, watcher)
     return runs, interrupted, watcher
+
+
+def _resume(run, tmp_path):
+    watcher = Watcher()
+    (resumed,), stop = run_plan(plan_resume(str(run.folder.path), runs_dir=tmp_path / "elsewhere"), watcher)
+    assert stop is None
+    return resumed, watcher
 
 
 def test_a_run_is_asked_scored_and_kept(spec, tmp_path) -> None:
@@ -108,15 +119,54 @@ def test_other_words_are_another_run(spec, tmp_path) -> None:
 
 
 def test_an_interrupted_run_keeps_its_answers_and_is_resumed(spec, tmp_path) -> None:
-    (run,), interrupted, _ = _run(spec, tmp_path, Watcher(stop_after=5))
-    assert interrupted
+    spec["dataset"]["limit"] = 110
+    (run,), stop, watcher = _run(spec, tmp_path, Watcher(stop_after=5))
+    assert stop is Stop.INTERRUPTED
+    assert watcher.begun == watcher.answers == run.metrics.n
     kept = run.metrics.n
-    assert 5 <= kept < 12
+    assert 5 <= kept < 110
     assert run.status == "incomplete"
-    (resumed,), interrupted, watcher = _run(spec, tmp_path, resume=run.record.run_id)
-    assert not interrupted
-    assert watcher.answers == 12 - kept
-    assert resumed.metrics.n == 12
+    resumed, watcher = _resume(run, tmp_path)
+    assert (watcher.answers, resumed.metrics.n) == (110 - kept, 110)
+    assert resumed.environment["asked"] == 110
+    assert resumed.record == run.record
+
+
+def test_resuming_a_complete_run_asks_nothing(spec, tmp_path) -> None:
+    (run,), _, _ = _run(spec, tmp_path)
+    resumed, watcher = _resume(run, tmp_path)
+    assert (watcher.answers, watcher.engines) == (0, 0)
+    assert resumed == run
+
+
+def test_a_resumed_run_keeps_its_own_questions_and_its_place_in_the_experiment(spec, tmp_path) -> None:
+    spec["matrix"] = {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}]}
+    spec["description"] = "Two programs."
+    (first, second), _, _ = _run(spec, tmp_path)
+    predictions = first.folder.path / PREDICTIONS
+    predictions.write_text("".join(predictions.read_text().splitlines(keepends=True)[:7]))
+    resumed, watcher = _resume(first, tmp_path)
+    assert (watcher.answers, resumed.metrics.n) == (5, 12)
+    assert resumed.record == first.record
+    assert resumed.record.experiment_digest == second.record.experiment_digest
+
+
+def test_a_prompt_that_was_edited_is_no_resume(spec, tmp_path) -> None:
+    words = tmp_path / "words.yaml"
+    words.write_text("en: {zero_shot: 'Choose. $form'}")
+    (run,), _, _ = _run(spec, tmp_path, overrides={"program.prompt": str(words)})
+    words.write_text("en: {zero_shot: 'Choose! $form'}")
+    with pytest.raises(RunFolderError, match=r"changed \(words\..*restore it, or run its spec"):
+        _resume(run, tmp_path)
+
+
+def test_data_that_were_edited_are_no_resume(spec, tmp_path) -> None:
+    (run,), _, _ = _run(spec, tmp_path)
+    record = json.loads((run.folder.path / "spec.json").read_text())
+    record["dataset_fingerprint"] = "0" * 64
+    (run.folder.path / "spec.json").write_text(json.dumps(record))
+    with pytest.raises(RunFolderError, match=r"data have changed \(SHA-256 0{12} then.*--fresh"):
+        _resume(run, tmp_path)
 
 
 def test_failures_are_owed_and_never_scored(spec, tmp_path) -> None:
@@ -128,12 +178,11 @@ def test_failures_are_owed_and_never_scored(spec, tmp_path) -> None:
     assert len(plan_cell.owed) == 12
 
 
-def test_resuming_under_another_spec_names_the_keys(spec, tmp_path) -> None:
+def test_only_a_run_can_be_resumed(spec, tmp_path) -> None:
     (run,), _, _ = _run(spec, tmp_path)
-    with pytest.raises(RunFolderError, match=r"model\.temperature"):
-        _run(spec, tmp_path, overrides={"model.temperature": 0.5}, resume=run.record.run_id)
+    assert plan_resume(run.record.run_id, runs_dir=tmp_path / "runs").runs_dir == tmp_path / "runs"
     with pytest.raises(RunFolderError, match="no run nothing"):
-        _run(spec, tmp_path, resume="nothing")
+        plan_resume("nothing", runs_dir=tmp_path / "runs")
 
 
 def test_a_folder_of_that_name_under_another_digest_is_refused(spec, tmp_path) -> None:
@@ -180,6 +229,18 @@ def test_after_many_failures_in_a_row_the_rest_stays_owed(spec, tmp_path, monkey
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 2}"}))
     (run,), _, watcher = _run(spec, tmp_path, overrides={"dataset.limit": 110})
     assert (watcher.answers, run.metrics.n, run.status) == (110, 110, "complete")
+
+
+def test_as_many_failures_as_are_allowed_stop_the_cells_that_follow(spec, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("asyncio.sleep", _no_wait)
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": {"error": "server"}}))
+    spec["matrix"] = {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}, {"kind": "chain_of_thought"}]}
+    plan = plan_experiment(spec, {}, runs_dir=tmp_path / "runs")
+    runs, stop = run_plan(plan, Watcher(), max_failures=13)
+    assert stop is Stop.FAILURES
+    assert [run.metrics.failed for run in runs] == [12, 12]
+    assert (runs[1].folder.path / "report.md").is_file()
+    assert not plan.cells[2].folder.exists()
 
 
 _sleep = asyncio.sleep

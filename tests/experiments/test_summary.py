@@ -5,6 +5,7 @@ import json
 import pytest
 
 from medexam.errors import RunFolderError
+from medexam.experiments.failures import FailureCount
 from medexam.experiments.run_folder import RunFolder
 from medexam.experiments.summary import load_run, run_document
 
@@ -15,17 +16,18 @@ def test_a_run_is_read_back(make_run) -> None:
     run = make_run(ZERO_SHOT, "rw", model={"engine": "embedded"})
     assert load_run(run.folder) == run
     assert (run.program, run.model, run.status) == ("zero_shot-guided", "SmolLM2-135M-Instruct", "complete")
-    assert run.failure is None
+    assert run.failures == ()
 
 
-def test_a_failed_run_tells_its_last_failure(make_run) -> None:
+def test_a_failed_run_tells_how_it_failed(make_run) -> None:
     run = load_run(make_run(ZERO_SHOT, "rwf").folder)
     assert (run.status, run.complete) == ("incomplete", False)
-    assert run.failure == "LMTransportError: connection refused"
+    assert run.failures == (FailureCount("network", "LMTransportError", 6, "connection refused"),)
 
 
 def test_a_control_has_no_model(make_run) -> None:
-    assert make_run({"kind": "longest"}, "r").model is None
+    run = make_run({"kind": "longest"}, "r")
+    assert (run.model, run.costs) == (None, None)
 
 
 def test_the_document_is_json_with_the_promised_keys(make_run) -> None:
@@ -40,6 +42,11 @@ def test_the_document_is_json_with_the_promised_keys(make_run) -> None:
         "program": "zero_shot-guided",
         "model": "SmolLM2-135M-Instruct",
         "status": "complete",
+        "warnings": [],
+        "failures": [],
+        "costs": dict.fromkeys(
+            ("completion_tokens", "gpu_seconds", "prompt_tokens", "questions_per_s", "seconds", "usd")
+        ),
     }
     assert document["metrics"]["n"] == 20
     assert document["metrics"]["by_discipline"]["biology"]["headqa_v1_accuracy"] == 70.0

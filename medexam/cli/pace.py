@@ -1,0 +1,87 @@
+"""How a run goes, in figures: what is done, how fast, what failed, and how many are right so far.
+
+Counting is a few additions for each question; whatever costs more is found when the figures are looked at. It knows
+predictions and golds; it draws nothing.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from medexam.answer_key import AnswerKey
+from medexam.metrics.intervals import rate_interval
+from medexam.predictions import Prediction, Status
+
+WINDOW_S = 10.0
+"""Seconds that the rates look back, or to the last look where that is longer ago."""
+
+
+@dataclass
+class Pace:
+    """The figures of one cell while it is asked."""
+
+    key: AnswerKey
+    total: int
+    """Questions of the cell."""
+    done: int
+    """Questions that need not be asked any more, those of earlier invocations included, and those that failed now."""
+    right: int
+    """Right answers, those of earlier invocations included."""
+    failed: int = 0
+    """Questions that failed in this invocation."""
+    in_flight: int = 0
+    tokens: int = 0
+    """Of this invocation, prompts and replies, as far as the engine reports them."""
+    _looks: deque[tuple[float, int, int]] = field(default_factory=deque)
+
+    def asked(self) -> None:
+        """One question is in flight from now on."""
+        self.in_flight += 1
+
+    def answered(self, prediction: Prediction) -> None:
+        """One question is done."""
+        self.in_flight -= 1
+        self.done += 1
+        self.tokens += (prediction.prompt_tokens or 0) + (prediction.completion_tokens or 0)
+        if prediction.status is Status.FAILED:
+            self.failed += 1
+        elif prediction.answer == self.key[prediction.question].number:
+            self.right += 1
+
+    def describe(self, now: float, *, time_left: bool = False) -> str:
+        """Questions and tokens a second, in flight, failed, the `time_left`, and accuracy with its 95 % interval.
+
+        `now` is in seconds on a clock of the caller's; the rates are those since the looks before. What is not known
+        yet is left out.
+        """
+        speed, tokens = self._rates(now)
+        parts = []
+        if speed:
+            parts.append(f"{_rate(speed)} questions/s")
+        if tokens:
+            parts.append(f"{_rate(tokens)} tokens/s")
+        parts.append(f"{self.in_flight} in flight")
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        if time_left and speed and self.done < self.total:
+            parts.append(f"{timedelta(seconds=round((self.total - self.done) / speed))} left")
+        scored = self.done - self.failed
+        interval = rate_interval(self.right, scored)
+        if interval is not None:
+            low, high = interval
+            parts.append(f"accuracy {100 * self.right / scored:.1f} % [{100 * low:.1f}, {100 * high:.1f}]")
+        return " · ".join(parts)
+
+    def _rates(self, now: float) -> tuple[float, float]:
+        """Questions and tokens a second since the oldest look within the window; 0 at the first look."""
+        looks = self._looks
+        looks.append((now, self.done, self.tokens))
+        while len(looks) > 2 and looks[1][0] <= now - WINDOW_S:
+            looks.popleft()
+        then, done, tokens = looks[0]
+        passed = now - then
+        return ((self.done - done) / passed, (self.tokens - tokens) / passed) if passed > 0 else (0.0, 0.0)
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"

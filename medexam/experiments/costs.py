@@ -1,0 +1,73 @@
+"""What a run took: tokens, seconds and, where a price is known, money.
+
+It knows counts and what `environment.json` says; nothing is measured here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from medexam.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One thing that was spent."""
+
+    total: float
+    per_question: float
+    per_right: float | None
+    """None where no answer is right."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What is known of a run's costs; None where it is not.
+
+    Tokens and money are those of the scored questions. Time is that of all invocations, retries and failures included;
+    a question's is the mean of all that were asked, a right answer's that over the accuracy.
+    """
+
+    prompt_tokens: Cost | None
+    completion_tokens: Cost | None
+    seconds: Cost | None
+    """While questions were asked; without starting the engine and without scoring."""
+    gpu_seconds: Cost | None
+    """None where the model runs on the CPU, or behind a server that does not tell on how many GPUs."""
+    usd: Cost | None
+    """US dollars by the price list of the day; None where it has no price for the model."""
+    questions_per_s: float | None
+    """Failed ones included."""
+
+
+def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> Costs:
+    """The costs of a run with these metrics under this `environment.json`; `environment` may be empty."""
+    engine = environment.get("engine") or {}
+    asked_s, asked = environment.get("asked_s") or 0.0, environment.get("asked") or 0
+    timed = asked_s > 0 and asked > 0 and metrics.n > 0
+    seconds = _cost(asked_s, asked_s / asked * metrics.n, metrics) if timed else None
+    on_gpu = str((engine.get("details") or {}).get("device", "")).startswith("cuda")
+    return Costs(
+        prompt_tokens=_tokens(metrics.prompt_tokens, metrics),
+        completion_tokens=_tokens(metrics.completion_tokens, metrics),
+        seconds=seconds,
+        gpu_seconds=seconds if on_gpu else None,
+        usd=_money(metrics, environment.get("prices")),
+        questions_per_s=asked / asked_s if timed else None,
+    )
+
+
+def _tokens(total: int | None, metrics: Metrics) -> Cost | None:
+    return None if total is None or not metrics.n else _cost(total, total, metrics)
+
+
+def _money(metrics: Metrics, prices: Mapping[str, float] | None) -> Cost | None:
+    if not prices or metrics.prompt_tokens is None or metrics.completion_tokens is None or not metrics.n:
+        return None
+    total = metrics.prompt_tokens * prices["prompt_usd"] + metrics.completion_tokens * prices["completion_usd"]
+    return _cost(total, total, metrics)
+
+
+def _cost(total: float, of_scored: float, metrics: Metrics) -> Cost:
+    """`of_scored` is the part of `total` that the scored questions took."""
+    return Cost(total, of_scored / metrics.n, of_scored / metrics.right if metrics.right else None)

@@ -1,0 +1,18 @@
+"""The questions of a stored run, found again in the data set as it is today."""
+
+from medexam.datasets import ExamSet
+from medexam.errors import DatasetError
+from medexam.experiments.run_folder import RunRecord
+from medexam.questions import Question
+
+
+def stored_questions(record: RunRecord, exam_set: ExamSet) -> tuple[Question, ...]:
+    """The questions that the run was last asked for, in its order; raises `DatasetError` where one is gone."""
+    known = {question.key: question for question in exam_set.questions}
+    gone = [key for key in record.questions if key not in known]
+    if gone:
+        raise DatasetError(
+            f"{len(gone)} of {len(record.questions)} questions of run {record.run_id} are no longer in the data set "
+            f"({gone[0]}): restore the file it was made from ({record.dataset_source}), or run the spec again"
+        )
+    return tuple(known[key] for key in record.questions)

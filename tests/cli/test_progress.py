@@ -1,0 +1,94 @@
+"""What is shown while a run goes on: figures from real predictions, on a clock of the test's own."""
+
+import pytest
+import yaml
+
+from medexam.answer_key import AnswerKey, Gold
+from medexam.cli.pace import Pace
+from medexam.cli.progress import TerminalProgress
+from medexam.experiments.planning import plan_experiment
+from medexam.experiments.runner import run_plan
+from medexam.predictions import Failure, Prediction, Status
+
+OUTCOMES = {
+    "r": {"status": Status.ANSWERED, "answer": 1, "prompt_tokens": 90, "completion_tokens": 10},
+    "w": {"status": Status.ANSWERED, "answer": 2, "prompt_tokens": 90, "completion_tokens": 10},
+    "f": {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="refused")},
+}
+
+
+@pytest.fixture
+def pace() -> Pace:
+    """Twenty questions, ten of which an earlier invocation answered, five of them right."""
+    return Pace(AnswerKey({str(number): Gold(number=1) for number in range(20)}), total=20, done=10, right=5)
+
+
+def _answer(pace: Pace, outcomes: str) -> None:
+    for number, outcome in enumerate(outcomes):
+        pace.asked()
+        pace.answered(Prediction(question=str(number), program="p", spec_digest="d", **OUTCOMES[outcome]))
+
+
+def test_the_figures(pace) -> None:
+    assert pace.describe(100.0) == "0 in flight · accuracy 50.0 % [23.7, 76.3]"
+    _answer(pace, "rrwwf")
+    pace.asked()
+    assert pace.describe(102.0, time_left=True) == (
+        "2.5 questions/s · 200 tokens/s · 1 in flight · 1 failed · 0:00:02 left · accuracy 50.0 % [26.8, 73.2]"
+    )
+
+
+def test_rates_are_recent(pace) -> None:
+    pace.describe(0.0)
+    _answer(pace, "rr")
+    for now in range(1, 10):
+        pace.describe(float(now))
+    assert pace.describe(10.0).startswith("0.2 questions/s")
+    _answer(pace, "rrr")
+    assert pace.describe(20.0).startswith("0.3 questions/s · 30 tokens/s")
+    assert pace.describe(40.0) == "0 in flight · accuracy 66.7 % [41.7, 84.8]"
+
+
+def test_a_run_of_which_nothing_is_scored_has_no_accuracy() -> None:
+    pace = Pace(AnswerKey({"0": Gold(number=1)}), total=1, done=0, right=0)
+    assert pace.describe(0.0) == "0 in flight"
+
+
+@pytest.fixture
+def plan(tmp_path):
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
+    document = {
+        "name": "shown",
+        "dataset": {"name": "headqa_sample", "limit": 12},
+        "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
+        "program": {"kind": "zero_shot"},
+    }
+    return plan_experiment(document, {}, runs_dir=tmp_path / "runs")
+
+
+def test_without_a_terminal_a_long_run_says_now_and_then_how_it_goes(plan, monkeypatch, capsys) -> None:
+    with TerminalProgress() as progress:
+        run_plan(plan, progress)
+    assert capsys.readouterr().err.count("questions") == 1
+    monkeypatch.setattr("medexam.cli.progress.REPEAT_S", 0.0)
+    (planned,) = plan.cells
+    with TerminalProgress() as progress:
+        progress.cell_starts(planned)
+        for prediction in planned.folder.read_predictions().values():
+            progress.answered(prediction)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("zero_shot en: 12 of 12 questions · ")
+    assert "questions/s" in last
+    assert "accuracy" in last
+
+
+def test_on_a_terminal_the_figures_stand_below_the_bar(plan, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("medexam.cli.progress.REDRAW_S", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    (planned,) = plan.cells
+    with TerminalProgress() as progress:
+        progress.cell_starts(planned)
+        progress.asked()
+    shown = capsys.readouterr().err
+    assert "zero_shot en" in shown
+    assert "1 in flight" in shown
