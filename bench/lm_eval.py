@@ -5,11 +5,12 @@
     python bench/lm_eval.py vllm http://127.0.0.1:8000/v1 --questions 48 --rounds 3
 
 `accuracy` asks both sides the same questions with the harness's HEAD-QA protocol and compares each answer. `embedded`
-and `vllm` compare speed, at short biology questions and at medicine questions behind two passages of a corpus: the
-harness takes the fastest of its settings on a few questions, then rounds alternate. Each round's questions open with a
-number of their own, so that no side profits from what a server or an engine remembers of another round. A side's rate
-is its median round. The harness's time is that of its `loglikelihood` call alone, without the reading of the file and
-the building of requests before it; medexam's is that of whole programs. Prints one JSON document.
+and `vllm` compare speed, at short biology questions, at questions of all exams, and at medicine questions behind two
+passages of a corpus: the harness takes the fastest of its settings on a few questions, then rounds alternate. Each
+round's questions open with a number of their own, so that no side profits from what a server or an engine remembers of
+another round. A side's rate is its median round. The harness's time is that of its `loglikelihood` call alone, without
+the reading of the file and the building of requests before it; medexam's is that of whole programs. Prints one JSON
+document.
 
 Reads HEAD-QA v1 and the passages from `$MEDEXAM_DATA`. The harness runs in an environment of its own, which is made in
 medexam's cache the first time unless `--lm-eval-python` names one. Run it on an idle machine: threads that share a
@@ -294,10 +295,12 @@ def embedded_harness(peer: LMEvalPeer, golds: Mapping[str, int]) -> Harness:
 
 
 def make_settings(arguments: argparse.Namespace) -> Iterator[tuple[str, Asked, Callable[[Question], int]]]:
-    """`short` and `long` questions, those that were asked for, and what counts their contexts' tokens."""
+    """`short`, `exam` and `long` questions, those that were asked for, and what counts their contexts' tokens."""
     count = partial(context_tokens, AutoTokenizer.from_pretrained(smollm2_folder()))
     if "short" in arguments.settings:
         yield "short", load_questions(arguments.questions, Discipline.BIOLOGY), count
+    if "exam" in arguments.settings:
+        yield "exam", load_questions(arguments.questions), count
     if "long" in arguments.settings:
         medicine = load_questions(arguments.questions, Discipline.MEDICINE)
         yield "long", put_passages(medicine, read_passages(arguments.passages), count), count
@@ -327,7 +330,7 @@ def read_arguments() -> argparse.Namespace:
     racing.add_argument("--questions", type=int, default=48, help="of each setting")
     racing.add_argument("--rounds", type=int, default=3)
     racing.add_argument("--pilot", type=int, default=8, help="questions on which the harness's settings are tried")
-    racing.add_argument("--settings", nargs="+", choices=["short", "long"], default=["short", "long"])
+    racing.add_argument("--settings", nargs="+", choices=["short", "exam", "long"], default=["short", "long"])
     racing.add_argument("--passages", type=Path, default=data / "corpus" / "passages.jsonl.gz")
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parts = parser.add_subparsers(dest="part", required=True)

@@ -81,7 +81,7 @@ def test_the_picture_names_every_source_and_discipline(drawn) -> None:
     labels = [text.get_text() for text in disciplines.get_legend().get_texts()]
     assert labels[-6:] == [f"{discipline.value} (n = 3)" for discipline in Discipline]
     assert [axes.get_title() for axes in small] == labels[-6:]
-    assert "60 of 70 passages of words and 18 questions of headqa_sample (en)" in figure.get_suptitle()
+    assert "60 of 70 passages of the corpus 'words' and 18 questions of headqa_sample (en)" in figure.get_suptitle()
 
 
 def test_the_contours_hold_their_shares_of_a_group(drawn) -> None:
