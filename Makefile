@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: quickstart test lint clean
+.PHONY: quickstart test chaos lint clean
 
 quickstart: $(VENV)/.local
 	$(BIN)/medexam run quickstart
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest
+
+chaos: $(VENV)/.dev
+	$(BIN)/python -m pytest -m chaos
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

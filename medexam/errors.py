@@ -33,6 +33,10 @@ class EndpointUnreachableError(EngineError):
     """No server answers at the endpoint, or it is not the server that the spec names."""
 
 
+class EndpointSilentError(EndpointUnreachableError):
+    """No server answers at the endpoint now; one may later."""
+
+
 class ContextOverflowError(EngineError):
     """A prompt is longer than the model's context."""
 

@@ -58,7 +58,9 @@ def run(
 
     with TerminalProgress() as progress:
         runs, stop = run_plan(plan, progress, max_failures=max_failures)
-    _track(runs, plan, tracking_uri)
+    # A complete run that is resumed is as MLflow knows it: it is shown at once.
+    if resume is None or tracking_uri or any(planned.owed for planned in plan.cells):
+        _track(runs, plan, tracking_uri)
     if as_json:
         from medexam.experiments.summary import run_document
 

@@ -20,7 +20,7 @@ from dspy.utils.exceptions import (
     LMUnsupportedModelError,
 )
 
-from medexam.errors import EngineError
+from medexam.errors import EngineError, RunFolderError
 from medexam.experiments.planning import PlannedCell
 from medexam.experiments.run_folder import PredictionLog
 from medexam.predictions import Prediction, Status
@@ -80,12 +80,15 @@ class _Asking:
     waiting: Iterator[Question]
     failures: int = 0
     interrupted: bool = False
+    unwritable: bool = False
+    """Answers could not be put on the disk, so no more are asked for."""
     hopeless: list[LMError] = field(default_factory=list)
 
     @property
     def over(self) -> bool:
         """Whether no further question is begun."""
-        return self.interrupted or bool(self.hopeless) or self.failures >= GIVE_UP_AFTER or self.account.overdrawn
+        stopped = self.interrupted or self.unwritable or bool(self.hopeless)
+        return stopped or self.failures >= GIVE_UP_AFTER or self.account.overdrawn
 
     def keep(self, prediction: Prediction) -> None:
         self.failures = self.failures + 1 if prediction.status is Status.FAILED else 0
@@ -101,11 +104,11 @@ async def ask(
 
     A failed question is logged as failed and stays owed; where `account` is overdrawn, or the last `GIVE_UP_AFTER`
     questions failed, so does the rest. Raises `EngineError` for a fault that no other question would escape, such as a
-    refused key. Cancelling begins no further question, waits `GRACE_S` seconds for those in flight and loses nothing
-    that was finished; cancelling again does not wait.
+    refused key, and `RunFolderError` where answers cannot be written. Cancelling begins no further question, waits
+    `GRACE_S` seconds for those in flight and loses nothing that was finished; cancelling again does not wait.
     """
     asking = _Asking(planned, log, observer, account, iter(planned.owed))
-    flusher = asyncio.create_task(_flush_regularly(log))
+    flusher = asyncio.create_task(_flush_regularly(asking))
     workers = [asyncio.create_task(_work(asking)) for _ in range(min(concurrency, len(planned.owed)))]
     try:
         await _finish(asking, workers)
@@ -157,7 +160,10 @@ async def _answer(asking: _Asking, question: Question) -> Prediction:
     return build_prediction(question, said, latency_s=time.monotonic() - begun, **names)
 
 
-async def _flush_regularly(log: PredictionLog) -> None:
-    while True:
+async def _flush_regularly(asking: _Asking) -> None:
+    while not asking.unwritable:
         await asyncio.sleep(FLUSH_S)
-        log.flush()
+        try:
+            asking.log.flush()
+        except RunFolderError:
+            asking.unwritable = True

@@ -9,7 +9,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,7 +179,7 @@ class RunFolder:
         except OSError as error:
             raise RunFolderError(f"cannot write {path}: {error}") from None
         with stream:
-            log = PredictionLog(stream.fileno())
+            log = PredictionLog(path, stream.fileno())
             try:
                 yield log
             finally:
@@ -201,7 +201,9 @@ class RunFolder:
 class PredictionLog:
     """Appends predictions as lines and flushes them to the disk."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """`descriptor` is the open end of the file at `path`."""
+        self._path = path
         self._descriptor = descriptor
         self._waiting: list[bytes] = []
 
@@ -210,14 +212,26 @@ class PredictionLog:
         self._waiting.append(json.dumps(prediction.to_json(), ensure_ascii=False).encode("utf-8") + b"\n")
 
     def flush(self) -> None:
-        """Put all queued lines on the disk."""
+        """Put all queued lines on the disk.
+
+        Raises `RunFolderError` where they do not fit: none of them is there then, and all stay queued.
+        """
         if not self._waiting:
             return
         data = b"".join(self._waiting)
+        end = os.fstat(self._descriptor).st_size
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, end)
+            raise RunFolderError(
+                f"cannot write {self._path}: {error.strerror}; what was answered before is kept: make room, and run "
+                "the same again"
+            ) from None
         self._waiting.clear()
-        while data:
-            data = data[os.write(self._descriptor, data) :]
-        os.fsync(self._descriptor)
 
 
 def owed(questions: Iterable[str], predictions: Mapping[str, Prediction]) -> list[str]:

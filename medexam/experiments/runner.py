@@ -177,6 +177,7 @@ def _lm(planned: PlannedCell, engine: Engine | None) -> dspy.LM | None:
         engine=engine.sync,
         async_engine=engine,
         cache=False,
+        num_retries=0,
         temperature=model.temperature,
         max_tokens=model.max_tokens,
         seed=model.seed,

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import httpx
-from dspy.lm15 import InvalidRequestError, TransportError
-from dspy.lm15 import TimeoutError as CallTimeoutError
+from dspy.lm15 import InvalidRequestError
 
 from medexam.serve.endpoints import Endpoint
+from medexam.serve.http_calls import reply_object
 from medexam.serve.local_template import LocalTemplate, load_template
-from medexam.serve.probe import PROBE_TIMEOUT, Capabilities
+from medexam.serve.probe import PROBE_TIMEOUT_S, Capabilities
+from medexam.serve.retrying import CURABLE, ask_again
 from medexam.serve.turns import Turn
 
 _CHECKED = [
@@ -54,14 +55,16 @@ class Renderer(Protocol):
 
 
 class ServerRenderer:
-    """Asks the server, two short calls for each dialogue."""
+    """Asks a server, two short calls for each dialogue; when it fails, the next one of the same model."""
 
     template: str | None = None
 
-    def __init__(self, endpoint: Endpoint, model: str) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoints: Sequence[Endpoint], model: str, *, timeout_s: float = PROBE_TIMEOUT_S) -> None:
+        self._endpoints = endpoints
+        self._asked = 0
         self._model = model
-        self._client = httpx.AsyncClient(headers=endpoint.headers, timeout=PROBE_TIMEOUT)
+        self._timeout_s = timeout_s
+        self._client = httpx.AsyncClient(timeout=httpx.Timeout(timeout_s, connect=min(5.0, timeout_s)))
 
     async def render(self, turns: Sequence[Turn]) -> str:
         """The server's tokens, put back into text."""
@@ -81,22 +84,26 @@ class ServerRenderer:
         await self._client.aclose()
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        try:
-            reply = await self._client.post(f"{self._endpoint.root}{path}", json={"model": self._model, **body})
-        except httpx.TimeoutException as error:
-            raise CallTimeoutError(f"{path} did not answer in time") from error
-        except httpx.TransportError as error:
-            raise TransportError(f"{path}: {str(error) or type(error).__name__}") from error
-        if reply.status_code != httpx.codes.OK:
-            raise _http_fault(reply)
-        return dict(reply.json())
+        async def attempt() -> dict[str, Any]:
+            asked = self._asked
+            endpoint = self._endpoints[asked]
+            sending = self._client.post(
+                f"{endpoint.root}{path}", json={"model": self._model, **body}, headers=endpoint.headers
+            )
+            try:
+                return await reply_object(sending, path)
+            except CURABLE:
+                if self._asked == asked:
+                    self._asked = (asked + 1) % len(self._endpoints)
+                raise
+
+        return await ask_again(attempt, timeout_s=self._timeout_s)
 
 
-async def build_renderer(endpoint: Endpoint, seen: Capabilities) -> Renderer | None:
-    """The fastest renderer that gives this server's own tokens; None where the server cannot be compared with."""
+async def build_renderer(server: ServerRenderer, seen: Capabilities) -> Renderer | None:
+    """The fastest renderer that gives the server's own tokens; None where the server cannot be compared with."""
     if not seen.renders:
         return None
-    server = ServerRenderer(endpoint, seen.model)
     local = await asyncio.to_thread(load_template, seen.source or seen.model)
     if local is not None and await _agree(local, server, seen):
         await server.aclose()
@@ -113,16 +120,3 @@ async def _agree(local: LocalTemplate, server: ServerRenderer, seen: Capabilitie
 
     plain = await asyncio.gather(*(one.tokens(_CHECKED_TEXT, special=True) for one in (local, server)))
     return plain[0] == plain[1] and all(await asyncio.gather(*(same(seen.rules.fit(turns)) for turns in _CHECKED)))
-
-
-def _http_fault(reply: httpx.Response) -> Exception:
-    from dspy._vendor.lm15.errors import map_http_error
-
-    try:
-        body = reply.json()
-    except ValueError:
-        body = {}
-    detail = body.get("error", body) if isinstance(body, dict) else {}
-    message = detail.get("message") if isinstance(detail, dict) else None
-    fault: Exception = map_http_error(reply.status_code, str(message or f"HTTP {reply.status_code}"))
-    return fault

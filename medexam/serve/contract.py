@@ -8,9 +8,9 @@ that programs need:
 - `request.config.extensions["continuations"]`, a `medexam.continuations.ContinuationRequest` as data, asks how likely
   texts are as what follows: `response.provider_data["continuations"]` is the `Reading`, and the reply is the likeliest.
 
-Failures are raised as `dspy.lm15` errors, which DSPy retries or reports; a prompt that does not fit the context is a
-`dspy.lm15.ContextLengthError`. Log-probabilities that a server does not give, or that cannot be true, are a
-`medexam.errors.LogprobsUnavailableError`, which ends a run: no other question would fare better.
+Failures are raised as `dspy.lm15` errors, after the engine itself has asked again where that may help; a prompt that
+does not fit the context is a `dspy.lm15.ContextLengthError`. Log-probabilities that a server does not give, or that
+cannot be true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the run, later a question fails.
 """
 
 from typing import Any, Literal, Protocol

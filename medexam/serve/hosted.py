@@ -5,19 +5,24 @@ synchronous twin needs none. This module knows specs and engines; the wire is th
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from dspy.lm15 import Request, Response
 
-from medexam.errors import AnswerFormatError, EndpointUnreachableError, LogprobsUnavailableError
+from medexam.errors import AnswerFormatError, EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
 from medexam.serve.chat_text import ServerRenderer, build_renderer
 from medexam.serve.contract import Engine, EngineInfo, SyncEngine
 from medexam.serve.endpoints import NO_KEY, Endpoint, open_endpoints, read_key
 from medexam.serve.litellm_calls import get_litellm
 from medexam.serve.network import network
-from medexam.serve.probe import Capabilities, probe_endpoint
+from medexam.serve.probe import PROBE_TIMEOUT_S, Capabilities, probe_endpoint
+from medexam.serve.servers import Servers
 from medexam.specs.model import ModelSpec
+
+_log = logging.getLogger(__name__)
 
 
 class Remote(Protocol):
@@ -88,17 +93,46 @@ async def _build_vllm(spec: ModelSpec, guided: bool, logprobs: bool) -> Remote:
     from medexam.serve.vllm import VLLMEngine
 
     endpoints = open_endpoints(spec.endpoints, read_key(spec.api_key_env, "VLLM_API_KEY") or NO_KEY)
+    timeout_s = min(PROBE_TIMEOUT_S, spec.timeout_s)
     importing = asyncio.create_task(asyncio.to_thread(get_litellm))
-    seen = await asyncio.gather(*(probe_endpoint(endpoint, spec.name) for endpoint in endpoints))
-    _check_same_model(endpoints, seen)
+    probes = (_probe_or_fault(endpoint, spec.name, timeout_s) for endpoint in endpoints)
+    found = dict(zip(endpoints, await asyncio.gather(*probes), strict=True))
+    there = {endpoint: seen for endpoint, seen in found.items() if isinstance(seen, Capabilities)}
+    if not there:
+        raise next(fault for fault in found.values() if isinstance(fault, EndpointSilentError))
+    seen = list(there.values())
+    _check_same_model(seen)
     if guided:
         _check_guided(seen)
     if logprobs:
         _check_logprobs(seen)
-    renderer = await build_renderer(endpoints[0], seen[0])
-    tokenizer = renderer or (ServerRenderer(endpoints[0], seen[0].model) if seen[0].tokenizes else None)
+    asked = ServerRenderer(tuple(there), seen[0].model, timeout_s=timeout_s)
+    renderer = await build_renderer(asked, seen[0])
+    tokenizer = renderer or (asked if seen[0].tokenizes else None)
     await importing
-    return VLLMEngine(endpoints, seen, renderer, tokenizer)
+    servers = Servers(tuple(there), spec.timeout_s)
+    for endpoint, fault in found.items():
+        if isinstance(fault, EndpointSilentError):
+            _log.warning("medexam: warning: %s; the run begins without it", fault)
+            servers.look_for(endpoint, partial(_probe_like, endpoint, seen[0], timeout_s))
+    return VLLMEngine(servers, seen, renderer, tokenizer)
+
+
+async def _probe_or_fault(endpoint: Endpoint, name: str | None, timeout_s: float) -> Capabilities | EndpointSilentError:
+    try:
+        return await probe_endpoint(endpoint, name, timeout_s=timeout_s)
+    except EndpointSilentError as fault:
+        return fault
+
+
+async def _probe_like(endpoint: Endpoint, first: Capabilities, timeout_s: float) -> None:
+    """Raise `EngineError` unless the server can stand in for the one that was seen first."""
+    seen = await probe_endpoint(endpoint, first.model, timeout_s=timeout_s)
+    own = {"endpoint", "models", "server_version", "source", "call_s"}
+    ours, theirs = (one.model_dump(exclude=own) for one in (first, seen))
+    differing = [name for name in ours if ours[name] != theirs[name]]
+    if differing:
+        raise EndpointUnreachableError(f"it differs from {first.endpoint} in {', '.join(differing)}")
 
 
 async def _build_litellm(spec: ModelSpec, guided: bool) -> Remote:
@@ -115,12 +149,12 @@ async def _build_litellm(spec: ModelSpec, guided: bool) -> Remote:
     return engine
 
 
-def _check_same_model(endpoints: tuple[Endpoint, ...], seen: list[Capabilities]) -> None:
+def _check_same_model(seen: list[Capabilities]) -> None:
     names = {one.model for one in seen}
     if len(names) > 1:
         pairs = ", ".join(f"{one.endpoint} serves {one.model}" for one in seen)
         raise EndpointUnreachableError(
-            f"the {len(endpoints)} endpoints serve different models ({pairs}); "
+            f"the {len(seen)} endpoints serve different models ({pairs}); "
             "give the servers one --served-model-name, or make each model a cell of its own"
         )
 

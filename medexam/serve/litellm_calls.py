@@ -1,31 +1,28 @@
 """litellm, imported late, kept quiet, and with its errors said in DSPy's words.
 
-Every call goes through litellm once: retries are DSPy's, so litellm and the clients below it have none. This module
-knows litellm and its errors; it knows no engine.
+litellm and the clients below it try once; asking again is `medexam.serve.retrying`'s. This module knows litellm and its
+errors; it knows no engine.
 """
 
+import asyncio
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
-from dspy.lm15 import Response, TransportError, response_from_openai_chat
+from dspy.lm15 import LM15Error, Response, ServerError, TransportError, response_from_openai_chat
 from dspy.lm15 import TimeoutError as CallTimeoutError
-
-CALL_TIMEOUT_S = 600.0
-"""Seconds one request may take, waiting in the server's queue included."""
 
 _CHAIN = 10
 """How many causes of an error are looked at."""
 
-ONE_ATTEMPT: dict[str, Any] = {
+_ONE_ATTEMPT: dict[str, Any] = {
     "num_retries": 0,
     "max_retries": 0,
-    "timeout": CALL_TIMEOUT_S,
     "cache": {"no-cache": True, "no-store": True},
 }
-"""What every litellm call is given: DSPy retries and caches, nobody else does."""
+"""What every litellm call is given: it neither retries nor remembers."""
 
 
 @cache
@@ -41,23 +38,37 @@ def get_litellm() -> Any:
     return litellm
 
 
-@contextmanager
-def call_errors(model: str) -> Iterator[None]:
-    """Say litellm's errors as `dspy.lm15` errors, which DSPy retries or reports."""
+async def call_litellm(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
+    """One call of `litellm.<function>`; raises `dspy.lm15` errors, after `timeout_s` seconds at the latest."""
+    async with _call_errors(model, timeout_s), asyncio.timeout(timeout_s):
+        return await getattr(get_litellm(), function)(model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)
+
+
+@asynccontextmanager
+async def _call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
+    """Say litellm's errors as `dspy.lm15` errors; what it cannot make sense of is a reply that cannot be read."""
     from dspy.clients.engines.litellm_errors import to_lm15_error
 
     try:
         yield
     except Exception as error:
-        fault = _transport_fault(error) or to_lm15_error(error, model=model)
-        if fault is error:
+        fault = _transport_fault(error, timeout_s) or to_lm15_error(error, model=model)
+        if fault is error and isinstance(error, LM15Error | Warning | ImportError):
             raise
+        if fault is error:
+            fault = ServerError(f"the reply cannot be read: {error}")
         raise fault from error
 
 
 def to_response(raw: Any, model: str) -> Response:
-    """A chat reply of litellm as a DSPy response; words that a server calls reasoning become a thinking part."""
+    """A chat reply of litellm as a DSPy response; words that a server calls reasoning become a thinking part.
+
+    Raises `ServerError` for a reply that does not hold exactly one choice.
+    """
     body = raw.model_dump()
+    found = len(body.get("choices") or ())
+    if found != 1:
+        raise ServerError(f"the reply holds {found} choices in the place of one")
     for choice in body.get("choices") or ():
         message = choice.get("message") or {}
         extras = message.get("provider_specific_fields") or {}
@@ -67,7 +78,7 @@ def to_response(raw: Any, model: str) -> Response:
     return response_from_openai_chat(body, model=model)
 
 
-def _transport_fault(error: Exception) -> Exception | None:
+def _transport_fault(error: Exception, timeout_s: float) -> Exception | None:
     """A lost connection or a timeout, which litellm may report as the server's own HTTP 500."""
     import openai
 
@@ -76,8 +87,8 @@ def _transport_fault(error: Exception) -> Exception | None:
     for _ in range(_CHAIN):
         if link is None or fault is not None:
             break
-        if isinstance(link, openai.APITimeoutError):
-            fault = CallTimeoutError(f"no reply within {CALL_TIMEOUT_S:.0f} s")
+        if isinstance(link, openai.APITimeoutError | TimeoutError):
+            fault = CallTimeoutError(f"no reply within {timeout_s:g} s")
         elif isinstance(link, openai.APIConnectionError):
             fault = TransportError(f"the connection failed: {link.__cause__ or link}")
         link = link.__cause__ or link.__context__

@@ -16,7 +16,8 @@ from dspy.lm15 import Config, Message, ProviderError, Request, Response, Unsuppo
 from medexam.errors import AnswerFormatError, EngineError
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.endpoints import NO_KEY, normalise_address, read_key
-from medexam.serve.litellm_calls import ONE_ATTEMPT, call_errors, get_litellm, to_response
+from medexam.serve.litellm_calls import call_litellm, get_litellm, to_response
+from medexam.serve.retrying import ask_again
 from medexam.serve.turns import Turn, to_turns
 from medexam.specs.model import ModelSpec
 
@@ -35,6 +36,7 @@ class LiteLLMEngine:
         assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
         self.model = spec.name
         self.concurrency = _PROVIDERS_LIMIT
+        self._timeout_s = spec.timeout_s
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
         self._connection: dict[str, Any] = {"api_base": self._address} if self._address else {}
         if spec.api_key_env or self._address:
@@ -119,9 +121,12 @@ class LiteLLMEngine:
         return replace(response, message=Message.assistant(chosen), finish_reason="stop")
 
     async def _chat(self, fields: dict[str, Any]) -> Response:
-        with call_errors(self.model):
-            raw = await get_litellm().acompletion(model=self.model, **fields, **self._connection, **ONE_ATTEMPT)
-        return to_response(raw, self.model)
+        call = {**fields, **self._connection, "timeout_s": self._timeout_s}
+
+        async def attempt() -> Response:
+            return to_response(await call_litellm("acompletion", self.model, **call), self.model)
+
+        return await ask_again(attempt, timeout_s=self._timeout_s)
 
     def _check_known(self) -> None:
         """Raise where litellm knows no provider for the name, before anything is asked."""

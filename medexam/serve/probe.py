@@ -13,16 +13,25 @@ from collections.abc import Mapping
 from typing import Any
 
 import httpx
+from dspy.lm15 import LM15Error
 from pydantic import BaseModel, ConfigDict
 
 from medexam.continuations import ReadBy
-from medexam.errors import EndpointUnreachableError, LogprobsUnavailableError
+from medexam.errors import EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
 from medexam.serve.endpoints import Endpoint
+from medexam.serve.http_calls import reply_object
+from medexam.serve.retrying import CURABLE, ask_again
 from medexam.serve.turns import TemplateRules, Turn
 from medexam.serve.vllm_logprobs import echo_fields, read_echo, read_fork
 
-PROBE_TIMEOUT = httpx.Timeout(60.0, connect=5.0)
-"""A busy server answers late; one that is not there is found out at once."""
+PROBE_TIMEOUT_S = 60.0
+"""A busy server answers late."""
+_CONNECT_S = 5.0
+"""One that is not there is found out at once."""
+_STARTING = (502, 503, 504)
+"""What a gateway answers while the server behind it is not there."""
+_REFUSALS = (500, 501)
+"""What some servers answer to fields and turns that they do not take; it is no fault that passes."""
 
 _SYSTEM = "Be brief."
 _PROMPTS = ["Two and two make", "The capital of France is"]
@@ -99,22 +108,24 @@ class Capabilities(BaseModel):
         return TemplateRules(system=self.system_turn, repeats=self.repeated_turns)
 
 
-async def probe_endpoint(endpoint: Endpoint, name: str | None) -> Capabilities:
+async def probe_endpoint(endpoint: Endpoint, name: str | None, *, timeout_s: float = PROBE_TIMEOUT_S) -> Capabilities:
     """Ask one server everything; raises `EndpointUnreachableError` where it cannot be used at all.
 
-    `name` None takes the only model that it serves.
+    `name` None takes the only model that it serves. `EndpointSilentError` is one that may answer later.
     """
-    async with httpx.AsyncClient(headers=endpoint.headers, timeout=PROBE_TIMEOUT) as client:
+    timeout = httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
+    async with httpx.AsyncClient(headers=endpoint.headers, timeout=timeout) as client:
         try:
-            return await _Probe(client, endpoint).all(name)
-        except httpx.TransportError as error:
-            raise EndpointUnreachableError(_nobody(endpoint, error)) from error
+            return await _Probe(client, endpoint, timeout_s).all(name)
+        except (httpx.TransportError, *CURABLE) as error:
+            raise EndpointSilentError(_nobody(endpoint, error)) from error
 
 
 class _Probe:
-    def __init__(self, client: httpx.AsyncClient, endpoint: Endpoint) -> None:
+    def __init__(self, client: httpx.AsyncClient, endpoint: Endpoint, timeout_s: float) -> None:
         self._client = client
         self._endpoint = endpoint
+        self._timeout_s = timeout_s
         self._model = ""
 
     async def all(self, name: str | None) -> Capabilities:
@@ -166,6 +177,8 @@ class _Probe:
                 f"{address} refuses the key (HTTP {reply.status_code}); "
                 "name the environment variable that holds it in model.api_key_env"
             )
+        if reply.status_code in _STARTING:
+            raise EndpointSilentError(f"{address} answers HTTP {reply.status_code}; wait until the server is healthy")
         cards = _object(reply).get("data")
         if not isinstance(cards, list) or not all(isinstance(card, dict) and card.get("id") for card in cards):
             raise EndpointUnreachableError(
@@ -175,13 +188,28 @@ class _Probe:
         return cards
 
     async def _post(self, address: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply's object, empty where the server refuses."""
-        return _object(await self._client.post(address, json={"model": self._model, **body}))
+        """The reply's object, empty where the server refuses; a fault that may pass is asked again."""
+
+        async def attempt() -> dict[str, Any]:
+            try:
+                return await reply_object(self._client.post(address, json={"model": self._model, **body}), address)
+            except LM15Error as fault:
+                if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
+                    raise
+                return {}
+
+        return await ask_again(attempt, timeout_s=self._timeout_s)
 
     async def _complete(self, prompt: str | list[str] | list[list[int]], **body: Any) -> list[dict[str, Any]]:
+        """The choices; where some are missing, they are asked for once more."""
         fields = {"prompt": prompt, "temperature": 0, **body}
-        choices = (await self._post(f"{self._endpoint.base}/completions", fields)).get("choices")
-        return choices if isinstance(choices, list) else []
+        choices: list[dict[str, Any]] = []
+        for _ in range(2):
+            reply = await self._post(f"{self._endpoint.base}/completions", fields)
+            choices = reply.get("choices") or []
+            if not reply or len(choices) >= (len(prompt) if isinstance(prompt, list) else 1):
+                break
+        return choices
 
     async def _ids(self, body: Mapping[str, Any]) -> list[int]:
         return list((await self._post(f"{self._endpoint.root}/tokenize", body)).get("tokens") or [])
@@ -307,7 +335,7 @@ def _object(reply: httpx.Response) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _nobody(endpoint: Endpoint, error: httpx.TransportError) -> str:
+def _nobody(endpoint: Endpoint, error: Exception) -> str:
     reason = str(error) or type(error).__name__
     return (
         f"no server answers at {endpoint.base} ({reason}); start one with `medexam serve MODEL`, "

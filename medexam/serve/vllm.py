@@ -8,34 +8,23 @@ trim an assistant turn. This module knows turns, tokens and choices, not what th
 """
 
 import json
-import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from dspy.lm15 import (
-    InvalidRequestError,
-    ProviderError,
-    RateLimitError,
-    Request,
-    Response,
-    ServerError,
-    TransportError,
-    UnsupportedFeatureError,
-)
+from dspy.lm15 import InvalidRequestError, ProviderError, Request, Response, UnsupportedFeatureError
 
 from medexam.continuations import ContinuationRequest
 from medexam.errors import LogprobsUnavailableError
 from medexam.serve.chat_text import Renderer
 from medexam.serve.choice_tokens import ChoiceTokens
 from medexam.serve.contract import CHOICE, EngineInfo
-from medexam.serve.endpoints import Endpoint
 from medexam.serve.gathering import Gatherer
-from medexam.serve.litellm_calls import CALL_TIMEOUT_S, ONE_ATTEMPT, call_errors, get_litellm, to_response
+from medexam.serve.litellm_calls import call_litellm, to_response
 from medexam.serve.logprobs import Offer, Path, respond
-from medexam.serve.network import network
 from medexam.serve.probe import Capabilities
+from medexam.serve.servers import IN_FLIGHT, Server, Servers
 from medexam.serve.turns import TemplateRules, Turn, plain_text, requested_continuations, to_turns
 from medexam.serve.vllm_logprobs import ContinuationReader, Tokenizer
 from medexam.serve.vllm_wire import (
@@ -49,56 +38,41 @@ from medexam.serve.vllm_wire import (
     sampling_fields,
 )
 
-_IN_FLIGHT = 128
-"""Requests in flight for each server: more than a batch on a large GPU, so that it never waits for the client."""
+T = TypeVar("T")
+
 _PROMPTS = 32
 """Prompts that travel in one request."""
-_REST_S = 5.0
-"""Seconds that a server is left alone after it failed, while others answer."""
-_KEEP_ALIVE_S = 4.0
-"""Idle connections are dropped before vLLM drops them (after 5 s), or a request could meet a closing one."""
 _GRAMMAR_TOKENS = 64
 """Room for a choice of several tokens; the grammar ends the reply."""
-
-
-@dataclass
-class _Server:
-    endpoint: Endpoint
-    client: Any
-    """An `AsyncOpenAI`, which litellm uses instead of one of its own."""
-    outstanding: int = 0
-    rests_until: float = 0.0
 
 
 @dataclass
 class VLLMEngine:
     """Asynchronous engine; build it with `medexam.serve.build_engine`. It lives on the network loop."""
 
-    endpoints: Sequence[Endpoint]
+    servers: Servers
     seen: Sequence[Capabilities]
-    """What was seen of each endpoint."""
+    """What was seen of each server; those that take part later honour the same."""
     renderer: Renderer | None
     """None where the servers' chat template cannot be had as text."""
     tokenizer: Tokenizer | None = None
     """None where the servers do not tell their tokens."""
-    _servers: list[_Server] = field(default_factory=list)
     _enforced: Counter[str] = field(default_factory=Counter)
     _read: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.model = self.seen[0].model
-        self.concurrency = _IN_FLIGHT * len(self.endpoints)
+        self.concurrency = IN_FLIGHT * len(self.servers.live)
         self._rules = TemplateRules(
             system=all(one.system_turn for one in self.seen), repeats=all(one.repeated_turns for one in self.seen)
         )
         next_token = self.renderer is not None and all(one.guided_by == "prefill" for one in self.seen)
         self._tokens = ChoiceTokens(self.renderer) if self.renderer and next_token else None
         self._grammar = all(one.structured_outputs for one in self.seen)
-        self._servers = [_Server(endpoint, _open_client(endpoint)) for endpoint in self.endpoints]
         self._gatherer: Gatherer[str, str, Reply] = Gatherer(
             self._complete_prompts,
             cap=_PROMPTS if all(one.list_prompts for one in self.seen) else 1,
-            enough=2 * len(self.endpoints),
+            enough=2 * len(self.servers.live),
             divisible=InvalidRequestError,
         )
         self._reader = self._build_reader() if self.tokenizer else None
@@ -126,7 +100,7 @@ class VLLMEngine:
         return EngineInfo(
             engine="vllm",
             model=self.model,
-            endpoints=tuple(endpoint.base for endpoint in self.endpoints),
+            endpoints=tuple(server.endpoint.base for server in self.servers.live),
             server_version=", ".join(sorted(versions)) or None,
             max_context=min(contexts, default=None),
             chat_template=self.renderer.template if self.renderer else None,
@@ -141,8 +115,7 @@ class VLLMEngine:
 
     async def close(self) -> None:
         """Close the connections."""
-        for server in self._servers:
-            await server.client.close()
+        await self.servers.close()
         for opened in {id(part): part for part in (self.renderer, self.tokenizer) if part is not None}.values():
             await opened.aclose()
 
@@ -160,7 +133,7 @@ class VLLMEngine:
             echo=max(one.echo_logprobs or 0 for one in self.seen),
             named=min(one.named_logprobs for one in self.seen),
             prompts=_PROMPTS if all(one.list_prompts for one in self.seen) else 1,
-            enough=2 * len(self.endpoints),
+            enough=2 * len(self.servers.live),
         )
 
     async def _score(self, request: Request, asked: ContinuationRequest) -> Response:
@@ -178,11 +151,11 @@ class VLLMEngine:
             raise LogprobsUnavailableError(
                 "the server does not render its chat template exactly; set program.chat_template to false"
             )
-        reading = await self._reader.read(prompt, asked, self._least_busy())
+        reading = await self._reader.read(prompt, asked, self.servers.least_busy())
         self._read[reading.read_by] += 1
         return respond(reading, asked.texts, self.model)
 
-    async def _post(self, fields: str, prompts: Sequence[Path], server: "_Server | None") -> list[Any]:
+    async def _post(self, fields: str, prompts: Sequence[Path], server: Server | None) -> list[Any]:
         """A completions request of token ids; its choices in the order of the prompts."""
         body = {"return_token_ids": True, "return_tokens_as_token_ids": True, **json.loads(fields)}
         call = {
@@ -190,8 +163,9 @@ class VLLMEngine:
             "prompt": [list(prompt) for prompt in prompts],
             "extra_body": body,
         }
-        raw = await self._call("atext_completion", call, weight=len(prompts), server=server)
-        return order_choices(raw, len(prompts))
+        return await self._call(
+            "atext_completion", call, lambda raw: order_choices(raw, len(prompts)), weight=len(prompts), first=server
+        )
 
     async def _choose(
         self, turns: list[Turn], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
@@ -221,8 +195,7 @@ class VLLMEngine:
         """The grammar writes the opening words too, because nothing can be appended to an unseen prompt."""
         self._check_grammar(choices)
         pattern = f"{escape_pattern(prefill)}({'|'.join(escape_pattern(choice) for choice in choices)})"
-        raw = await self._call_chat(turns, {**fields, "structured_outputs": {"regex": pattern}})
-        response = to_response(raw, self.model)
+        response = await self._call_chat(turns, {**fields, "structured_outputs": {"regex": pattern}})
         self._enforced["structured_outputs"] += 1
         text = response.text or ""
         chosen = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
@@ -249,55 +222,37 @@ class VLLMEngine:
         return build_response(reply, reply.text, reply.finish_reason)
 
     async def _chat(self, turns: list[Turn], request: Request) -> Response:
-        return to_response(await self._call_chat(turns, chat_fields(request)), self.model)
+        return await self._call_chat(turns, chat_fields(request))
 
-    async def _call_chat(self, turns: list[Turn], fields: Mapping[str, Any]) -> Any:
+    async def _call_chat(self, turns: list[Turn], fields: Mapping[str, Any]) -> Response:
         call = {"model": f"openai/{self.model}", "messages": turns, "extra_body": dict(fields)}
-        return await self._call("acompletion", call, weight=1)
+        return await self._call("acompletion", call, lambda raw: to_response(raw, self.model), weight=1)
 
     async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[Reply]:
         """One completions request; `fields` is its body as JSON, so that equal bodies gather."""
         body = {"add_special_tokens": False, "return_token_ids": True, **json.loads(fields)}
         call = {"model": f"text-completion-openai/{self.model}", "prompt": list(prompts), "extra_body": body}
-        raw = await self._call("atext_completion", call, weight=len(prompts))
-        return read_completions(raw, self.model, len(prompts))
+        return await self._call(
+            "atext_completion",
+            call,
+            lambda raw: read_completions(raw, self.model, len(prompts)),
+            weight=len(prompts),
+        )
 
-    def _least_busy(self) -> _Server:
-        """The server with the fewest prompts outstanding, of those that did not just fail."""
-        now = time.monotonic()
-        return min(self._servers, key=lambda one: (max(one.rests_until - now, 0.0), one.outstanding))
+    async def _call(
+        self,
+        function: str,
+        call: Mapping[str, Any],
+        read: Callable[[Any], T],
+        *,
+        weight: int,
+        first: Server | None = None,
+    ) -> T:
+        """What `read` makes of a server's reply; a reply that it refuses with a curable fault is asked for again."""
 
-    async def _call(self, function: str, call: dict[str, Any], weight: int, server: _Server | None = None) -> Any:
-        """One litellm call to a server, None for the least busy one."""
-        server = server or self._least_busy()
-        endpoint = server.endpoint
-        server.outstanding += weight
-        try:
-            with call_errors(self.model):
-                return await getattr(get_litellm(), function)(
-                    **call, **ONE_ATTEMPT, api_base=endpoint.base, api_key=endpoint.key, client=server.client
-                )
-        except (TransportError, ServerError, RateLimitError):
-            server.rests_until = time.monotonic() + _REST_S
-            raise
-        finally:
-            server.outstanding -= weight
+        async def send(server: Server) -> T:
+            endpoint = server.endpoint
+            where = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
+            return read(await call_litellm(function, timeout_s=self.servers.timeout_s, **call, **where))
 
-
-def _open_client(endpoint: Endpoint) -> Any:
-    import httpx
-    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
-
-    limits = httpx.Limits(
-        max_connections=_IN_FLIGHT, max_keepalive_connections=_IN_FLIGHT, keepalive_expiry=_KEEP_ALIVE_S
-    )
-    timeout = httpx.Timeout(CALL_TIMEOUT_S, connect=10.0)
-    client = AsyncOpenAI(
-        base_url=endpoint.base,
-        api_key=endpoint.key,
-        max_retries=0,
-        timeout=timeout,
-        http_client=DefaultAsyncHttpxClient(limits=limits, timeout=timeout),
-    )
-    network().close_at_exit(client)
-    return client
+        return await self.servers.call(send, weight=weight, first=first)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dspy.lm15 import Config, Message, ProviderError, Request, Response, Usage
+from dspy.lm15 import Config, Message, Request, Response, ServerError, Usage
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,16 @@ def chat_fields(request: Request) -> dict[str, Any]:
 
 
 def order_choices(raw: Any, expected: int) -> list[Any]:
-    """The choices of a completions reply in the order of its prompts; raises `ProviderError` where some are missing."""
-    choices = sorted(raw.choices, key=lambda choice: choice.index)
-    if len(choices) != expected:
-        raise ProviderError(f"{expected} prompts were sent and {len(choices)} replies came back")
-    return choices
+    """The choices of a completions reply in the order of its prompts; raises `ServerError` unless each has one."""
+    # Where a reply has no choices, litellm makes up one without a text.
+    choices = {choice.index: choice for choice in raw.choices or () if choice.text is not None}
+    if len(raw.choices or ()) != expected or set(choices) != set(range(expected)):
+        raise ServerError(f"{expected} prompts were sent and replies to {sorted(choices)} came back")
+    return [choices[index] for index in range(expected)]
 
 
 def read_completions(raw: Any, model: str, expected: int) -> list[Reply]:
-    """The replies of a completions request in the order of its prompts; raises `ProviderError` where some are missing.
+    """The replies of a completions request in the order of its prompts; raises `ServerError` unless each has one.
 
     Tokens are counted per prompt where the server returns their ids; its own totals are for the whole request.
     """

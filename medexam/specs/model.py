@@ -28,6 +28,8 @@ class ModelSpec(Spec):
     """vllm: base addresses such as `http://127.0.0.1:8000/v1`. litellm: at most one, for a compatible provider."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; None: the provider's usual one, or no key."""
+    timeout_s: Annotated[float, Field(gt=0)] = 600.0
+    """vllm, litellm: seconds that one request may take, waiting in the server's queue included."""
     dtype: DType = "auto"
     """embedded: the weights' type; `auto` is bfloat16 where the device multiplies it natively, else float32."""
     device: str = "auto"

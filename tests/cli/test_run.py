@@ -1,16 +1,21 @@
 """The command line as a user meets it: what is printed where, and how it exits."""
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import dataclass, field
 
 import pytest
 import yaml
+from wire_server import Wire, serving
 
 from medexam.datasets import load_exam_set
+from medexam.experiments.asking import GRACE_S
 from medexam.specs import DatasetSpec
 
 
@@ -69,8 +74,7 @@ def test_plan_shows_a_prompt_and_counts_calls(medexam, spec) -> None:
     assert "Think through each option briefly" in " ".join(out.replace("│", " ").split())
 
 
-def test_an_incomplete_run_exits_with_3_and_says_how_to_go_on(medexam, spec, monkeypatch) -> None:
-    monkeypatch.setattr("dspy.clients.execution._delay", lambda error, attempt: 0)
+def test_an_incomplete_run_exits_with_3_and_says_how_to_go_on(medexam, spec) -> None:
     code, out, err = medexam("run", spec({"error": "server"}), "--json")
     assert code == 3
     assert json.loads(out)[0]["metrics"]["failed"] == 6
@@ -139,7 +143,6 @@ def test_runs_that_cannot_be_written(medexam, spec, tmp_path) -> None:
 
 
 def test_resume_asks_what_the_run_owes_and_nothing_else(medexam, spec, monkeypatch) -> None:
-    monkeypatch.setattr("dspy.clients.execution._delay", lambda error, attempt: 0)
     stem = load_exam_set(DatasetSpec(limit=6)).questions[0].stem
     (path := spec({"error": "server"}).with_name("replies.yaml")).write_text(
         yaml.safe_dump({stem: "{Answer: 1}", "*": {"error": "server"}})
@@ -152,6 +155,7 @@ def test_resume_asks_what_the_run_owes_and_nothing_else(medexam, spec, monkeypat
     (resumed,) = json.loads(out)
     assert (code, resumed["run_id"], resumed["metrics"]["n"], resumed["failures"]) == (0, run["run_id"], 6, [])
     path.unlink()
+    monkeypatch.setitem(sys.modules, "mlflow", None)
     code, out, err = medexam("run", "--resume", run["run_id"])
     assert (code, "zero_shot" in out, "medexam: " in err) == (0, True, False)
 
@@ -174,8 +178,7 @@ def test_resume_of_an_edited_prompt_says_what_changed(medexam, spec, tmp_path) -
     assert re.search(r"changed \(words\..*\); restore it, or run its spec to start a run of it as it is now", err)
 
 
-def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("dspy.clients.execution._delay", lambda error, attempt: 0)
+def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path) -> None:
     matrix = {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}]}
     code, out, err = medexam("run", spec({"error": "transport"}, matrix=matrix), "--max-failures", 3)
     assert code == 3
@@ -188,28 +191,59 @@ def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path, mo
     assert medexam("run", spec(), "--max-failures", 0)[0] == 2
 
 
-def test_the_first_ctrl_c_waits_for_what_is_in_flight_and_the_second_does_not(spec, tmp_path) -> None:
-    path = spec()
-    stem = load_exam_set(DatasetSpec(limit=6)).questions[0].stem
-    # DSPy waits some seconds in all before it gives these questions up.
-    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({stem: "{Answer: 1}", "*": {"error": "transport"}}))
-    command = [sys.executable, "-c", "from medexam.cli.main import main; main()", "run", str(path)]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        _wait_for(lambda: any(log.stat().st_size for log in tmp_path.glob("runs/*/predictions.jsonl")))
-        process.send_signal(signal.SIGINT)
-        for line in process.stderr:
-            if "Stopping" in line:
-                break
-        process.send_signal(signal.SIGINT)
-        begun = time.monotonic()
-        _, err = process.communicate(timeout=60)
-        assert time.monotonic() - begun < 20
+@dataclass
+class Gated(Wire):
+    """Replies to no question before the gate is open."""
+
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def reply(self, path, body):
+        if path.endswith("/completions"):
+            self.gate.wait(60)
+        return super().reply(path, body)
+
+
+@pytest.fixture
+def interrupted(spec, tmp_path):
+    """A run with six questions in flight that was sent one Ctrl-C and says so; gives the process and the server."""
+    with serving(Gated()) as wire:
+        model = {"engine": "litellm", "name": "openai/tiny", "endpoints": [wire.address], "api_key_env": "NO_KEY"}
+        command = [sys.executable, "-c", "from medexam.cli.main import main; main()", "run", str(spec(model=model))]
+        environment = {**os.environ, "NO_KEY": "none"}
+        with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                _wait_for(lambda: len(wire.bodies("/v1/chat/completions")) == 6)
+                process.send_signal(signal.SIGINT)
+                assert any(
+                    line.startswith("Stopping: waiting a few seconds for 6 questions") for line in process.stderr
+                )
+                yield process, wire
+            finally:
+                wire.gate.set()
+                process.kill()
+
+
+def test_the_first_ctrl_c_waits_for_what_is_in_flight(interrupted, tmp_path) -> None:
+    process, wire = interrupted
+    wire.gate.set()
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 3
-    assert line == "Stopping: waiting a few seconds for 5 questions in flight; Ctrl-C again stops at once.\n"
-    assert "interrupted: 5 questions are still owed" in err.splitlines()[-1]
+    assert err.splitlines()[-1] == "medexam: interrupted: 0 questions are still owed; nothing is left to ask"
+    (report,) = tmp_path.glob("runs/*/report.md")
+    assert "Complete: 6 questions" in report.read_text()
+
+
+def test_the_second_ctrl_c_does_not_wait(interrupted, tmp_path) -> None:
+    process, _ = interrupted
+    begun = time.time()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "interrupted: 6 questions are still owed; medexam run --resume" in err.splitlines()[-1]
     assert "Traceback" not in err
     (report,) = tmp_path.glob("runs/*/report.md")
-    assert "Incomplete: 1 of 6 questions scored, 0 failed, 5 not asked yet." in report.read_text()
+    assert report.stat().st_mtime - begun < GRACE_S - 1
+    assert "Incomplete: 0 of 6 questions scored, 0 failed, 6 not asked yet." in report.read_text()
 
 
 def _wait_for(happened) -> None:

@@ -217,8 +217,7 @@ def test_an_endpoint_that_does_not_answer_stops_the_run_before_it_begins(spec, t
         _run(spec, tmp_path, overrides=overrides)
 
 
-def test_after_many_failures_in_a_row_the_rest_stays_owed(spec, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("asyncio.sleep", _no_wait)
+def test_after_many_failures_in_a_row_the_rest_stays_owed(spec, tmp_path) -> None:
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": {"error": "transport"}}))
     (run,), interrupted, watcher = _run(spec, tmp_path, overrides={"dataset.limit": 110})
     assert not interrupted
@@ -231,8 +230,7 @@ def test_after_many_failures_in_a_row_the_rest_stays_owed(spec, tmp_path, monkey
     assert (watcher.answers, run.metrics.n, run.status) == (110, 110, "complete")
 
 
-def test_as_many_failures_as_are_allowed_stop_the_cells_that_follow(spec, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("asyncio.sleep", _no_wait)
+def test_as_many_failures_as_are_allowed_stop_the_cells_that_follow(spec, tmp_path) -> None:
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": {"error": "server"}}))
     spec["matrix"] = {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}, {"kind": "chain_of_thought"}]}
     plan = plan_experiment(spec, {}, runs_dir=tmp_path / "runs")
@@ -241,10 +239,3 @@ def test_as_many_failures_as_are_allowed_stop_the_cells_that_follow(spec, tmp_pa
     assert [run.metrics.failed for run in runs] == [12, 12]
     assert (runs[1].folder.path / "report.md").is_file()
     assert not plan.cells[2].folder.exists()
-
-
-_sleep = asyncio.sleep
-
-
-async def _no_wait(seconds, result=None):
-    return await _sleep(0, result)

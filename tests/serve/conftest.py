@@ -10,6 +10,12 @@ from medexam.serve.contract import CHOICE
 from medexam.serve.embedded import EmbeddedEngine
 
 
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faults are asked again at once."""
+    monkeypatch.setattr("medexam.serve.retrying.FIRST_WAIT_S", 0.001)
+
+
 @pytest.fixture(scope="session")
 def embedded_engine() -> Iterator[EmbeddedEngine]:
     engine = EmbeddedEngine()

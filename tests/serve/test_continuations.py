@@ -1,6 +1,7 @@
 """Continuations through the engines: against transformers alone, and against servers that do not do what is asked."""
 
 import asyncio
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +18,8 @@ from medexam.specs import DatasetSpec, ModelSpec
 
 QUESTIONS = load_exam_set(DatasetSpec(name="headqa_sample", language="en", limit=8)).questions
 TWINS = (" The heart", " The heart muscle", " The heart", " Liver")
+BLOCK = 16
+"""Tokens of the pieces in which a server that does not tell is taken to remember prompts."""
 
 
 def to_request(prompt: str, texts, **options) -> Request:
@@ -120,18 +123,34 @@ def test_echo_and_trie_read_the_same_from_a_server() -> None:
         asyncio.run(engine.aclose())
 
 
-def test_a_tree_is_asked_for_in_few_requests_and_its_prompt_first() -> None:
+def ask_by_trie(prompt: str, texts: tuple[str, ...]) -> tuple[Reading, list[dict[str, Any]]]:
+    """The reading of some texts behind a prompt, and the completions requests that it took."""
     with serving(Wire()) as wire:
         engine = build(wire)
         before = len(wire.bodies("/v1/completions"))
-        read(engine, to_request("What pumps blood?", TWINS, read_by="trie"))
+        (reading,) = read(engine, to_request(prompt, texts, read_by="trie"))
         asyncio.run(engine.aclose())
-        first, *others = wire.bodies("/v1/completions")[before:]
+        return reading, wire.bodies("/v1/completions")[before:]
+
+
+def test_a_tree_is_asked_for_in_few_requests_and_its_prompt_first() -> None:
+    short = (" Hip", " Hips", " Hip", " Leg")
+    _, (first, *others) = ask_by_trie("x" * 2 * BLOCK, short)
     assert len(first["prompt"]) == 1
     assert sum(len(body["prompt"]) for body in others) == len(
-        {text[:end] for text in TWINS for end in range(1, len(text))}
+        {text[:end] for text in short for end in range(1, len(text))}
     )
     assert len(others) == 1
+
+
+def test_a_tree_is_walked_where_most_of_a_block_would_be_computed_for_each_place() -> None:
+    walked, (first, *others) = ask_by_trie("x" * (3 * BLOCK - 1), TWINS)
+    logprobs = [[-(ord(letter) % 7) - 0.5 for letter in text] for text in TWINS]
+    assert [list(continuation.logprobs) for continuation in walked.continuations] == logprobs
+    assert len(first["prompt"]) == 1
+    assert all(len(body["prompt"]) == 1 < body["max_tokens"] for body in others)
+    # Some letters come twice, which the server here does not write.
+    assert len(others) < sum(map(len, TWINS)) / 2
 
 
 @pytest.mark.parametrize(("echo", "named", "ways"), [(True, False, {"echo"}), (False, True, {"trie", "label"})])

@@ -94,7 +94,10 @@ class Wire:
             text = choice[len(prompt) % len(choice)]
         reply: dict[str, Any] = {"index": index, "text": text, "finish_reason": "length", "logprobs": None}
         if body.get("logprob_token_ids") and self.named:
-            reply["logprobs"] = {"top_logprobs": [self._named(body["logprob_token_ids"])]}
+            named = self._named(body["logprob_token_ids"])
+            written = _write(allowed or [ord(text)], body) if self.allowed else [ord(text)]
+            tokens = [f"token_id:{token}" for token in written]
+            reply["logprobs"] = {"tokens": tokens, "top_logprobs": [named] * len(written)}
         elif body.get("echo") and self.echo and body.get("logprobs") is not None:
             reply["logprobs"] = self._echoed(_ids(prompt))
         if body.get("return_token_ids") and self.token_ids:
@@ -182,6 +185,13 @@ def serving(wire: Wire) -> Iterator[Wire]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def _write(allowed: list[int], body: dict[str, Any]) -> list[int]:
+    """What a mask and biases make it write: each allowed token once, by its bias, then the last one again."""
+    bias = {int(token): value for token, value in (body.get("logit_bias") or {}).items()}
+    order = sorted(allowed, key=lambda token: -bias.get(token, 0.0))
+    return (order + order[-1:] * body["max_tokens"])[: body["max_tokens"]]
 
 
 def _ids(text: str) -> list[int]:

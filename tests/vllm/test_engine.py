@@ -19,6 +19,7 @@ from medexam.serve.hosted import build_hosted_engine
 from medexam.serve.local_template import LocalTemplate
 from medexam.serve.network import network
 from medexam.serve.probe import probe_endpoint
+from medexam.serve.servers import Servers
 from medexam.serve.vllm import VLLMEngine
 from medexam.signatures import render_question
 from medexam.specs.dataset import DatasetSpec
@@ -71,7 +72,9 @@ async def limited(endpoint: str, *, renderer: bool, **changes: Any) -> VLLMEngin
     seen = (await probe_endpoint(address, None)).model_copy(update=changes)
 
     async def build() -> VLLMEngine:
-        return VLLMEngine([address], [seen], ServerRenderer(address, seen.model) if renderer else None)
+        return VLLMEngine(
+            Servers([address], 600.0), [seen], ServerRenderer([address], seen.model) if renderer else None
+        )
 
     return await network().acall(build())
 
@@ -162,7 +165,7 @@ async def test_local_and_server_rendering_are_the_same(engine: Engine, endpoint:
     remote = cast(Any, engine)._remote
     if not isinstance(remote.renderer, LocalTemplate):
         pytest.skip("the model's files are not on this machine")
-    server = ServerRenderer(Endpoint(normalise_address(endpoint), NO_KEY), remote.model)
+    server = ServerRenderer([Endpoint(normalise_address(endpoint), NO_KEY)], remote.model)
     for one in questions("es", 10):
         turns = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": one.request.messages[0].text or ""}]
         text = await remote.renderer.render(turns)

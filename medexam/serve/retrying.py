@@ -1,0 +1,67 @@
+"""Asking again: which faults that may cure, how long to wait between attempts, and when it is enough.
+
+The only place where a call is repeated: DSPy, litellm and the clients below them each try once. This module knows
+faults and time, no servers.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from dspy.lm15 import LM15Error, RateLimitError, ServerError, TransportError
+from dspy.lm15 import TimeoutError as CallTimeoutError
+
+T = TypeVar("T")
+
+CURABLE = (TransportError, CallTimeoutError, ServerError, RateLimitError)
+"""Faults of the moment: lost connections, timeouts, HTTP 429 and 5xx, replies that are cut off or incomplete. A refusal
+of what was asked, such as another HTTP 4xx, would be the same again."""
+
+ATTEMPTS = 8
+"""So many that of a million calls, of which a quarter meets a fault each time, a handful stays unanswered."""
+FIRST_WAIT_S = 0.5
+"""The wait after a fault is drawn between nothing and this, doubled with each further fault."""
+LONGEST_WAIT_S = 16.0
+LONGEST_HINT_S = 60.0
+"""A server that asks for a longer pause by `Retry-After` is asked again after this."""
+PATIENCE_S = 60.0
+"""Seconds after which no further attempt begins, beyond the time that two timeouts take."""
+
+
+async def ask_again(
+    attempt: Callable[[], Awaitable[T]], *, timeout_s: float, elsewhere: Callable[[], bool] | None = None
+) -> T:
+    """The result of the first attempt that succeeds; raises the last fault, or the first that cannot be cured.
+
+    `timeout_s` is what one attempt may take. Where `elsewhere` says that another server is ready, nothing is waited
+    for.
+    """
+    from tenacity import (
+        AsyncRetrying,
+        RetryCallState,
+        retry_if_exception_type,
+        stop_after_attempt,
+        stop_after_delay,
+        wait_random_exponential,
+    )
+
+    jittered = wait_random_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)
+
+    def wait(state: RetryCallState) -> float:
+        if elsewhere is not None and elsewhere():
+            return 0.0
+        hint = _hint(state.outcome.exception() if state.outcome else None)
+        return jittered(state) if hint is None else hint
+
+    retrying = AsyncRetrying(
+        retry=retry_if_exception_type(CURABLE),
+        stop=stop_after_attempt(ATTEMPTS) | stop_after_delay(PATIENCE_S + 2 * timeout_s),
+        wait=wait,
+        reraise=True,
+    )
+    return await retrying(attempt)
+
+
+def _hint(fault: BaseException | None) -> float | None:
+    """Seconds that the server asked to wait; None where it did not say."""
+    hint = fault.retry_after if isinstance(fault, LM15Error) else None
+    return None if hint is None else min(max(float(hint), 0.0), LONGEST_HINT_S)

@@ -1,0 +1,36 @@
+"""Runs over servers that tests break."""
+
+from pathlib import Path
+
+import pytest
+
+from medexam.experiments.planning import plan_experiment
+from medexam.experiments.runner import run_plan
+from medexam.experiments.summary import StoredRun
+from watching import Silent
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faults are asked again almost at once, and servers rest briefly."""
+    monkeypatch.setattr("medexam.serve.retrying.FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("medexam.serve.servers.REST_S", 0.2)
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """`run(endpoints, dataset, name, observer=, **program)` -> the stored run; `name` is its own folder of runs."""
+
+    def start(endpoints, dataset, name, observer=None, timeout_s=5.0, **program) -> StoredRun:
+        document = {
+            "name": "chaos",
+            "dataset": dataset,
+            "model": {"engine": "vllm", "endpoints": endpoints, "timeout_s": timeout_s},
+            "program": {"kind": "zero_shot", **program},
+        }
+        plan = plan_experiment(document, {}, runs_dir=tmp_path / name)
+        (stored,), stop = run_plan(plan, observer or Silent())
+        assert stop is None
+        return stored
+
+    return start

@@ -1,0 +1,141 @@
+"""Runs over servers that reset, refuse, stall and garble: every question is answered once, and as without faults."""
+
+import os
+
+import pytest
+from wire_server import Wire, serving
+
+from chaos.faulty_proxy import FAULTS, Proxy, proxying
+from medexam.errors import EngineError
+from medexam.experiments.run_folder import PREDICTIONS
+from medexam.experiments.summary import StoredRun
+from medexam.predictions import Prediction, Status
+from watching import Silent
+
+pytestmark = pytest.mark.chaos
+
+ONE = {"name": "headqa_sample", "language": "en", "limit": 1}
+CLOSED = "http://127.0.0.1:9/v1"
+
+
+def kept(run: StoredRun) -> list[Prediction]:
+    """Every line on disk."""
+    lines = (run.folder.path / PREDICTIONS).read_text(encoding="utf-8").splitlines()
+    return [Prediction.model_validate_json(line) for line in lines]
+
+
+def said(run: StoredRun) -> dict[str, object]:
+    """What was answered, by question."""
+    return {one.question: (one.status, one.answer, one.reply, one.option_scores) for one in kept(run)}
+
+
+def scores(run: StoredRun) -> dict[str, object]:
+    """The metrics, without how long it took."""
+    return run.metrics.model_dump(exclude={"latency_p50_s", "latency_p95_s"})
+
+
+@pytest.mark.parametrize(
+    "lists", [pytest.param(True, marks=pytest.mark.data), False], ids=["600 in batches", "one by one"]
+)
+def test_a_run_over_faulty_servers_ends_as_one_without_faults(run, lists, caplog) -> None:
+    dataset = {"name": "headqa_sample", "language": "en", "limit": 60}
+    if lists:
+        if not os.environ.get("MEDEXAM_DATA"):
+            pytest.skip("MEDEXAM_DATA is not set: it names the folder that holds headqa_v1/HEAD_EN.json")
+        dataset = {"name": "headqa_v1", "language": "en", "limit": 600}
+    with serving(Wire(lists=lists)) as wire:
+        plain = run([wire.address], dataset, "plain", timeout_s=30.0, answer_format="guided")
+        proxies = [Proxy(wire.address, seed=1), Proxy(wire.address, seed=2, dies_after=25)]
+        with proxying(*proxies):
+            endpoints = [CLOSED, *(proxy.address for proxy in proxies)]
+            chaotic = run(endpoints, dataset, "chaotic", timeout_s=5.0, answer_format="guided")
+    assert "no server answers at http://127.0.0.1:9/v1" in caplog.text
+    assert chaotic.complete
+    assert len(kept(chaotic)) == len(said(chaotic)) == len(chaotic.record.questions)
+    assert {one.status for one in kept(chaotic)} == {Status.ANSWERED}
+    assert said(chaotic) == said(plain)
+    assert scores(chaotic) == scores(plain)
+    assert proxies[1].dead
+    done = proxies[0].done + proxies[1].done
+    assert set(done) >= ({"reset", "503", "truncated"} if lists else {*FAULTS}), done
+
+
+class Meets(Silent):
+    """Changes the proxy when the engine was built and the asking begins."""
+
+    def __init__(self, change) -> None:
+        self._change = change
+
+    def cell_starts(self, planned) -> None:
+        self._change()
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "message"),
+    [
+        ("stall", "LMTimeoutError", "no reply within 0.3 s"),
+        ("reset", "LMTransportError", "the connection failed"),
+        ("503", "LMServerError", "overloaded"),
+        ("truncated", "LMServerError", ""),
+        ("empty", "LMServerError", ""),
+        ("no choices", "LMServerError", ""),
+        ("not an object", "LMServerError", ""),
+        ("short", "LMServerError", ""),
+        ("twice", "LMServerError", ""),
+    ],
+)
+@pytest.mark.parametrize("answer_format", ["guided", "free"])
+def test_a_fault_that_stays_is_recorded_and_owed(run, fault, kind, message, answer_format) -> None:
+    with serving(Wire()) as wire:
+        proxy = Proxy(wire.address, faults={}, stall_s=1.0)
+        with proxying(proxy):
+            broken = Meets(lambda: setattr(proxy, "faults", {fault: 1.0}))
+            stored = run([proxy.address], ONE, "runs", broken, timeout_s=0.3, answer_format=answer_format)
+            (prediction,) = kept(stored)
+    assert prediction.failure is not None
+    assert (prediction.status, prediction.failure.kind) == (Status.FAILED, kind)
+    assert message in prediction.failure.message
+    assert proxy.done[fault] == 8 or fault == "stall"
+    assert (stored.metrics.failed, stored.complete) == (1, False)
+
+
+@pytest.mark.parametrize(("status", "kind"), [(400, "LMInvalidRequestError"), (422, "LMInvalidRequestError")])
+def test_a_refusal_is_recorded_after_one_attempt(run, status, kind) -> None:
+    with serving(Wire()) as wire:
+        refusing = Meets(lambda: (wire.requests.clear(), wire.refuse.update({"/v1/completions": status})))
+        (prediction,) = kept(run([wire.address], ONE, "runs", refusing, answer_format="guided"))
+        assert len(wire.bodies("/v1/completions")) == 1
+    assert prediction.failure is not None
+    assert (prediction.status, prediction.failure.kind) == (Status.FAILED, kind)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refused_key_or_model_ends_the_run(run, status) -> None:
+    with serving(Wire()) as wire:
+        refusing = Meets(lambda: wire.refuse.update({"/v1/completions": status}))
+        with pytest.raises(EngineError, match=f"refused with {status}"):
+            run([wire.address], ONE, "runs", refusing, answer_format="guided")
+
+
+def test_a_log_probability_that_is_no_number_is_a_failure(run) -> None:
+    with serving(Wire()) as wire:
+        garbled = Meets(lambda: setattr(wire, "garble", "nan"))
+        (prediction,) = kept(run([wire.address], ONE, "runs", garbled, kind="likelihood"))
+    assert prediction.status is Status.FAILED
+    assert "nan" in (prediction.failure.message if prediction.failure else "")
+
+
+def test_a_server_that_was_not_there_takes_part_when_it_answers(run) -> None:
+    dataset = {"name": "headqa_sample", "language": "en", "limit": 40}
+    with serving(Wire(lists=False)) as wire:
+        late, there = Proxy(wire.address, faults={}, dead=True), Proxy(wire.address, faults={})
+        with proxying(late, there):
+
+            class Wakes(Silent):
+                def cell_starts(self, planned) -> None:
+                    late.dead, there.faults, there.retry_after = False, {"503": 1.0}, "0.5"
+
+            stored = run([late.address, there.address], dataset, "runs", Wakes())
+    assert stored.complete
+    assert late.done["passed"] > 0
+    assert stored.environment["engine"]["endpoints"] == [there.address, late.address]
