@@ -139,3 +139,15 @@ def test_a_server_that_was_not_there_takes_part_when_it_answers(run) -> None:
     assert stored.complete
     assert late.done["passed"] > 0
     assert stored.environment["engine"]["endpoints"] == [there.address, late.address]
+
+
+def test_log_probabilities_over_faulty_servers_are_those_without_faults(run) -> None:
+    dataset = {"name": "headqa_sample", "language": "en", "limit": 8}
+    with serving(Wire()) as wire:
+        plain = run([wire.address], dataset, "plain", kind="likelihood")
+        proxies = [Proxy(wire.address, seed=3, stall_s=2.0), Proxy(wire.address, seed=4, stall_s=2.0)]
+        with proxying(*proxies):
+            chaotic = run([proxy.address for proxy in proxies], dataset, "chaotic", timeout_s=1.0, kind="likelihood")
+    assert chaotic.complete
+    assert said(chaotic) == said(plain)
+    assert sum((proxies[0].done + proxies[1].done).values()) > proxies[0].done["passed"] + proxies[1].done["passed"]

@@ -46,7 +46,7 @@ def index(medexam, tmp_path):
 def test_questions_in_a_language_that_the_encoder_does_not_read(medexam, index, tmp_path) -> None:
     (tmp_path / "encoder" / "query-encoder" / "README.md").write_text("---\nlanguage: en\n---\n")
     asked = ("index", "map", index, "--dataset", "headqa_sample", "--sample", 3)
-    assert "encoder reads en and not es: " in medexam(*asked, "--language", "es")[2]
+    assert "encoder reads en and not es" in medexam(*asked, "--language", "es")[2]
     assert "reads en" not in medexam(*asked)[2]
 
 
