@@ -1,8 +1,15 @@
 """Fixtures that every wing's tests share: a real question, and an environment that reaches nothing by accident."""
 
+import signal
+
 import pytest
 
 from medexam.questions import Discipline, Exam, Option, Question
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C, which some tests send: a shell makes what it starts in the background ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

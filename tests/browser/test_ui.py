@@ -27,10 +27,9 @@ from medexam.specs.identity import digest, identity
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 START_S = 120
 SERVE = """
-import signal, sys
+import sys
 from medexam.experiments.ui import serve_ui
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background makes its children ignore it
 sys.exit(serve_ui(sys.argv[1], host="127.0.0.1", port=int(sys.argv[2])))
 """
 pytestmark = pytest.mark.browser
