@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli.compare import compare
 from medexam.cli.data import app as data_app
 from medexam.cli.doctor import doctor
 from medexam.cli.index import app as index_app
@@ -50,6 +51,7 @@ def _root(
 app.command()(run)
 app.command()(plan)
 app.command()(report)
+app.command()(compare)
 app.command()(track)
 app.command()(ui)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(serve)

@@ -6,7 +6,8 @@ knows programs and run folders; which engine answers and what the answers are wo
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -77,7 +78,13 @@ class _Asking:
     log: PredictionLog
     observer: AskingObserver
     account: Account
-    waiting: Iterator[Question]
+    waiting: deque[Question]
+    concurrency: Callable[[], int]
+    crew: set[asyncio.Task[None]] = field(default_factory=set)
+    """Tasks that each ask one question at a time."""
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the last of the crew has left, or one of them broke."""
+    broken: BaseException | None = None
     failures: int = 0
     interrupted: bool = False
     unwritable: bool = False
@@ -90,6 +97,22 @@ class _Asking:
         stopped = self.interrupted or self.unwritable or bool(self.hopeless)
         return stopped or self.failures >= GIVE_UP_AFTER or self.account.overdrawn
 
+    def hire(self) -> None:
+        """Let as many ask as may be in flight now."""
+        while self.waiting and not self.over and len(self.crew) < self.concurrency():
+            task = asyncio.create_task(_work(self, self.waiting.popleft()))
+            self.crew.add(task)
+            task.add_done_callback(self._leave)
+        if not self.crew:
+            self.gone.set()
+
+    def _leave(self, task: asyncio.Task[None]) -> None:
+        self.crew.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self.broken = self.broken or task.exception()
+        if not self.crew or self.broken:
+            self.gone.set()
+
     def keep(self, prediction: Prediction) -> None:
         self.failures = self.failures + 1 if prediction.status is Status.FAILED else 0
         self.account.add(prediction)
@@ -98,52 +121,62 @@ class _Asking:
 
 
 async def ask(
-    planned: PlannedCell, log: PredictionLog, observer: AskingObserver, account: Account, *, concurrency: int
+    planned: PlannedCell,
+    log: PredictionLog,
+    observer: AskingObserver,
+    account: Account,
+    *,
+    concurrency: Callable[[], int],
 ) -> None:
-    """Ask every question that the cell owes, `concurrency` at a time, and put each on `account`.
+    """Ask every question that the cell owes, as many at a time as `concurrency` tells, and put each on `account`.
 
     A failed question is logged as failed and stays owed; where `account` is overdrawn, or the last `GIVE_UP_AFTER`
     questions failed, so does the rest. Raises `EngineError` for a fault that no other question would escape, such as a
     refused key, and `RunFolderError` where answers cannot be written. Cancelling begins no further question, waits
     `GRACE_S` seconds for those in flight and loses nothing that was finished; cancelling again does not wait.
     """
-    asking = _Asking(planned, log, observer, account, iter(planned.owed))
+    asking = _Asking(planned, log, observer, account, deque(planned.owed), concurrency)
     flusher = asyncio.create_task(_flush_regularly(asking))
-    workers = [asyncio.create_task(_work(asking)) for _ in range(min(concurrency, len(planned.owed)))]
+    asking.hire()
     try:
-        await _finish(asking, workers)
+        await _finish(asking)
     finally:
-        for task in (*workers, flusher):
+        tasks = (*asking.crew, flusher)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*workers, flusher, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         log.flush()
     if asking.hopeless:
         raise EngineError(f"{planned.folder.run_id}: {asking.hopeless[0]}")
 
 
-async def _finish(asking: _Asking, workers: Sequence[asyncio.Task[None]]) -> None:
-    """Wait until the workers are through or one of them breaks; what broke it is raised."""
-    if not workers:
-        return
+async def _finish(asking: _Asking) -> None:
+    """Wait until the crew is through or one of it breaks; what broke it is raised."""
     try:
-        done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+        await asking.gone.wait()
     except asyncio.CancelledError:
         asking.interrupted = True
-        busy = [worker for worker in workers if not worker.done()]
-        if busy:
-            asking.observer.stopping(len(busy))
-            await asyncio.wait(busy, timeout=GRACE_S)
+        if asking.crew:
+            asking.observer.stopping(len(asking.crew))
+            await asyncio.wait(asking.crew, timeout=GRACE_S)
         raise
-    for worker in done:
-        worker.result()
+    if asking.broken:
+        raise asking.broken
 
 
-async def _work(asking: _Asking) -> None:
-    for question in asking.waiting:
-        if asking.over:
-            return
+async def _work(asking: _Asking, question: Question) -> None:
+    """Ask this question, then one after the other that is waiting, while not too many are in flight."""
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - it runs as a task
+    while True:
         asking.observer.asked()
         asking.keep(await _answer(asking, question))
+        asking.hire()
+        if not asking.waiting or asking.over or len(asking.crew) > asking.concurrency():
+            # At once, so that of too many only the surplus leaves.
+            asking.crew.discard(task)
+            return
+        question = asking.waiting.popleft()
 
 
 async def _answer(asking: _Asking, question: Question) -> Prediction:

@@ -11,8 +11,8 @@ from medexam.answer_key import AnswerKey
 from medexam.datasets import load_exam_set
 from medexam.experiments.retrieving import is_retrieving
 from medexam.experiments.summary import StoredRun
-from medexam.metrics.passages import count_flips
-from medexam.metrics.retrieval_results import Flips
+from medexam.metrics.paired import count_flips
+from medexam.metrics.paired_results import Flips
 from medexam.predictions import Prediction
 from medexam.specs import DatasetSpec
 

@@ -33,12 +33,12 @@ def run_report(run: StoredRun, predictions: Mapping[str, Prediction]) -> str:
     parts.append(headline(run))
     failed = failure_table(run)
     if failed is not None:
-        parts.append(f"## {failed.title}\n\n{_render(failed)}\n\n`{run.folder.resume_command}` asks them again.")
-    parts += [f"## {table.title}\n\n{_render(table)}" for table in breakdowns(run.metrics, published=True)]
+        parts.append(f"## {failed.title}\n\n{render_table(failed)}\n\n`{run.folder.resume_command}` asks them again.")
+    parts += [f"## {table.title}\n\n{render_table(table)}" for table in breakdowns(run.metrics, published=True)]
     parts.append(LEGEND + " v1: rounded and averaged over exams as the HEAD-QA v1 paper does.")
     parts += _captioned([*cost_tables(run), *score_tables(run.metrics), *retrieval_tables(run.metrics)])
     parts += _unanswered(record.questions, predictions)
-    parts.append("## Settings\n\n" + _render(_settings(run)))
+    parts.append("## Settings\n\n" + render_table(_settings(run)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -49,7 +49,7 @@ def comparison_report(runs: Sequence[StoredRun], contrasts: Sequence[Contrast] =
     owing += [f"**{run.title}.** Warning: {warning}." for run in runs for warning in run.record.warnings]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
     flips = [part for contrast in contrasts for part in _contrast(contrast)]
-    parts = [f"# {table.title}", _render(table), LEGEND, *owing, *flips, f"## Runs\n\n{_render(folders)}"]
+    parts = [f"# {table.title}", render_table(table), LEGEND, *owing, *flips, f"## Runs\n\n{render_table(folders)}"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -65,7 +65,17 @@ def write_report(runs: Sequence[StoredRun], path: Path, contrasts: Sequence[Cont
 
 def headline(run: StoredRun) -> str:
     """The run's state and its scores over all questions."""
-    return f"{_state(run)}\n\n{_render(_headline(run.metrics))}"
+    return f"{_state(run)}\n\n{render_table(_headline(run.metrics))}"
+
+
+def render_table(table: Table) -> str:
+    """A Markdown table without its title; stressed cells are bold."""
+    marks = [":--" if column < table.text_columns else "--:" for column in range(len(table.headers))]
+    lines = [table.headers, tuple(marks)]
+    for row, cells in enumerate(table.rows):
+        escaped = [re.sub(r"\s*\n\s*", " ", cell.replace("|", "\\|")) for cell in cells]
+        lines.append(tuple(f"**{text}**" if (row, at) in table.best else text for at, text in enumerate(escaped)))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _state(run: StoredRun) -> str:
@@ -96,7 +106,7 @@ def _headline(metrics: Metrics) -> Table:
 
 
 def _captioned(tables: Iterable[tuple[Table, str]]) -> list[str]:
-    return [f"## {table.title}\n\n{_render(table)}\n\n{caption}" for table, caption in tables]
+    return [f"## {table.title}\n\n{render_table(table)}\n\n{caption}" for table, caption in tables]
 
 
 def _contrast(contrast: Contrast) -> list[str]:
@@ -104,8 +114,8 @@ def _contrast(contrast: Contrast) -> list[str]:
     table, caption = contrast_table(contrast)
     flipped = [table for against in contrast.against for table in flipped_tables(against)]
     return [
-        f"## {table.title}\n\n{_render(table)}\n\n{caption}",
-        *(f"### {table.title}\n\n{_render(table)}" for table in flipped),
+        f"## {table.title}\n\n{render_table(table)}\n\n{caption}",
+        *(f"### {table.title}\n\n{render_table(table)}" for table in flipped),
     ]
 
 
@@ -147,12 +157,3 @@ def _fenced(reply: str) -> str:
     text = reply if len(reply) <= SHOWN_CHARACTERS else reply[:SHOWN_CHARACTERS] + " […]"
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}text\n{text}\n{fence}"
-
-
-def _render(table: Table) -> str:
-    marks = [":--" if column < table.text_columns else "--:" for column in range(len(table.headers))]
-    lines = [table.headers, tuple(marks)]
-    for row, cells in enumerate(table.rows):
-        escaped = [re.sub(r"\s*\n\s*", " ", cell.replace("|", "\\|")) for cell in cells]
-        lines.append(tuple(f"**{text}**" if (row, at) in table.best else text for at, text in enumerate(escaped)))
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

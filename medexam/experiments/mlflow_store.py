@@ -21,6 +21,7 @@ DEFAULTS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
 }
+SEND_LATER = "the run is complete on disk; send it later with `medexam track RUN`"
 EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 """The kind whose page in the UI opens on runs and their charts; others open on traces, of which there are none."""
 
@@ -42,14 +43,14 @@ def artifact_root(tracking_uri: str) -> Path | None:
 
 
 @contextmanager
-def open_store(tracking_uri: str) -> Iterator[Any]:
+def open_store(tracking_uri: str, *, way_out: str = SEND_LATER) -> Iterator[Any]:
     """An `MlflowClient` for `tracking_uri`; the log lines of MLflow and its database tools stay silent meanwhile.
 
-    Whatever goes wrong in the store inside the block becomes a `TrackingError`.
+    Whatever goes wrong in the store inside the block becomes a `TrackingError` that ends in `way_out`.
     """
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    _check_sqlite(tracking_uri)
+    _check_sqlite(tracking_uri, way_out)
     # Imported here: it takes over a second, and the defaults above must be known before.
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
@@ -60,7 +61,7 @@ def open_store(tracking_uri: str) -> Iterator[Any]:
         try:
             yield MlflowClient(tracking_uri=tracking_uri)
         except (MlflowException, SQLAlchemyError, RequestException, OSError) as error:
-            raise _outage(tracking_uri, error) from error
+            raise _outage(tracking_uri, error, way_out) from error
 
 
 def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
@@ -81,7 +82,7 @@ def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
     return str(found.experiment_id)
 
 
-def _check_sqlite(tracking_uri: str) -> None:
+def _check_sqlite(tracking_uri: str, way_out: str) -> None:
     """Fail at once where the file cannot be a database; MLflow would try for minutes."""
     path = sqlite_path(tracking_uri)
     if path is None:
@@ -91,17 +92,14 @@ def _check_sqlite(tracking_uri: str) -> None:
         with closing(sqlite3.connect(path)) as database:
             database.execute("PRAGMA schema_version")
     except (OSError, sqlite3.Error) as error:
-        raise _outage(tracking_uri, error) from error
+        raise _outage(tracking_uri, error, way_out) from error
 
 
-def _outage(tracking_uri: str, error: Exception) -> TrackingError:
+def _outage(tracking_uri: str, error: Exception, way_out: str) -> TrackingError:
     detail = " ".join(str(error).split())
     if len(detail) > 300:
         detail = detail[:300] + " […]"
-    return TrackingError(
-        f"MLflow at {tracking_uri} took nothing ({type(error).__name__}: {detail}); "
-        "the run is complete on disk; send it later with `medexam track RUN`"
-    )
+    return TrackingError(f"MLflow at {tracking_uri} took nothing ({type(error).__name__}: {detail}); {way_out}")
 
 
 @contextmanager

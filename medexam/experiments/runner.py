@@ -7,6 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -15,8 +16,9 @@ from typing import Any, Protocol
 import dspy
 
 from medexam.experiments.asking import Account, AskingObserver, ask
+from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.environment import describe_environment, list_prices
-from medexam.experiments.interrupting import cancel_on_interrupt
+from medexam.experiments.interrupting import run_interruptibly
 from medexam.experiments.planning import Plan, PlannedCell
 from medexam.experiments.rescoring import score_folder
 from medexam.experiments.retrieving import Retrieval
@@ -90,28 +92,27 @@ def run_plan(
     stop: Stop | None
     try:
         with _quiet():
-            stop = asyncio.run(_run(plan, observer, runs, Account(max_failures)))
-    except (KeyboardInterrupt, asyncio.CancelledError):
+            stop = run_interruptibly(_run(plan, observer, runs, Account(max_failures)))
+    except (KeyboardInterrupt, CancelledError):
         stop = Stop.INTERRUPTED
     return runs, stop
 
 
 async def _run(plan: Plan, observer: RunObserver, runs: list[StoredRun], account: Account) -> Stop | None:
     engines = _Engines(plan.cells)
-    with cancel_on_interrupt():
-        try:
-            for planned in plan.cells:
-                planned.folder.create()
-                with planned.folder.locked():
-                    interrupted = await _run_cell(plan, planned, engines, observer, account)
-                    runs.append(score_folder(planned.folder, planned.exam_set.questions, planned.exam_set.key))
-                observer.cell_ends(runs[-1])
-                if interrupted:
-                    return Stop.INTERRUPTED
-                if account.overdrawn:
-                    return Stop.FAILURES
-        finally:
-            await engines.aclose()
+    try:
+        for planned in plan.cells:
+            planned.folder.create()
+            with planned.folder.locked():
+                interrupted = await _run_cell(plan, planned, engines, observer, account)
+                runs.append(score_folder(planned.folder, planned.exam_set.questions, planned.exam_set.key))
+            observer.cell_ends(runs[-1])
+            if interrupted:
+                return Stop.INTERRUPTED
+            if account.overdrawn:
+                return Stop.FAILURES
+    finally:
+        await engines.aclose()
     return None
 
 
@@ -133,9 +134,18 @@ async def _run_cell(
     observer.cell_starts(planned)
     begun, asked_before = time.monotonic(), account.asked
     try:
-        with folder.appending() as log, dspy.context(lm=_lm(planned, engine), disable_history=True):
-            concurrency = engine.concurrency if engine else CONTROL_CONCURRENCY
-            await ask(planned, log, observer, account, concurrency=concurrency)
+        with (
+            folder.appending() as log,
+            dspy.context(lm=_lm(planned, engine), disable_history=True),
+            collecting_rarely(),
+        ):
+            await ask(
+                planned,
+                log,
+                observer,
+                account,
+                concurrency=lambda: engine.concurrency if engine else CONTROL_CONCURRENCY,
+            )
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None:

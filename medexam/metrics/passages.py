@@ -1,18 +1,18 @@
-"""From stored passages to `RetrievalMetrics` and `Flips`: pure functions, so a stored run can be scored again.
+"""From stored passages to `RetrievalMetrics`: pure functions, so a stored run can be scored again.
 
 What a prediction says was found is all that is read: this knows neither retrievers nor the passages' words.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest, pearsonr
+from scipy.stats import pearsonr
 
 from medexam.answer_key import AnswerKey
 from medexam.metrics.intervals import LEVEL, rate_interval
-from medexam.metrics.retrieval_results import Correlation, Flips, RetrievalMetrics, ScoreQuartile, SourceShare
+from medexam.metrics.retrieval_results import Correlation, RetrievalMetrics, ScoreQuartile, SourceShare
 from medexam.predictions import Prediction, RetrievedPassage, Status
 from medexam.questions import Question
 
@@ -100,43 +100,6 @@ def score_quartiles(scores: Sequence[float], right: Sequence[bool], borders: Bor
         groups[place].append((score, is_right))
     first, second, third, fourth = (_quartile(group) for group in groups)
     return first, second, third, fourth
-
-
-def count_flips(
-    questions: Iterable[str],
-    key: AnswerKey,
-    baseline: Mapping[str, Prediction],
-    other: Mapping[str, Prediction],
-) -> Flips:
-    """How `other` differs from `baseline` on the questions of these keys; both are predictions by key.
-
-    Unanswered counts as wrong. Raises `DatasetError` when `key` lacks a question.
-    """
-    groups: dict[tuple[bool, bool], list[str]] = {(a, b): [] for a in (True, False) for b in (True, False)}
-    left_out = 0
-    for question in questions:
-        gold = key[question].number
-        before, after = baseline.get(question), other.get(question)
-        if before is None or after is None or Status.FAILED in (before.status, after.status):
-            left_out += 1
-        else:
-            groups[before.answer == gold, after.answer == gold].append(question)
-    lost, gained = groups[True, False], groups[False, True]
-    return Flips(
-        right_to_wrong=tuple(lost),
-        wrong_to_right=tuple(gained),
-        both_right=len(groups[True, True]),
-        both_wrong=len(groups[False, False]),
-        left_out=left_out,
-        p=mcnemar_p(len(lost), len(gained)),
-    )
-
-
-def mcnemar_p(lost: int, gained: int) -> float:
-    """The two-sided exact test of `lost` flips one way against `gained` the other; 1 where there are none."""
-    if lost + gained == 0:
-        return 1.0
-    return float(binomtest(lost, lost + gained, 0.5).pvalue)
 
 
 def _quartile(group: Sequence[tuple[float, bool]]) -> ScoreQuartile:

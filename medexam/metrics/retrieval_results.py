@@ -1,4 +1,4 @@
-"""What is told of runs whose programs saw passages: relevance against correctness, sources, and answers that flipped.
+"""What is told of runs whose programs saw passages: relevance against correctness, and sources.
 
 Only data. Shares and accuracies are fractions of 1; scores are in the unit of the run's own retriever, so those of two
 retrievers cannot be compared. A question that is unanswered counts as not right.
@@ -76,27 +76,3 @@ class RetrievalMetrics(_Frozen):
     """The most frequent source first. Passages that were cut are counted with the others."""
     cut: int
     """Questions whose passages were cut, in part or all of them, because the context was too small."""
-
-
-class Flips(_Frozen):
-    """How the answers of a run differ from those of a baseline on the same questions.
-
-    Each group of keys stands in the order of the questions.
-    """
-
-    right_to_wrong: tuple[str, ...]
-    """Keys of the questions that the baseline alone has right."""
-    wrong_to_right: tuple[str, ...]
-    """Keys of the questions that the other run alone has right."""
-    both_right: int
-    both_wrong: int
-    left_out: int
-    """Questions that failed or are missing in either run; they enter none of the other numbers."""
-    p: float
-    """McNemar's exact test, two-sided: how likely flips this uneven are if either way were equally likely; 1 where
-    nothing flips (McNemar 1947, "Note on the sampling error of the difference between correlated proportions")."""
-
-    @property
-    def n(self) -> int:
-        """Questions that both runs scored."""
-        return len(self.right_to_wrong) + len(self.wrong_to_right) + self.both_right + self.both_wrong

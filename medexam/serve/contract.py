@@ -59,10 +59,13 @@ class SyncEngine(Protocol):
 class Engine(Protocol):
     """A live model. Build one with `medexam.serve.build_engine`; close it with `aclose`."""
 
-    concurrency: int
-    """How many requests keep it busy; the runner holds this many in flight."""
     sync: SyncEngine
     """The same model for synchronous callers."""
+
+    @property
+    def concurrency(self) -> int:
+        """How many requests keep it busy; it may change, and the runner holds as many in flight as it says."""
+        ...
 
     async def complete(self, request: Request) -> Response:
         """One reply to one request."""

@@ -2,17 +2,25 @@
 
 A request costs the client more than a prompt does, so bulk runs are several times cheaper when prompts share one.
 While the servers have work enough, waiting costs nothing and batches grow; when they are about to run dry, what is
-there goes.
+there goes, after a moment that is short beside what a batch takes.
 This module knows keys, items and batches; what a batch means is its `send` function's business.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_PATIENCE = 0.05
+"""The share of a batch's own time that an item waits for company."""
+_SHORTEST_S = 0.001
+_LONGEST_S = 0.05
+_NEWS = 0.2
+"""The weight of the latest batch in the mean of their times."""
 
 
 class Gatherer(Generic[Key, Item, Result]):
@@ -22,21 +30,21 @@ class Gatherer(Generic[Key, Item, Result]):
         self,
         send: Callable[[Key, Sequence[Item]], Awaitable[Sequence[Result]]],
         *,
-        cap: int,
-        enough: int,
-        window_s: float = 0.005,
+        cap: Callable[[], int],
+        enough: Callable[[], int],
         divisible: type[Exception],
     ) -> None:
         """`send` returns one result per item, in order.
 
-        `cap` is the most items of a batch and `enough` the number of batches in flight that keep the servers busy. An
-        item waits `window_s` for company, and longer while `enough` batches are under way. A batch that fails with
-        `divisible` is halved until the culprit stands alone, so that one bad item does not spoil its neighbours.
+        `cap` tells the most items of a batch and `enough` the number of batches in flight that keep the servers busy;
+        both may change. An item waits a moment for company, and longer while `enough` batches are under way. A batch
+        that fails with `divisible` is halved until the culprit stands alone, so that one bad item does not spoil its
+        neighbours.
         """
         self._send = send
         self._cap = cap
         self._enough = enough
-        self._window_s = window_s
+        self._batch_s = 0.0
         self._divisible = divisible
         self._waiting: dict[Key, list[tuple[Item, asyncio.Future[Result]]]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -47,31 +55,35 @@ class Gatherer(Generic[Key, Item, Result]):
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         group = self._waiting.setdefault(key, [])
         group.append((item, future))
-        if len(group) >= self._cap:
+        if len(group) >= self._cap():
             self._dispatch(key)
         else:
             self._wait()
         return await future
 
     def _wait(self) -> None:
-        if self._timer is None and self._waiting and len(self._batches) < self._enough:
-            self._timer = asyncio.get_running_loop().call_later(self._window_s, self._window_over)
+        if self._timer is None and self._waiting and len(self._batches) < self._enough():
+            window_s = min(max(_PATIENCE * self._batch_s, _SHORTEST_S), _LONGEST_S)
+            self._timer = asyncio.get_running_loop().call_later(window_s, self._window_over)
 
     def _window_over(self) -> None:
         self._timer = None
         for key in list(self._waiting):
-            if len(self._batches) < self._enough:
+            if len(self._batches) < self._enough():
                 self._dispatch(key)
 
     def _dispatch(self, key: Key) -> None:
         group = [(item, future) for item, future in self._waiting.pop(key) if not future.done()]
         if not group:
             return
-        task = asyncio.get_running_loop().create_task(self._carry(key, group))
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._carry(key, group))
         self._batches.add(task)
-        task.add_done_callback(self._arrived)
+        task.add_done_callback(partial(self._arrived, loop.time()))
 
-    def _arrived(self, task: asyncio.Task[None]) -> None:
+    def _arrived(self, sent: float, task: asyncio.Task[None]) -> None:
+        took = asyncio.get_running_loop().time() - sent
+        self._batch_s += (took - self._batch_s) * _NEWS if self._batch_s else took
         self._batches.discard(task)
         self._wait()
 

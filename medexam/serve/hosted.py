@@ -28,7 +28,10 @@ _log = logging.getLogger(__name__)
 class Remote(Protocol):
     """An engine as it lives on the network loop."""
 
-    concurrency: int
+    @property
+    def concurrency(self) -> int:
+        """How many requests keep it busy."""
+        ...
 
     async def complete(self, request: Request) -> Response:
         """One reply to one request."""
@@ -57,8 +60,12 @@ class HostedEngine:
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
-        self.concurrency = remote.concurrency
         self.sync: SyncEngine = _Sync(remote)
+
+    @property
+    def concurrency(self) -> int:
+        """How many requests keep the servers busy; it changes with what they show."""
+        return self._remote.concurrency
 
     async def complete(self, request: Request) -> Response:
         """One reply to one request."""

@@ -14,17 +14,18 @@ from typing import Any
 from dspy.lm15 import Config, Message, ProviderError, Request, Response, UnsupportedFeatureError
 
 from medexam.errors import AnswerFormatError, EngineError
+from medexam.serve.concurrency import Concurrency
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.endpoints import NO_KEY, normalise_address, read_key
 from medexam.serve.litellm_calls import call_litellm, get_litellm, to_response
-from medexam.serve.retrying import ask_again
+from medexam.serve.retrying import CURABLE, ask_again, is_refusal
 from medexam.serve.turns import Turn, to_turns
 from medexam.specs.model import ModelSpec
 
 _FIELD = "answer"
 _IMPOSSIBLE = ("zyzzyva", "syzygy")
-_PROVIDERS_LIMIT = 16
-"""Requests in flight: hosted providers limit rates, and more only meets refusals."""
+_FIRST = 16
+"""Requests in flight at first: hosted providers limit rates."""
 _JSON_TOKENS = 64
 """Room for the JSON around a choice, beyond the reply's own budget."""
 
@@ -35,7 +36,7 @@ class LiteLLMEngine:
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
         self.model = spec.name
-        self.concurrency = _PROVIDERS_LIMIT
+        self._load = Concurrency(spec.timeout_s, first=_FIRST)
         self._timeout_s = spec.timeout_s
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
         self._connection: dict[str, Any] = {"api_base": self._address} if self._address else {}
@@ -45,8 +46,17 @@ class LiteLLMEngine:
         self._guided = False
         self._check_known()
 
+    @property
+    def concurrency(self) -> int:
+        """Requests that keep the provider busy; it changes with what it shows."""
+        return self._load.value
+
     async def complete(self, request: Request) -> Response:
         """One reply to one request."""
+        with self._load.carrying():
+            return await self._complete(request)
+
+    async def _complete(self, request: Request) -> Response:
         from dspy.clients.lm15_boundary import request_kwargs
 
         turns, prefill = to_turns(request)
@@ -124,7 +134,12 @@ class LiteLLMEngine:
         call = {**fields, **self._connection, "timeout_s": self._timeout_s}
 
         async def attempt() -> Response:
-            return to_response(await call_litellm("acompletion", self.model, **call), self.model)
+            try:
+                return to_response(await call_litellm("acompletion", self.model, **call), self.model)
+            except CURABLE as fault:
+                if is_refusal(fault):
+                    self._load.refuse()
+                raise
 
         return await ask_again(attempt, timeout_s=self._timeout_s)
 

@@ -16,6 +16,8 @@ CURABLE = (TransportError, CallTimeoutError, ServerError, RateLimitError)
 """Faults of the moment: lost connections, timeouts, HTTP 429 and 5xx, replies that are cut off or incomplete. A refusal
 of what was asked, such as another HTTP 4xx, would be the same again."""
 
+_OVERLOADED = 503
+
 ATTEMPTS = 8
 """So many that of a million calls, of which a quarter meets a fault each time, a handful stays unanswered."""
 FIRST_WAIT_S = 0.5
@@ -59,6 +61,11 @@ async def ask_again(
         reraise=True,
     )
     return await retrying(attempt)
+
+
+def is_refusal(fault: LM15Error) -> bool:
+    """Whether a server said that it has too much to do."""
+    return isinstance(fault, RateLimitError) or fault.status == _OVERLOADED
 
 
 def _hint(fault: BaseException | None) -> float | None:

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from medexam.errors import EndpointSilentError, EngineError
+from medexam.serve.concurrency import MOST, Concurrency
 from medexam.serve.endpoints import Endpoint
 from medexam.serve.network import network
-from medexam.serve.retrying import CURABLE, ask_again
+from medexam.serve.retrying import CURABLE, ask_again, is_refusal
 
 T = TypeVar("T")
 
-IN_FLIGHT = 128
-"""Requests in flight for each server: more than a batch on a large GPU, so that it never waits for the client."""
 REST_S = 5.0
 """Seconds that a server is left alone after it failed, while others answer; and between looks for an absent one."""
 _LONGEST_REST = 12
@@ -61,15 +60,19 @@ class Servers:
     timeout_s: float
     """Seconds one request may take, waiting in the server's queue included."""
     live: list[Server] = field(default_factory=list)
+    load: Concurrency = field(init=False)
+    """How many requests they are given at once; whoever gives them says when one begins and ends."""
     _looks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.load = Concurrency(self.timeout_s, servers=0)
         for endpoint in self.endpoints:
             self.add(endpoint)
 
     def add(self, endpoint: Endpoint) -> None:
         """Let a server take part."""
         self.live.append(Server(endpoint, _open_client(endpoint, self.timeout_s)))
+        self.load.add_server()
 
     def least_busy(self) -> Server:
         """The server with the fewest prompts outstanding, of those that are ready; else the one that failed least."""
@@ -94,6 +97,8 @@ class Servers:
                 reply = await send(server)
             except CURABLE as fault:
                 server.fail(fault)
+                if is_refusal(fault):
+                    self.load.refuse()
                 raise
             finally:
                 server.outstanding -= weight
@@ -141,9 +146,7 @@ def _open_client(endpoint: Endpoint, timeout_s: float) -> Any:
     import httpx
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-    limits = httpx.Limits(
-        max_connections=IN_FLIGHT, max_keepalive_connections=IN_FLIGHT, keepalive_expiry=_KEEP_ALIVE_S
-    )
+    limits = httpx.Limits(max_connections=MOST, max_keepalive_connections=MOST, keepalive_expiry=_KEEP_ALIVE_S)
     timeout = httpx.Timeout(timeout_s, connect=min(10.0, timeout_s))
     client = AsyncOpenAI(
         base_url=endpoint.base,

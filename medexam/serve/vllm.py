@@ -24,7 +24,7 @@ from medexam.serve.gathering import Gatherer
 from medexam.serve.litellm_calls import call_litellm, to_response
 from medexam.serve.logprobs import Offer, Path, respond
 from medexam.serve.probe import Capabilities
-from medexam.serve.servers import IN_FLIGHT, Server, Servers
+from medexam.serve.servers import Server, Servers
 from medexam.serve.turns import TemplateRules, Turn, plain_text, requested_continuations, to_turns
 from medexam.serve.vllm_logprobs import ContinuationReader, Tokenizer
 from medexam.serve.vllm_wire import (
@@ -40,8 +40,12 @@ from medexam.serve.vllm_wire import (
 
 T = TypeVar("T")
 
-_PROMPTS = 32
-"""Prompts that travel in one request."""
+_BATCHES = 4
+"""Requests that what is in flight at a server is spread over: it shall begin one while the client reads another."""
+_MOST_PROMPTS = 256
+"""Prompts that one request holds at most: all of them are lost with it."""
+_ENOUGH = 2
+"""Requests that keep a server busy."""
 _GRAMMAR_TOKENS = 64
 """Room for a choice of several tokens; the grammar ends the reply."""
 
@@ -62,7 +66,7 @@ class VLLMEngine:
 
     def __post_init__(self) -> None:
         self.model = self.seen[0].model
-        self.concurrency = IN_FLIGHT * len(self.servers.live)
+        self._lists = all(one.list_prompts for one in self.seen)
         self._rules = TemplateRules(
             system=all(one.system_turn for one in self.seen), repeats=all(one.repeated_turns for one in self.seen)
         )
@@ -71,14 +75,23 @@ class VLLMEngine:
         self._grammar = all(one.structured_outputs for one in self.seen)
         self._gatherer: Gatherer[str, str, Reply] = Gatherer(
             self._complete_prompts,
-            cap=_PROMPTS if all(one.list_prompts for one in self.seen) else 1,
-            enough=2 * len(self.servers.live),
+            cap=self._most_prompts,
+            enough=self._enough,
             divisible=InvalidRequestError,
         )
         self._reader = self._build_reader() if self.tokenizer else None
 
+    @property
+    def concurrency(self) -> int:
+        """Requests that keep the servers busy; it changes with what they show."""
+        return self.servers.load.value
+
     async def complete(self, request: Request) -> Response:
         """One reply to one request."""
+        with self.servers.load.carrying():
+            return await self._complete(request)
+
+    async def _complete(self, request: Request) -> Response:
         continuations = requested_continuations(request)
         if continuations is not None:
             return await self._score(request, continuations)
@@ -119,6 +132,15 @@ class VLLMEngine:
         for opened in {id(part): part for part in (self.renderer, self.tokenizer) if part is not None}.values():
             await opened.aclose()
 
+    def _most_prompts(self) -> int:
+        """Prompts that one request may hold."""
+        share = self.concurrency // (_BATCHES * len(self.servers.live))
+        return min(share, _MOST_PROMPTS) if self._lists else 1
+
+    def _enough(self) -> int:
+        """Requests in flight that keep the servers busy."""
+        return _ENOUGH * len(self.servers.live)
+
     def _build_reader(self) -> ContinuationReader:
         assert self.tokenizer is not None  # noqa: S101
         blocks = [one.prefix_block for one in self.seen]
@@ -132,8 +154,8 @@ class VLLMEngine:
             self._post,
             echo=max(one.echo_logprobs or 0 for one in self.seen),
             named=min(one.named_logprobs for one in self.seen),
-            prompts=_PROMPTS if all(one.list_prompts for one in self.seen) else 1,
-            enough=2 * len(self.servers.live),
+            prompts=self._most_prompts,
+            enough=self._enough,
         )
 
     async def _score(self, request: Request, asked: ContinuationRequest) -> Response:

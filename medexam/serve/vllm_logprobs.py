@@ -46,13 +46,21 @@ class ContinuationReader:
     """Reads continuations by the ways that the servers were seen to honour."""
 
     def __init__(
-        self, tokenizer: Tokenizer, offer: Offer, send: Send, *, echo: int, named: int, prompts: int, enough: int
+        self,
+        tokenizer: Tokenizer,
+        offer: Offer,
+        send: Send,
+        *,
+        echo: int,
+        named: int,
+        prompts: Callable[[], int],
+        enough: Callable[[], int],
     ) -> None:
         """Read by the ways of `offer`.
 
-        `echo` is the number of alternatives to ask for with an echo, `named` the most tokens whose probabilities one
-        request may name, `prompts` the most prompts that it may hold, and `enough` the number of requests in flight
-        that keep the servers busy.
+        `echo` is the number of alternatives to ask for with an echo and `named` the most tokens whose probabilities one
+        request may name; `prompts` tells the most prompts that it may hold, and `enough` the number of requests in
+        flight that keep the servers busy.
         """
         self.offer = offer
         self._tokenizer = tokenizer
@@ -123,11 +131,12 @@ class ContinuationReader:
             ):
                 values[place] = read_fork(reply, prompt, candidates.forks[place], way)
 
+        most = self._prompts()
         await asyncio.gather(
             *(
-                ask(places[start : start + self._prompts], named)
+                ask(places[start : start + most], named)
                 for places, named in group_forks(forks, self._named)
-                for start in range(0, len(places), self._prompts)
+                for start in range(0, len(places), most)
             )
         )
 

@@ -65,7 +65,7 @@ async def _ask(planned, engine, observer, *, cancel_after: tuple[float, ...] = (
     """Whether it was cancelled, and the seconds from the first cancelling to the end."""
     lm = dspy.LM("medexam/slow", engine=engine.sync, async_engine=engine, cache=False)
     with planned.folder.appending() as log, dspy.context(lm=lm, disable_history=True):
-        asking = asyncio.create_task(ask(planned, log, observer, account or Account(), concurrency=IN_FLIGHT))
+        asking = asyncio.create_task(ask(planned, log, observer, account or Account(), concurrency=lambda: IN_FLIGHT))
         begun = time.monotonic()
         for number, seconds in enumerate(cancel_after):
             await asyncio.sleep(seconds)

@@ -30,7 +30,7 @@ class Watcher(Silent):
         self.begun += 1
         if self.begun == self._stop_after:
             for task in asyncio.all_tasks():
-                if task.get_coro().__name__ == "_run":
+                if task.get_coro().__name__ == "hold":
                     task.cancel()
 
     def answered(self, prediction) -> None:

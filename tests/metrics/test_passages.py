@@ -1,16 +1,14 @@
-"""Metrics of retrieved passages and flips against hand-computed values, and against numpy and scipy used directly."""
+"""Metrics of retrieved passages against hand-computed values, and against numpy and scipy used directly."""
 
 import math
 import random
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm, t
-from statsmodels.stats.contingency_tables import mcnemar
+from scipy.stats import norm, t
 
-from medexam.errors import DatasetError
 from medexam.metrics import Metrics, compute_metrics
-from medexam.metrics.passages import count_flips, mcnemar_p, quartile_borders, retrieval_metrics, score_correctness
+from medexam.metrics.passages import quartile_borders, retrieval_metrics, score_correctness
 from medexam.predictions import RetrievedPassage
 
 
@@ -163,44 +161,3 @@ def test_sources_by_hand(judge) -> None:
     ]
     assert [part.share for part in found.by_source] == pytest.approx([1 / 2, 1 / 3, 1 / 6])
     assert found.by_source[2].accuracy_interval is None
-
-
-def test_flips_by_hand(make_exam, key_of, predict) -> None:
-    questions = make_exam("biology", 2013, size=9, options=4)
-    names = [question.key for question in questions]
-    baseline, other = predict(questions, "rrwuurwmr"), predict(questions, "rwrrwuufr")
-    flips = count_flips(names[:8], key_of(questions), baseline, other)
-    assert flips.right_to_wrong == (names[1], names[5])
-    assert flips.wrong_to_right == (names[2], names[3])
-    assert (flips.both_right, flips.both_wrong, flips.left_out, flips.n) == (1, 2, 1, 7)
-    assert flips.p == 1.0
-
-
-@pytest.mark.parametrize("outcome", "fm")
-def test_what_either_run_did_not_score_is_left_out(outcome, make_exam, key_of, predict) -> None:
-    questions = make_exam("biology", 2013, size=3, options=4)
-    names, key = [question.key for question in questions], key_of(questions)
-    whole, part = predict(questions, "rwr"), predict(questions, f"ww{outcome}")
-    for flips in (count_flips(names, key, whole, part), count_flips(names, key, part, whole)):
-        assert (flips.n, flips.both_wrong, flips.left_out) == (2, 1, 1)
-        assert names[0] in flips.right_to_wrong + flips.wrong_to_right
-
-
-def test_a_question_without_gold_is_an_error(make_exam, key_of, predict) -> None:
-    questions = make_exam("biology", 2013, size=2, options=4)
-    answers = predict(questions, "r")
-    with pytest.raises(DatasetError, match=r"biology-2013/2"):
-        count_flips([question.key for question in questions], key_of(questions[:1]), answers, answers)
-
-
-@pytest.mark.parametrize(("lost", "gained", "p"), [(0, 0, 1.0), (0, 1, 1.0), (0, 5, 2 / 32), (1, 5, 14 / 64)])
-def test_mcnemar_by_hand(lost, gained, p) -> None:
-    assert mcnemar_p(lost, gained) == pytest.approx(p)
-    assert mcnemar_p(gained, lost) == pytest.approx(p)
-
-
-@pytest.mark.parametrize(("lost", "gained"), [(3, 9), (40, 61), (10, 10), (120, 41)])
-def test_mcnemar_against_statsmodels_and_the_binomial_sum(lost, gained) -> None:
-    both_ways = mcnemar([[50, lost], [gained, 30]], exact=True).pvalue
-    assert mcnemar_p(lost, gained) == pytest.approx(both_ways)
-    assert mcnemar_p(lost, gained) == pytest.approx(min(1.0, 2 * binom.cdf(min(lost, gained), lost + gained, 0.5)))

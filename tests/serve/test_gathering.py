@@ -28,7 +28,7 @@ class Recorder:
         return [item * 10 for item in items]
 
     def gatherer(self, cap: int = 4, enough: int = 2) -> Gatherer[str, int, int]:
-        return Gatherer(self.send, cap=cap, enough=enough, divisible=Refused)
+        return Gatherer(self.send, cap=lambda: cap, enough=lambda: enough, divisible=Refused)
 
 
 async def test_equal_keys_travel_together_and_results_find_their_way_back() -> None:

@@ -26,6 +26,7 @@ from dspy.lm15 import (
 from wire_server import Wire, serving
 
 from medexam.errors import AnswerFormatError, EngineError
+from medexam.serve.concurrency import FIRST
 from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.hosted import build_hosted_engine
 from medexam.serve.retrying import ATTEMPTS
@@ -195,7 +196,7 @@ async def test_a_lost_connection_is_a_transport_error(choices: list[str] | None)
 async def test_two_servers_share_the_work_and_a_failing_one_rests() -> None:
     with serving(Wire()) as one, serving(Wire()) as two:
         async with reaching(one, two) as engine:
-            assert engine.concurrency == 256
+            assert engine.concurrency == 2 * FIRST
             for wire in (one, two):
                 wire.requests.clear()
             await asyncio.gather(*(engine.complete(ask(choices=None, prefill="")) for _ in range(10)))

@@ -1,0 +1,46 @@
+"""A comparison in Markdown: what `medexam compare --markdown` writes and MLflow shows."""
+
+from pathlib import Path
+
+from medexam.errors import RunFolderError
+from medexam.experiments.comparison import Comparison
+from medexam.experiments.comparison_tables import breakdown_tables, flipped_tables, headline, overall_tables, verdicts
+from medexam.experiments.markdown import render_table
+from medexam.experiments.tables import Table
+
+SHOWN_FLIPS = 200
+"""Questions that the report names; the JSON names all."""
+
+
+def paired_report(comparison: Comparison) -> str:
+    """What was compared, what may be said of it, the tables, and where the runs lie."""
+    baseline, *others = comparison.names
+    folders = Table(
+        "Runs",
+        ("Run", "What", "Asked", "Owed", "Folder"),
+        tuple(
+            (name, run.title, str(asked), str(owed), str(run.folder.path))
+            for name, run, asked, owed in zip(
+                comparison.names, comparison.runs, comparison.asked, comparison.owed, strict=True
+            )
+        ),
+        text_columns=2,
+    )
+    parts = [
+        f"# {', '.join(others)} against {baseline}",
+        *headline(comparison),
+        "\n".join(f"- {sentence}" for sentence in verdicts(comparison)),
+    ]
+    tables = [*overall_tables(comparison), *breakdown_tables(comparison), *flipped_tables(comparison, SHOWN_FLIPS)]
+    for table, caption in tables:
+        parts += [f"## {table.title}", render_table(table), caption]
+    parts += ["## Runs", render_table(folders)]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_paired_report(comparison: Comparison, path: Path) -> None:
+    """Write the report; raises `RunFolderError` where that fails."""
+    try:
+        path.write_text(paired_report(comparison), encoding="utf-8")
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None

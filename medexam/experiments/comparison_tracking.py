@@ -1,0 +1,98 @@
+"""A comparison in MLflow: a run of its own, without a parent, in the experiment of its baseline.
+
+Sending the same comparison again updates it. It tells MLflow the differences and gives it the report and the JSON.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from medexam import __version__
+from medexam.experiments.comparison import Comparison, Pair, comparison_document
+from medexam.experiments.comparison_markdown import paired_report
+from medexam.experiments.comparison_tables import headline, verdicts
+from medexam.experiments.mlflow_payload import TAG_LENGTH, started_at
+from medexam.experiments.mlflow_store import experiment_id, open_store
+from medexam.experiments.summary import StoredRun
+
+DIGEST_LENGTH = 12
+REPORT = "compare.md"
+DOCUMENT = "compare.json"
+
+
+def track_comparison(comparison: Comparison, *, tracking_uri: str) -> str:
+    """Send `comparison` to the MLflow store at `tracking_uri`; gives MLflow's id of its run.
+
+    Raises `TrackingError` when the store cannot be reached or written.
+    """
+    tags = _tags(comparison)
+    with open_store(tracking_uri, way_out="nothing is lost; compare again with --track") as client:
+        # Imported here: the store sets what MLflow must know before it is imported.
+        from mlflow.entities import Metric, RunTag
+
+        experiment = experiment_id(client, comparison.runs[0].record.cell.name, tracking_uri)
+        condition = f"tags.`medexam.comparison` = '{tags['medexam.comparison']}'"
+        found = client.search_runs([experiment], filter_string=condition, max_results=1)
+        if found:
+            run_id = str(found[0].info.run_id)
+        else:
+            name = f"compare {', '.join(comparison.names[1:])} with {comparison.names[0]}"
+            run_id = str(client.create_run(experiment, run_name=name[:TAG_LENGTH], tags=tags).info.run_id)
+        at = int(client.get_run(run_id).info.start_time)
+        metrics = [Metric(name, value, at, 0) for name, value in comparison_metrics(comparison).items()]
+        client.log_batch(run_id, metrics=metrics, tags=[RunTag(key, value) for key, value in tags.items()])
+        client.log_text(run_id, paired_report(comparison), REPORT)
+        document = json.dumps(comparison_document(comparison), ensure_ascii=False, indent=2)
+        client.log_text(run_id, document + "\n", DOCUMENT)
+        client.set_terminated(run_id, status="FINISHED")
+    return run_id
+
+
+def comparison_metrics(comparison: Comparison) -> dict[str, float]:
+    """Name -> value: `accuracy_difference` and its like, with `_low` and `_high`.
+
+    Over several pairs `name.k`, where the tag `medexam.run.k` names the run; the baseline is run 0.
+    """
+    values: dict[str, Any] = {
+        "n": len(comparison.questions),
+        "dropped": comparison.dropped.total,
+        "flipped": len(comparison.flipped),
+        "any_right": comparison.together.any_right,
+    }
+    for position, pair in enumerate(comparison.pairs, start=1):
+        suffix = f".{position}" if len(comparison.pairs) > 1 else ""
+        values |= {f"{name}{suffix}": value for name, value in _pair_metrics(pair).items()}
+    return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def _pair_metrics(pair: Pair) -> dict[str, float | None]:
+    paired = pair.paired
+    values: dict[str, float | None] = {"p": paired.flips.p, "p_holm": pair.p_adjusted, "kappa": paired.kappa}
+    for name in ("accuracy", "exam_score", "points"):
+        difference = getattr(paired, name)
+        values[f"{name}_difference"] = difference.value
+        if difference.interval is not None:
+            values[f"{name}_difference_low"], values[f"{name}_difference_high"] = difference.interval
+    return values
+
+
+def _tags(comparison: Comparison) -> dict[str, str]:
+    runs = {f"medexam.run.{at}": run.record.run_id for at, run in enumerate(comparison.runs)}
+    note = "\n\n".join([*headline(comparison), *verdicts(comparison)])
+    tags = {
+        "medexam.kind": "comparison",
+        "medexam.comparison": _digest(comparison.runs),
+        "medexam.version": __version__,
+        "mlflow.source.name": "medexam",
+        "mlflow.source.type": "LOCAL",
+        "mlflow.note.content": note,
+        **runs,
+    }
+    return {key: value[:TAG_LENGTH] for key, value in tags.items()}
+
+
+def _digest(runs: Sequence[StoredRun]) -> str:
+    """Which runs are compared, the baseline first; their scores may change while they are continued."""
+    known = json.dumps([[run.record.run_id, started_at(run)] for run in runs])
+    return hashlib.sha256(known.encode()).hexdigest()[:DIGEST_LENGTH]

@@ -1,0 +1,87 @@
+"""What a comparison of two runs on the same questions holds: the field names, their units, and what None means.
+
+Only data; `paired.py` finds the numbers. A difference is always the other run's score minus the baseline's.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from medexam.metrics.results import Interval
+
+Verdict = Literal["better", "worse", "not told apart"]
+"""What may be said of the other run's accuracy beside the baseline's."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Flips(_Frozen):
+    """How the answers of a run differ from those of a baseline on the same questions.
+
+    Each group of keys stands in the order of the questions.
+    """
+
+    right_to_wrong: tuple[str, ...]
+    """Keys of the questions that the baseline alone has right."""
+    wrong_to_right: tuple[str, ...]
+    """Keys of the questions that the other run alone has right."""
+    both_right: int
+    both_wrong: int
+    left_out: int
+    """Questions that failed or are missing in either run; they enter none of the other numbers."""
+    p: float
+    """McNemar's exact test, two-sided: how likely flips this uneven are if either way were equally likely; 1 where
+    nothing flips (McNemar 1947, "Note on the sampling error of the difference between correlated proportions")."""
+
+    @property
+    def n(self) -> int:
+        """Questions that both runs scored."""
+        return len(self.right_to_wrong) + len(self.wrong_to_right) + self.both_right + self.both_wrong
+
+
+class Difference(_Frozen):
+    """The other run's score minus the baseline's, in the unit of the score."""
+
+    value: float
+    interval: Interval | None
+    """Paired bootstrap over whole exams, 95 %; None with fewer than two exams."""
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the whole interval lies on one side of 0; False where there is none."""
+        return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
+
+
+class Paired(_Frozen):
+    """A run beside the baseline on questions that both scored. Fractions of 1 unless they say otherwise."""
+
+    n: int
+    exams: int
+    """Exams that the questions come from: what the intervals resample."""
+    baseline_accuracy: float
+    accuracy: Difference
+    exam_score: Difference
+    points: Difference
+    """Points of an exam, averaged over the exams."""
+    flips: Flips
+    either_right: float
+    """Share of the questions that at least one of the two has right."""
+    same_answer: float
+    """Share of the questions to which both give the same answer, right or wrong; no answer is like no answer."""
+    kappa: float | None
+    """Cohen's kappa of the answers, where no answer is a category too: 1 where all agree, 0 where no more agree than
+    by chance. None where both runs always give one and the same answer."""
+
+
+class Complementarity(_Frozen):
+    """What several runs have right together; counts of questions."""
+
+    n: int
+    any_right: int
+    """The oracle: questions that at least one run has right."""
+    all_right: int
+    none_right: int
+    alone_right: tuple[int, ...]
+    """Questions that a run has right and all the others have not, in the order of the runs."""

@@ -1,0 +1,142 @@
+"""`medexam compare` as a user meets it, on real runs of the packaged sample."""
+
+import json
+import shutil
+import sys
+
+import pytest
+import yaml
+
+from medexam.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def runs_dir(tmp_path_factory):
+    """Runs of the controls, made by `medexam run` once for all tests: `ids(runs_dir)` names them."""
+    home = tmp_path_factory.mktemp("controls")
+    spec = {
+        "name": "controls",
+        "dataset": {"name": "headqa_sample"},
+        "program": {"kind": "random"},
+        "matrix": {"program.kind": ["random", "longest", "blind"], "dataset.language": ["en", "es"]},
+    }
+    one_discipline = {**spec, "name": "medicine", "matrix": {"program.kind": ["random", "longest"]}}
+    one_discipline["dataset"] = {**spec["dataset"], "disciplines": ["medicine"]}
+    another = {**one_discipline, "name": "biology", "dataset": {**spec["dataset"], "disciplines": ["biology"]}}
+    with pytest.MonkeyPatch.context() as patch:
+        for document in (spec, one_discipline, another):
+            path = home / f"{document['name']}.yaml"
+            path.write_text(yaml.safe_dump(document))
+            patch.setattr(sys, "argv", ["medexam", "run", str(path), "--runs-dir", str(home / "runs"), "--json"])
+            with pytest.raises(SystemExit) as done:
+                main()
+            assert not done.value.code
+    return home / "runs"
+
+
+@pytest.fixture
+def run(runs_dir):
+    """`run("longest")` -> the folder of that control's run; `name` chooses the questions."""
+
+    def find(kind: str, language: str = "en", name: str = "controls"):
+        (found,) = runs_dir.glob(f"{name}-{kind}*-{language}-*")
+        return found
+
+    return find
+
+
+def test_controls_are_compared_on_the_terminal(medexam, run, runs_dir) -> None:
+    folders = [run("random"), run("longest"), run("blind")]
+    code, out, err = medexam("compare", *folders)
+    assert (code, err) == (0, "")
+    plain = " ".join(out.split())
+    assert "those that all 3 runs scored. None dropped." in plain
+    assert "longest is not told apart from random in accuracy" in plain
+    assert "better" not in plain
+    code, by_id, _ = medexam("compare", *(folder.name for folder in folders), "--runs-dir", runs_dir)
+    assert (code, by_id) == (0, out)
+
+
+def test_json_agrees_with_the_stored_runs(medexam, run, tmp_path) -> None:
+    folders = run("random"), run("longest")
+    code, out, err = medexam("compare", *folders, "--json", "--markdown", tmp_path / "compare.md")
+    document = json.loads(out)
+    assert (code, [each["run_dir"] for each in document["runs"]]) == (0, [str(folder) for folder in folders])
+    assert "wrote" in err
+    assert (tmp_path / "compare.md").read_text().startswith("# longest against random\n")
+    mine, its = (each["metrics"] for each in json.loads(medexam("report", *folders, "--json")[1]))
+    assert [each["metrics"] for each in document["runs"]] == [mine, its]
+    (pair,) = document["pairs"]
+    for score in ("accuracy", "exam_score", "points"):
+        assert pair[score]["value"] == pytest.approx(its[score] - mine[score])
+    assert pair["right_to_wrong"] + pair["both_right"] == mine["right"]
+    assert pair["wrong_to_right"] + pair["both_right"] == its["right"]
+    assert len(document["flipped"]) == pair["right_to_wrong"] + pair["wrong_to_right"]
+
+
+def test_only_common_questions_are_compared(medexam, run) -> None:
+    code, out, _ = medexam("compare", run("random"), run("longest", name="medicine"), "--json")
+    document = json.loads(out)
+    assert (code, list(document["pairs"][0]["by_discipline"])) == (0, ["medicine"])
+    assert document["dropped"]["not_in_every_run"] == document["runs"][0]["asked"] - document["questions"] > 0
+
+
+def test_two_languages_are_compared_question_by_question(medexam, run) -> None:
+    code, out, _ = medexam("compare", run("longest"), run("longest", "es"))
+    assert code == 0
+    assert "asked in different languages (en, es)" in " ".join(out.split())
+    assert "longest es is not told apart from longest en" in " ".join(out.split())
+
+
+def test_of_many_runs_the_breakdowns_are_left_to_files(medexam, run, tmp_path) -> None:
+    both = [run(kind, language) for language in ("en", "es") for kind in ("random", "longest")]
+    code, out, _ = medexam("compare", *both, "--markdown", tmp_path / "compare.md")
+    assert (code, "by discipline" in out.replace("breakdowns by discipline", "")) == (0, False)
+    assert (tmp_path / "compare.md").read_text().count(", by discipline\n") == 3
+
+
+def test_track_sends_the_comparison_beside_the_runs(medexam, run, runs_dir, tmp_path) -> None:
+    folders = run("random"), run("longest")
+    code, out, err = medexam("compare", *folders, "--track", "--json")
+    assert (code, json.loads(out)["baseline"]) == (0, folders[0].name)
+    assert f"sent to sqlite:///{runs_dir}/mlflow.db" in err
+    (tmp_path / "file").write_text("")
+    code, out, err = medexam("compare", *folders, "--json", "--tracking-uri", f"sqlite:///{tmp_path}/file/mlflow.db")
+    assert (code, json.loads(out)["baseline"]) == (2, folders[0].name)
+    assert "compare again with --track" in err
+
+
+def _one_line(code: int, out: str, err: str) -> str:
+    assert (code, out) == (2, "")
+    assert err.startswith("medexam: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_bad_input_is_one_line_with_a_way_out(medexam, run, tmp_path) -> None:
+    first, other = run("random", name="biology"), run("longest", name="medicine")
+    (tmp_path / "empty").mkdir()
+    for arguments, said in (
+        ((first,), "give the baseline and one run or more"),
+        ((first, first), "name each run once"),
+        ((first, "nowhere"), "no run at"),
+        ((first, tmp_path / "empty"), "give a run folder, or a folder that holds run folders"),
+        ((first, other), "not in every run"),
+    ):
+        assert said in _one_line(*medexam("compare", *arguments))
+
+
+def test_runs_of_different_data_sets_are_refused(medexam, run, tmp_path) -> None:
+    other = shutil.copytree(run("longest"), tmp_path / "other")
+    document = json.loads((other / "spec.json").read_text())
+    document["cell"]["dataset"]["name"] = "headqa_v2"
+    (other / "spec.json").write_text(json.dumps(document))
+    said = _one_line(*medexam("compare", run("random"), other))
+    assert "different data sets: headqa_sample" in said
+    assert "compare runs of one data set" in said
+
+
+def test_no_run_at_all_is_a_usage_error(medexam) -> None:
+    code, out, err = medexam("compare")
+    assert (code, out) == (2, "")
+    assert "RUN RUN..." in err
