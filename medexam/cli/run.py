@@ -52,21 +52,18 @@ def run(
             "or run the spec without --resume"
         )
     else:
+        complete = None if tracking_uri else _complete(resume, runs_dir)
+        if complete is not None:
+            _print(complete.folder.path.parent, [complete], None, as_json=as_json)
+            return
         plan = _plan_resume(resume, runs_dir)
     from medexam.cli.progress import TerminalProgress
     from medexam.experiments.runner import run_plan
 
     with TerminalProgress() as progress:
         runs, stop = run_plan(plan, progress, max_failures=max_failures)
-    # A complete run that is resumed is as MLflow knows it: it is shown at once.
-    if resume is None or tracking_uri or any(planned.owed for planned in plan.cells):
-        _track(runs, plan, tracking_uri)
-    if as_json:
-        from medexam.experiments.summary import run_document
-
-        sys.stdout.write(json.dumps([run_document(stored) for stored in runs], ensure_ascii=False, indent=2) + "\n")
-    elif runs:
-        _print_tables(plan, runs, tracking_uri)
+    _track(runs, plan, tracking_uri)
+    _print(plan.runs_dir, runs, tracking_uri, as_json=as_json)
     if stop is not None or not all(stored.complete for stored in runs):
         _say_incomplete(spec, plan, runs, stop)
         raise typer.Exit(INCOMPLETE)
@@ -142,7 +139,23 @@ def _track(runs: "list[StoredRun]", plan: "Plan", tracking_uri: str | None) -> N
         sys.stderr.write(f"medexam: {error}\n")
 
 
-def _print_tables(plan: "Plan", runs: "list[StoredRun]", tracking_uri: str | None) -> None:
+def _complete(run: str, runs_dir: Path | None) -> "StoredRun | None":
+    from medexam.experiments.places import default_runs_dir
+    from medexam.experiments.summary import load_complete
+
+    return load_complete(run, runs_dir or default_runs_dir())
+
+
+def _print(runs_dir: Path, runs: "list[StoredRun]", tracking_uri: str | None, *, as_json: bool) -> None:
+    if as_json:
+        from medexam.experiments.summary import run_document
+
+        sys.stdout.write(json.dumps([run_document(stored) for stored in runs], ensure_ascii=False, indent=2) + "\n")
+    elif runs:
+        _print_tables(runs_dir, runs, tracking_uri)
+
+
+def _print_tables(runs_dir: Path, runs: "list[StoredRun]", tracking_uri: str | None) -> None:
     from rich.console import Console
 
     from medexam.experiments.run_tables import build_failure_table
@@ -152,8 +165,8 @@ def _print_tables(plan: "Plan", runs: "list[StoredRun]", tracking_uri: str | Non
     console.print(build_table(runs))
     for table in filter(None, map(build_failure_table, runs)):
         console.print(table)
-    where = f"--tracking-uri {tracking_uri}" if tracking_uri else f"--runs-dir {plan.runs_dir}"
-    sys.stderr.write(f"Runs are in {plan.runs_dir}. See them in the MLflow UI: {sys.argv[0]} ui {where}\n")
+    where = f"--tracking-uri {tracking_uri}" if tracking_uri else f"--runs-dir {runs_dir}"
+    sys.stderr.write(f"Runs are in {runs_dir}. See them in the MLflow UI: {sys.argv[0]} ui {where}\n")
 
 
 def _say_incomplete(spec: str | None, plan: "Plan", runs: "list[StoredRun]", stop: "Stop | None") -> None:

@@ -38,11 +38,15 @@ class Costs:
     """US dollars by the price list of the day; None where it has no price for the model."""
     questions_per_s: float | None
     """Failed ones included."""
+    prefix_hits: float | None
+    """The share of all prompts' tokens that the servers had in their prefix caches, by the servers' own counters, which
+    hold what others asked meanwhile; None where they tell none."""
 
 
 def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> Costs:
     """The costs of a run with these metrics under this `environment.json`; `environment` may be empty."""
     engine = environment.get("engine") or {}
+    cache = environment.get("prefix_cache") or {}
     asked_s, asked = environment.get("asked_s") or 0.0, environment.get("asked") or 0
     timed = asked_s > 0 and asked > 0 and metrics.n > 0
     seconds = _cost(asked_s, asked_s / asked * metrics.n, metrics) if timed else None
@@ -54,6 +58,7 @@ def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> Costs:
         gpu_seconds=seconds if on_gpu else None,
         usd=_money(metrics, environment.get("prices")),
         questions_per_s=asked / asked_s if timed else None,
+        prefix_hits=cache["hits"] / cache["tokens"] if cache.get("tokens") else None,
     )
 
 

@@ -5,13 +5,61 @@ No environment variable is read here, so no key can reach a run folder.
 
 import platform
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import medexam
+from medexam.serve import EngineInfo
+from medexam.serve.prefix_cache import PrefixCount
 from medexam.specs import ModelSpec
 
 PACKAGES = ("dspy", "litellm", "transformers", "torch", "mlflow", "datasets", "pydantic", "numpy", "scipy")
+
+
+@dataclass
+class Spent:
+    """What one invocation of a run took while it asked."""
+
+    seconds: float = 0.0
+    asked: int = 0
+    """Questions, failed ones included."""
+    prompt_tokens: int = 0
+    """Tokens that the servers looked for in their prefix caches, as far as they tell."""
+    cached_tokens: int = 0
+    """Those that were there."""
+
+    def count_cached(self, before: PrefixCount | None, after: PrefixCount | None) -> None:
+        """Take what the servers' prefix caches counted between two looks."""
+        if before is not None and after is not None:
+            self.prompt_tokens += after.tokens - before.tokens
+            self.cached_tokens += after.hits - before.hits
+
+
+def build_environment(
+    model: ModelSpec, info: EngineInfo | None, before: Mapping[str, Any], spent: Spent
+) -> dict[str, Any]:
+    """`environment.json` of a run, `before` being that of its earlier invocations; empty at the first.
+
+    `info` None stands for a run that asks no model.
+    """
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    cache = before.get("prefix_cache") or {}
+    return {
+        "started_at": before.get("started_at", now),
+        "ended_at": now,
+        "asked_s": round(before.get("asked_s", 0.0) + spent.seconds, 3),
+        "asked": before.get("asked", 0) + spent.asked,
+        "prefix_cache": {
+            "tokens": cache.get("tokens", 0) + spent.prompt_tokens,
+            "hits": cache.get("hits", 0) + spent.cached_tokens,
+        },
+        "engine": info.model_dump(mode="json") if info else None,
+        "prices": list_prices(model) if info else None,
+        **describe_environment(),
+    }
 
 
 def describe_environment() -> dict[str, Any]:

@@ -16,6 +16,7 @@ from medexam.errors import CorpusUnreachableError, RunFolderError
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.stored_questions import stored_questions
+from medexam.experiments.summary import find_run
 from medexam.programs import ExamProgram, build_program
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
@@ -131,7 +132,7 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
     `run` is a run's folder, or its id in `runs_dir`. Raises `RunFolderError` where there is no such run, or where what
     its answers depend on is not what it was, and `DatasetError` where its data cannot be read.
     """
-    folder = _run_to_resume(run, runs_dir)
+    folder = find_run(run, runs_dir)
     record = folder.read_record()
     prepared = _Sources(only_look=False).prepare(record.cell)
     exam_set = prepared.exam_set
@@ -266,10 +267,3 @@ def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) 
             )
         return folder
     return following
-
-
-def _run_to_resume(run: str, runs_dir: Path) -> RunFolder:
-    for folder in (RunFolder(Path(run).resolve()), RunFolder(runs_dir / run)):
-        if folder.exists():
-            return folder
-    raise RunFolderError(f"no run {run} to resume here or in {runs_dir}: give its folder or its id")

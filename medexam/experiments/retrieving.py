@@ -126,6 +126,13 @@ class Retrieval:
         """The passages to show, most relevant first, each once."""
         return merge_hits([self._found[query] for query in self.queries(question).values()], self.spec.k)
 
+    def in_prefix_order(self, questions: Sequence[Question]) -> list[Question]:
+        """The questions, those that show the same first passages next to each other.
+
+        Their prompts open alike, and a server that remembers prompts reads what they share once.
+        """
+        return sorted(questions, key=lambda question: [hit.passage.id for hit in self.find(question)])
+
     def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
         """Printed number of each option -> the passages found for the stem with that option."""
         return {number: self._found[query] for number, query in self.queries(question).items()}

@@ -47,6 +47,8 @@ def cost_tables(run: StoredRun) -> list[tuple[Table, str]]:
             f" {amount(costs.questions_per_s)} questions a second: seconds count while questions were asked, "
             "failures included."
         )
+    if costs.prefix_hits is not None:
+        caption += f" The servers had {100 * costs.prefix_hits:.1f} % of the prompts' tokens in their prefix caches."
     if costs.usd is not None:
         caption += " Dollars by litellm's price list on the day of the run."
     return [(Table("Cost", ("What", "In all", "A question", "A right answer"), rows), caption)]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ import dspy
 
 from medexam.experiments.asking import Account, AskingObserver, ask
 from medexam.experiments.collecting import collecting_rarely
-from medexam.experiments.environment import describe_environment, list_prices
+from medexam.experiments.environment import Spent, build_environment
 from medexam.experiments.interrupting import run_interruptibly
 from medexam.experiments.planning import Plan, PlannedCell
 from medexam.experiments.rescoring import score_folder
@@ -25,9 +25,13 @@ from medexam.experiments.retrieving import Retrieval
 from medexam.experiments.run_folder import ENVIRONMENT
 from medexam.experiments.summary import StoredRun
 from medexam.serve import Engine, build_engine
+from medexam.serve.prefix_cache import PrefixCount, count_prefixes
 from medexam.specs import LikelihoodSpec, ModelSpec
+from medexam.specs.identity import digest
 
 CONTROL_CONCURRENCY = 1
+_SERVED = {"engine", "name", "path", "endpoints", "revision", "dtype"}
+"""What tells the model of one cell from another's, in a server's cache."""
 
 
 class Stop(StrEnum):
@@ -79,6 +83,19 @@ class _Engines:
             await engine.aclose()
 
 
+def in_prefix_order(cells: Sequence[PlannedCell]) -> list[int]:
+    """The places of the cells, those that ask one model in the same words one after the other.
+
+    Their prompts open with the same instructions and demonstrations, which a server then still has in its prefix cache.
+    """
+    alike: dict[str, list[int]] = {}
+    for place, cell in enumerate(cells):
+        model = cell.cell.model.model_dump(mode="json", include=_SERVED)
+        opening = digest({"model": model, "words": cell.identity.get("words")})
+        alike.setdefault(opening, []).append(place)
+    return [place for group in alike.values() for place in group]
+
+
 def run_plan(
     plan: Plan, observer: RunObserver, *, max_failures: int | None = None
 ) -> tuple[list[StoredRun], Stop | None]:
@@ -88,25 +105,27 @@ def run_plan(
     scores what is there; a second one does not wait. So do `max_failures` failed questions, over all cells together:
     those in flight are finished, and may fail as well.
     """
-    runs: list[StoredRun] = []
+    runs: dict[int, StoredRun] = {}
     stop: Stop | None
     try:
         with _quiet():
             stop = run_interruptibly(_run(plan, observer, runs, Account(max_failures)))
     except (KeyboardInterrupt, CancelledError):
         stop = Stop.INTERRUPTED
-    return runs, stop
+    return [runs[place] for place in sorted(runs)], stop
 
 
-async def _run(plan: Plan, observer: RunObserver, runs: list[StoredRun], account: Account) -> Stop | None:
+async def _run(plan: Plan, observer: RunObserver, runs: dict[int, StoredRun], account: Account) -> Stop | None:
+    """Fill `runs`, each at its cell's place in the plan."""
     engines = _Engines(plan.cells)
     try:
-        for planned in plan.cells:
+        for place in in_prefix_order(plan.cells):
+            planned = plan.cells[place]
             planned.folder.create()
             with planned.folder.locked():
                 interrupted = await _run_cell(plan, planned, engines, observer, account)
-                runs.append(score_folder(planned.folder, planned.exam_set.questions, planned.exam_set.key))
-            observer.cell_ends(runs[-1])
+                runs[place] = score_folder(planned.folder, planned.exam_set.questions, planned.exam_set.key)
+            observer.cell_ends(runs[place])
             if interrupted:
                 return Stop.INTERRUPTED
             if account.overdrawn:
@@ -126,11 +145,13 @@ async def _run_cell(
     before = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
     if before and not planned.owed:
         return False
-    folder.write_json(ENVIRONMENT, _environment(before, planned, engine))
+    spent = Spent()
+    _keep_environment(planned, engine, before, spent)
     if planned.retrieval is not None:
         observer.retrieval_starts(planned)
         if not await _look_up(planned, planned.retrieval, observer):
             return True
+        planned = replace(planned, owed=tuple(planned.retrieval.in_prefix_order(planned.owed)))
     observer.cell_starts(planned)
     begun, asked_before = time.monotonic(), account.asked
     try:
@@ -139,6 +160,7 @@ async def _run_cell(
             dspy.context(lm=_lm(planned, engine), disable_history=True),
             collecting_rarely(),
         ):
+            counted = await _count_prefixes(engine)
             await ask(
                 planned,
                 log,
@@ -146,15 +168,27 @@ async def _run_cell(
                 account,
                 concurrency=lambda: engine.concurrency if engine else CONTROL_CONCURRENCY,
             )
+            spent.count_cached(counted, await _count_prefixes(engine))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None:
             task.uncancel()
         return True
     finally:
-        spent, asked = time.monotonic() - begun, account.asked - asked_before
-        folder.write_json(ENVIRONMENT, _environment(before, planned, engine, asked_s=spent, asked=asked))
+        spent.seconds, spent.asked = time.monotonic() - begun, account.asked - asked_before
+        _keep_environment(planned, engine, before, spent)
     return False
+
+
+def _keep_environment(planned: PlannedCell, engine: Engine | None, before: dict[str, Any], spent: Spent) -> None:
+    model, info = planned.cell.model, engine.info() if engine else None
+    planned.folder.write_json(ENVIRONMENT, build_environment(model, info, before, spent))
+
+
+async def _count_prefixes(engine: Engine | None) -> PrefixCount | None:
+    """What the servers' prefix caches have counted so far; None where there are none that tell."""
+    info = engine.info() if engine else None
+    return await count_prefixes(info.endpoints) if info and info.engine == "vllm" else None
 
 
 async def _look_up(planned: PlannedCell, retrieval: Retrieval, observer: RunObserver) -> bool:
@@ -192,22 +226,6 @@ def _lm(planned: PlannedCell, engine: Engine | None) -> dspy.LM | None:
         max_tokens=model.max_tokens,
         seed=model.seed,
     )
-
-
-def _environment(
-    before: dict[str, Any], planned: PlannedCell, engine: Engine | None, *, asked_s: float = 0.0, asked: int = 0
-) -> dict[str, Any]:
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    described = engine.info().model_dump(mode="json") if engine else None
-    return {
-        "started_at": before.get("started_at", now),
-        "ended_at": now,
-        "asked_s": round(before.get("asked_s", 0.0) + asked_s, 3),
-        "asked": before.get("asked", 0) + asked,
-        "engine": described,
-        "prices": list_prices(planned.cell.model) if engine else None,
-        **describe_environment(),
-    }
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Reports, MLflow and `--json` are all made from this. It reads a run folder and c
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from medexam.errors import RunFolderError
 from medexam.experiments.costs import Costs, compute_costs
 from medexam.experiments.failures import FailureCount, count_failures
-from medexam.experiments.run_folder import ENVIRONMENT, METRICS, RunFolder, RunRecord
+from medexam.experiments.run_folder import ENVIRONMENT, METRICS, PREDICTIONS, RunFolder, RunRecord
 from medexam.metrics import Metrics
 from medexam.predictions import Prediction
 from medexam.specs import AskingSpec
@@ -80,6 +81,30 @@ def load_run(folder: RunFolder) -> StoredRun:
             "run its spec again: nothing that is answered is asked again"
         ) from None
     return stored_run(folder, metrics, folder.read_predictions() if metrics.failed else {})
+
+
+def find_run(run: str, runs_dir: Path) -> RunFolder:
+    """The run that is meant by its folder or by its id in `runs_dir`; raises `RunFolderError` where there is none."""
+    for folder in (RunFolder(Path(run).resolve()), RunFolder(runs_dir / run)):
+        if folder.exists():
+            return folder
+    raise RunFolderError(f"no run {run} to resume here or in {runs_dir}: give its folder or its id")
+
+
+def load_complete(run: str, runs_dir: Path) -> StoredRun | None:
+    """The run that is meant, as it was scored, where nothing is left to ask; None where something may be.
+
+    Only its own folder is read, so that a finished run is shown at once and without its data set.
+    """
+    folder = find_run(run, runs_dir)
+    metrics, predictions = folder.path / METRICS, folder.path / PREDICTIONS
+    if not (metrics.exists() and predictions.exists() and metrics.stat().st_mtime >= predictions.stat().st_mtime):
+        return None
+    try:
+        stored = load_run(folder)
+    except RunFolderError:
+        return None
+    return stored if stored.complete else None
 
 
 def stored_run(folder: RunFolder, metrics: Metrics, predictions: Mapping[str, Prediction]) -> StoredRun:

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import bootstrap
-from statsmodels.stats.proportion import proportion_confint
 
 from medexam.metrics.counting import Tally
 from medexam.metrics.results import Interval
@@ -27,6 +25,8 @@ def rate_interval(successes: int, n: int) -> Interval | None:
     """
     if n == 0:
         return None
+    from statsmodels.stats.proportion import proportion_confint
+
     low, high = proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson")
     # At the ends the formula gives exactly 0 or 1; floating point leaves a trace of 1e-20.
     return 0.0 if successes == 0 else float(low), 1.0 if successes == n else float(high)
@@ -40,6 +40,8 @@ def score_intervals(exams: Sequence[Tally]) -> tuple[Interval | None, Interval |
     """
     if len(exams) < 2:
         return None, None
+    from scipy.stats import bootstrap
+
     points = np.array([exam.points for exam in exams], dtype=float)
     n = np.array([exam.n for exam in exams], dtype=float)
     result = bootstrap(

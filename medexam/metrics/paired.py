@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest, bootstrap
 
 from medexam.answer_key import AnswerKey
 from medexam.metrics.counting import Tally, count, scored_exams
@@ -61,6 +60,8 @@ def paired_differences(baseline: Sequence[Tally], other: Sequence[Tally]) -> tup
     if len(n) < 2:
         low, high = [None] * 3, [None] * 3
     else:
+        from scipy.stats import bootstrap
+
         result = bootstrap(
             (right, points, n),
             _differences,
@@ -108,6 +109,8 @@ def mcnemar_p(lost: int, gained: int) -> float:
     """The two-sided exact test of `lost` flips one way against `gained` the other; 1 where there are none."""
     if lost + gained == 0:
         return 1.0
+    from scipy.stats import binomtest
+
     return float(binomtest(lost, lost + gained, 0.5).pvalue)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import pearsonr
 
 from medexam.answer_key import AnswerKey
 from medexam.metrics.intervals import LEVEL, rate_interval
@@ -76,6 +75,8 @@ def score_correctness(scores: Sequence[float], right: Sequence[bool]) -> Correla
     """
     if len(scores) < _FEWEST or len(set(right)) < 2 or np.allclose(scores, scores[0], rtol=_SAME, atol=0.0):
         return None
+    from scipy.stats import pearsonr
+
     found = pearsonr(scores, np.asarray(right, dtype=float))
     low, high = found.confidence_interval(LEVEL)
     return Correlation(r=float(found.statistic), interval=(float(low), float(high)), p=float(found.pvalue))

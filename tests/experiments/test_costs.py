@@ -29,6 +29,15 @@ def test_a_model_on_a_gpu_in_this_process_holds_it_while_it_is_asked(make_run) -
     assert costs.gpu_seconds == costs.seconds
 
 
+def test_the_share_of_prompts_that_servers_remembered(make_run) -> None:
+    run = make_run(ZERO_SHOT, "rw", model=EMBEDDED)
+    run.environment.update(ENVIRONMENT, prefix_cache={"tokens": 400, "hits": 300})
+    assert run.costs.prefix_hits == 0.75
+    assert "75.0 % of the prompts' tokens in their prefix caches" in " ".join(draw(*build_cost_tables(run)).split())
+    run.environment["prefix_cache"] = {"tokens": 0, "hits": 0}
+    assert run.costs.prefix_hits is None
+
+
 def test_a_price_gives_the_cost_of_a_right_answer(make_run) -> None:
     environment = {**ENVIRONMENT, "prices": {"prompt_usd": 1e-6, "completion_usd": 2e-6}}
     usd = compute_costs(make_run(ZERO_SHOT, "rw", model=EMBEDDED).metrics, environment).usd

@@ -192,3 +192,14 @@ def test_merging_keeps_each_passage_once_by_its_best_score() -> None:
         [Hit(passage("b"), 2.5, 1), Hit(passage("c"), 1.0, 2)],
     ]
     assert [(hit.passage.id, hit.score, hit.rank) for hit in merge_hits(lists, 2)] == [("a", 3.0, 1), ("b", 2.5, 2)]
+
+
+def test_questions_that_show_the_same_first_passages_are_asked_one_after_the_other(document, tmp_path) -> None:
+    document["dataset"]["limit"] = 60
+    document["program"]["k"] = 2
+    stored, predictions = run(document, tmp_path)
+    shown = [[passage.id for passage in prediction.passages] for prediction in predictions.values()]
+    # The scripted engine answers in the order of asking, and the log keeps it.
+    assert shown == sorted(shown)
+    assert len({tuple(ids[:1]) for ids in shown}) < len(shown)
+    assert stored.metrics.n == 60

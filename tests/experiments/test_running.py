@@ -9,7 +9,7 @@ import yaml
 from medexam.errors import EndpointUnreachableError, RunFolderError
 from medexam.experiments.planning import plan_experiment, plan_resume
 from medexam.experiments.run_folder import PREDICTIONS
-from medexam.experiments.runner import Stop, run_plan
+from medexam.experiments.runner import Stop, in_prefix_order, run_plan
 from medexam.predictions import Status
 from watching import Silent
 
@@ -192,6 +192,16 @@ def test_a_folder_of_that_name_under_another_digest_is_refused(spec, tmp_path) -
     (run.folder.path / "spec.json").write_text(json.dumps(record))
     with pytest.raises(RunFolderError, match=r"dataset\.version"):
         _run(spec, tmp_path)
+
+
+def test_cells_in_the_same_words_run_one_after_the_other_and_are_shown_in_the_specs_order(spec, tmp_path) -> None:
+    spec["matrix"] = {"program.answer_format": ["free", "guided"], "dataset.language": ["en", "es"]}
+    plan = plan_experiment(spec, {}, runs_dir=tmp_path / "runs")
+    cells = [plan.cells[place].cell for place in in_prefix_order(plan.cells)]
+    asked = [(cell.dataset.language, cell.program.answer_format) for cell in cells]
+    assert asked == [("en", "free"), ("en", "guided"), ("es", "free"), ("es", "guided")]
+    runs, _ = run_plan(plan, Watcher())
+    assert [run.record.cell for run in runs] == [planned.cell for planned in plan.cells]
 
 
 def test_the_cells_of_a_matrix_share_the_engine(spec, tmp_path) -> None:

@@ -37,6 +37,8 @@ class Wire:
     drop: bool = False
     """Close the connection of every completion without a reply."""
     reasoning: str | None = None
+    metrics: str | None = None
+    """What `/metrics` tells; None where there is none."""
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     address: str = ""
 
@@ -163,6 +165,8 @@ def serving(wire: Wire) -> Iterator[Wire]:
             if wire.key is not None and self.headers["Authorization"] != f"Bearer {wire.key}":
                 status, reply = 401, _fault("Unauthorized")
             data = json.dumps(reply).encode()
+            if self.path == "/metrics" and wire.metrics is not None:
+                status, data = 200, wire.metrics.encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
