@@ -1,10 +1,16 @@
-"""Fixtures that every wing's tests share: a real question, and an environment that reaches nothing by accident."""
+"""Fixtures that every wing's tests share: a question, what takes long to make, and an environment without traps."""
 
+import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from medexam.questions import Discipline, Exam, Option, Question
+
+# Torch's threads sleep while they wait for each other. They would spin, and where another process has one of the
+# processors, a forward pass that waits for it in this way takes ten times as long. Read when torch is first imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def pytest_configure() -> None:
@@ -30,3 +36,28 @@ def question() -> Question:
         stem="Excitatory postsynaptic potentials:",
         options=tuple(Option(number=n, text=text) for n, text in enumerate(texts, start=1)),
     )
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An MLflow store with its tables made, to be copied: making them takes two seconds."""
+    from medexam.experiments.mlflow_store import open_store
+
+    path = tmp_path_factory.mktemp("empty") / "mlflow.db"
+    with open_store(f"sqlite:///{path}") as client:
+        client.search_experiments()
+    return path
+
+
+@pytest.fixture(scope="session")
+def compiled_umap() -> None:
+    """UMAP's functions, compiled once on a machine: umap-learn keeps few of them, and compiles the others for 20 s."""
+    from numba.core.dispatcher import Dispatcher
+
+    from medexam.retrievers.projection import load_umap
+
+    umap = load_umap()
+    for module in (umap.umap_, umap.utils):
+        for function in vars(module).values():
+            if isinstance(function, Dispatcher) and function.py_func.__module__ == module.__name__:
+                function.enable_caching()

@@ -40,6 +40,8 @@ class Renderer(Protocol):
 
     template: str | None
     """SHA-256 of the chat template; None when it cannot be seen."""
+    may_reason: bool
+    """Whether the model may write thoughts before its reply, as far as the template tells."""
 
     async def render(self, turns: Sequence[Turn]) -> str:
         """The dialogue's text, open for the assistant's reply; raises `dspy.lm15` errors."""
@@ -58,6 +60,7 @@ class ServerRenderer:
     """Asks a server, two short calls for each dialogue; when it fails, the next one of the same model."""
 
     template: str | None = None
+    may_reason = True
 
     def __init__(self, endpoints: Sequence[Endpoint], model: str, *, timeout_s: float = PROBE_TIMEOUT_S) -> None:
         self._endpoints = endpoints

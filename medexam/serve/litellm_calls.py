@@ -6,7 +6,7 @@ errors; it knows no engine.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
@@ -80,16 +80,27 @@ def to_response(raw: Any, model: str) -> Response:
 
 def _transport_fault(error: Exception, timeout_s: float) -> Exception | None:
     """A lost connection or a timeout, which litellm may report as the server's own HTTP 500."""
+    import httpx
     import openai
 
-    fault: Exception | None = None
+    links = list(_causes(error))
+    for link in links:
+        if isinstance(link, httpx.ConnectTimeout):
+            # Over aiohttp a connection that is lost is one of these too, and openai calls them timeouts.
+            return TransportError(f"the connection failed: {link.__cause__ or link}")
+    for link in links:
+        if isinstance(link, openai.APITimeoutError | TimeoutError):
+            return CallTimeoutError(f"no reply within {timeout_s:g} s")
+        if isinstance(link, openai.APIConnectionError):
+            return TransportError(f"the connection failed: {link.__cause__ or link}")
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, what caused it, what caused that, and so on."""
     link: BaseException | None = error
     for _ in range(_CHAIN):
-        if link is None or fault is not None:
-            break
-        if isinstance(link, openai.APITimeoutError | TimeoutError):
-            fault = CallTimeoutError(f"no reply within {timeout_s:g} s")
-        elif isinstance(link, openai.APIConnectionError):
-            fault = TransportError(f"the connection failed: {link.__cause__ or link}")
+        if link is None:
+            return
+        yield link
         link = link.__cause__ or link.__context__
-    return fault

@@ -6,6 +6,7 @@ is for the caller to check. This module knows files and templates, no server.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +16,8 @@ from dspy.lm15 import InvalidRequestError
 
 from medexam.serve.turns import Turn, template_digest
 
+_REASONING = re.compile(r"think|reason|thought|analysis|channel", re.IGNORECASE)
+"""Words without which no template of a model that reasons does: `<think>`, `reasoning_content`, `<|channel|>`."""
 _SPECIAL = ("bos_token", "eos_token", "pad_token", "unk_token")
 
 
@@ -24,6 +27,8 @@ class LocalTemplate:
     def __init__(self, template: str, tokenizer: Any, special: dict[str, str]) -> None:
         self.template: str | None = template_digest(template)
         """SHA-256 of the chat template."""
+        self.may_reason = _REASONING.search(template) is not None
+        """Whether the template speaks of thoughts."""
         self._template = _environment().from_string(template)
         self._tokenizer = tokenizer
         self._special = special

@@ -144,7 +144,7 @@ class Servers:
 
 def _open_client(endpoint: Endpoint, timeout_s: float) -> Any:
     import httpx
-    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+    from openai import AsyncOpenAI, DefaultAioHttpClient
 
     limits = httpx.Limits(max_connections=MOST, max_keepalive_connections=MOST, keepalive_expiry=_KEEP_ALIVE_S)
     timeout = httpx.Timeout(timeout_s, connect=min(10.0, timeout_s))
@@ -153,7 +153,7 @@ def _open_client(endpoint: Endpoint, timeout_s: float) -> Any:
         api_key=endpoint.key,
         max_retries=0,
         timeout=timeout,
-        http_client=DefaultAsyncHttpxClient(limits=limits, timeout=timeout),
+        http_client=DefaultAioHttpClient(limits=limits, timeout=timeout),
     )
     network().close_at_exit(client)
     return client

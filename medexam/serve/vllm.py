@@ -2,9 +2,10 @@
 
 A choice is asked as the next token: the dialogue is rendered, the reply's opening words are appended, and one token is
 allowed among the choices' own. Such prompts travel many in a request. Where a choice is no single token, or the server
-ignores `allowed_token_ids`, a grammar enforces it: slower, with the same promise. Free replies go to the chat endpoint,
-whose parser tells reasoning from reply; a free reply with opening words goes on from rendered text, because templates
-trim an assistant turn. This module knows turns, tokens and choices, not what they mean.
+ignores `allowed_token_ids`, a grammar enforces it: slower, with the same promise. Free replies are completions of
+rendered text too, several in a request where they are short; where the model may reason, or its template is not seen,
+they go to the chat endpoint, whose parser tells reasoning from reply. This module knows turns, tokens and choices, not
+what they mean.
 """
 
 import json
@@ -32,6 +33,7 @@ from medexam.serve.vllm_wire import (
     build_response,
     chat_fields,
     escape_pattern,
+    is_plain,
     match_choice,
     order_choices,
     read_completions,
@@ -44,6 +46,10 @@ _BATCHES = 4
 """Requests that what is in flight at a server is spread over: it shall begin one while the client reads another."""
 _MOST_PROMPTS = 256
 """Prompts that one request holds at most: all of them are lost with it."""
+_MOST_REPLIES = 32
+"""Free replies that one request asks for at most: all of them wait for the longest."""
+_SHORT = 128
+"""Tokens of a short reply: longer ones differ so much that each travels alone."""
 _ENOUGH = 2
 """Requests that keep a server busy."""
 _GRAMMAR_TOKENS = 64
@@ -79,6 +85,12 @@ class VLLMEngine:
             enough=self._enough,
             divisible=InvalidRequestError,
         )
+        self._replies: Gatherer[str, str, Reply] = Gatherer(
+            self._complete_prompts,
+            cap=lambda: min(self._most_prompts(), _MOST_REPLIES),
+            enough=self._enough,
+            divisible=InvalidRequestError,
+        )
         self._reader = self._build_reader() if self.tokenizer else None
 
     @property
@@ -100,9 +112,11 @@ class VLLMEngine:
         choices = (request.config.extensions or {}).get(CHOICE)
         if choices is not None:
             return await self._choose(turns, prefill, tuple(choices), sampling_fields(request.config))
-        if prefill:
-            return await self._go_on(turns, prefill, request)
-        return await self._chat(turns, request)
+        fields = chat_fields(request)
+        plain = self.renderer is not None and not self.renderer.may_reason and is_plain(fields)
+        if prefill or plain:
+            return await self._write(turns, prefill, fields)
+        return await self._call_chat(turns, fields)
 
     def info(self) -> EngineInfo:
         """What really runs; `guided_by` is what enforced most choices, once there were some."""
@@ -233,18 +247,20 @@ class VLLMEngine:
                 feature="config.extensions.choice",
             )
 
-    async def _go_on(self, turns: list[Turn], prefill: str, request: Request) -> Response:
+    async def _write(self, turns: list[Turn], prefill: str, fields: Mapping[str, Any]) -> Response:
+        """A free reply, going on from its opening words where it has some: a template would trim them."""
         if self.renderer is None:
             raise UnsupportedFeatureError(
                 "the server does not render its chat template, so a reply's opening words cannot be appended exactly",
                 feature="messages",
             )
         prompt = await self.renderer.render(turns) + prefill
-        reply = (await self._complete_prompts(json.dumps(chat_fields(request)), [prompt]))[0]
+        body = json.dumps(fields, sort_keys=True)
+        if fields.get("max_tokens", _SHORT + 1) <= _SHORT:
+            reply = await self._replies.submit(body, prompt)
+        else:
+            (reply,) = await self._complete_prompts(body, [prompt])
         return build_response(reply, reply.text, reply.finish_reason)
-
-    async def _chat(self, turns: list[Turn], request: Request) -> Response:
-        return await self._call_chat(turns, chat_fields(request))
 
     async def _call_chat(self, turns: list[Turn], fields: Mapping[str, Any]) -> Response:
         call = {"model": f"openai/{self.model}", "messages": turns, "extra_body": dict(fields)}

@@ -4,11 +4,23 @@ Pure functions; this module opens no connection and decides nothing.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dspy.lm15 import Config, Message, Request, Response, ServerError, Usage
+
+_PLAIN = {
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "seed",
+    "stop",
+    "frequency_penalty",
+    "presence_penalty",
+}
+"""Fields that mean the same on the chat and the completions endpoint."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,11 @@ def chat_fields(request: Request) -> dict[str, Any]:
     if request.config.top_k is not None:
         fields["top_k"] = request.config.top_k
     return fields
+
+
+def is_plain(fields: Mapping[str, Any]) -> bool:
+    """Whether a chat request asks for words alone, as the completions endpoint writes them too."""
+    return fields.keys() <= _PLAIN
 
 
 def order_choices(raw: Any, expected: int) -> list[Any]:

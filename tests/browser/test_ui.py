@@ -80,9 +80,10 @@ def _stored_run(runs_dir: Path, question, program: dict, answer: int):
 
 
 @pytest.fixture
-def tracked_store(tmp_path, question) -> str:
+def tracked_store(tmp_path, question, empty_store) -> str:
     """A store with two runs of one experiment, right in 5/8 and 2/8 of the questions."""
     uri = default_tracking_uri(tmp_path)
+    shutil.copy(empty_store, tmp_path)
     runs = [
         _stored_run(tmp_path, question, {"kind": "zero_shot", "answer_format": "guided"}, answer=3),
         _stored_run(tmp_path, question, {"kind": "blind", "option": 1}, answer=1),

@@ -11,7 +11,7 @@ from medexam.cli.main import main
 
 
 @pytest.fixture(scope="module")
-def runs_dir(tmp_path_factory):
+def runs_dir(tmp_path_factory, empty_store):
     """Runs of the controls, made by `medexam run` once for all tests: `ids(runs_dir)` names them."""
     home = tmp_path_factory.mktemp("controls")
     spec = {
@@ -23,6 +23,8 @@ def runs_dir(tmp_path_factory):
     one_discipline = {**spec, "name": "medicine", "matrix": {"program.kind": ["random", "longest"]}}
     one_discipline["dataset"] = {**spec["dataset"], "disciplines": ["medicine"]}
     another = {**one_discipline, "name": "biology", "dataset": {**spec["dataset"], "disciplines": ["biology"]}}
+    (home / "runs").mkdir()
+    shutil.copy(empty_store, home / "runs" / "mlflow.db")
     with pytest.MonkeyPatch.context() as patch:
         for document in (spec, one_discipline, another):
             path = home / f"{document['name']}.yaml"

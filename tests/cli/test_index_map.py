@@ -1,32 +1,12 @@
 """`medexam index map` as a user meets it: built, drawn and handed to a run by the command line alone."""
 
 import json
-import sys
+import shutil
 
 import pytest
 import yaml
 
-from medexam.cli.main import main
 from retrievers.tiny_models import WORDS, save_medcpt
-
-
-@pytest.fixture
-def medexam(monkeypatch, capsys, tmp_path):
-    """Run the command line; gives its exit code, standard output and standard error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MEDEXAM_RUNS", raising=False)
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["medexam", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as done:
-            code = done.code or 0
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture
@@ -50,7 +30,10 @@ def test_questions_in_a_language_that_the_encoder_does_not_read(medexam, index, 
     assert "reads en" not in medexam(*asked)[2]
 
 
-def test_a_map_is_drawn_told_and_handed_to_a_run(medexam, index, tmp_path) -> None:
+@pytest.mark.usefixtures("compiled_umap")
+def test_a_map_is_drawn_told_and_handed_to_a_run(medexam, index, empty_store, tmp_path) -> None:
+    (tmp_path / "runs").mkdir()
+    shutil.copy(empty_store, tmp_path / "runs")
     asked = {"name": "trial", "dataset": {"name": "headqa_sample", "limit": 6}, "program": {"kind": "longest"}}
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(asked))
     code, out, err = medexam("run", "spec.yaml", "--json")

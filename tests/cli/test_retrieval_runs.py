@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -34,9 +35,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One MLflow store for all runs: making one takes longer than a run."""
-    return f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/mlflow.db"
+def store(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> str:
+    """One MLflow store for all runs."""
+    return f"sqlite:///{shutil.copy(empty_store, tmp_path_factory.mktemp('mlflow'))}"
 
 
 @pytest.fixture(autouse=True)

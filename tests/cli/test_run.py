@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,10 +21,13 @@ from medexam.specs import DatasetSpec
 
 
 @pytest.fixture
-def spec(tmp_path):
-    """Writes a spec over scripted replies and gives its path."""
+def spec(tmp_path, empty_store):
+    """Writes a spec over scripted replies and gives its path; its runs find a store with its tables made."""
 
     def write(replies: object = "{Answer: 1}", **changes: object):
+        if not (tmp_path / "runs").exists():
+            (tmp_path / "runs").mkdir()
+            shutil.copy(empty_store, tmp_path / "runs" / "mlflow.db")
         (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": replies}))
         document = {
             "name": "trial",
@@ -48,7 +52,9 @@ def test_json_is_one_document_on_standard_output(medexam, spec) -> None:
 
 
 def test_the_table_tells_n_and_chance(medexam, spec, tmp_path) -> None:
-    code, out, err = medexam("run", spec())
+    path = spec()
+    shutil.rmtree(tmp_path / "runs")
+    code, out, err = medexam("run", path)
     assert code == 0
     assert "zero_shot" in out
     assert "chance" in out.lower()

@@ -7,7 +7,7 @@ from medexam.experiments.runner import run_plan
 from watching import Silent
 
 pytestmark = pytest.mark.model
-QUESTIONS = 12
+QUESTIONS = 6
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shutil
 
 import pytest
 
@@ -235,11 +236,11 @@ def test_the_document_is_json_and_holds_every_number(compare, make_run) -> None:
     assert [run["metrics"]["n"] for run in document["runs"]] == [20, 20]
 
 
-def test_mlflow_gets_one_run_that_is_updated(compare, make_run, tmp_path) -> None:
+def test_mlflow_gets_one_run_that_is_updated(compare, make_run, empty_store, tmp_path) -> None:
     from mlflow import MlflowClient
 
     found = compare(make_run(ZERO_SHOT, "rwwww"), make_run(REASONING, "rrwww"))
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    uri = f"sqlite:///{shutil.copy(empty_store, tmp_path)}"
     run_id = track_comparison(found, tracking_uri=uri)
     assert track_comparison(found, tracking_uri=uri) == run_id
     client = MlflowClient(tracking_uri=uri)

@@ -1,5 +1,6 @@
 """Corpus maps from a real index by a small model of MedCPT's layout, drawn by matplotlib and sent to a real store."""
 
+import shutil
 import struct
 import sys
 
@@ -41,7 +42,7 @@ def seen() -> list[tuple[str, int, int]]:
 
 
 @pytest.fixture(scope="module")
-def drawn(index, seen) -> CorpusMap:
+def drawn(index, seen, compiled_umap) -> CorpusMap:
     return make_map(index, SPEC, sample=60, seed=3, watch=lambda *step: seen.append(step))
 
 
@@ -117,7 +118,7 @@ def test_too_few_passages_and_a_missing_library_are_said(index, monkeypatch) -> 
         new_figure()
 
 
-def test_a_run_takes_the_picture_and_so_does_its_mlflow_run(make_run, tmp_path) -> None:
+def test_a_run_takes_the_picture_and_so_does_its_mlflow_run(make_run, empty_store, tmp_path) -> None:
     from mlflow import MlflowClient
 
     picture = tmp_path / "picture.png"
@@ -129,6 +130,7 @@ def test_a_run_takes_the_picture_and_so_does_its_mlflow_run(make_run, tmp_path) 
     uri = default_tracking_uri(run.folder.path.parent)
     assert attach_map(run, picture, uri) is None
     assert not (run.folder.path.parent / "mlflow.db").exists(), "no store is made for a picture"
+    shutil.copy(empty_store, run.folder.path.parent)
     (tracked,) = track([run], tracking_uri=uri)
     assert attach_map(run, picture, uri) == tracked.mlflow_run_id
     assert attach_map(run, run.folder.path / "map.png", uri) == tracked.mlflow_run_id

@@ -20,16 +20,6 @@ ZERO_SHOT = {"kind": "zero_shot"}
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
 
 
-@pytest.fixture(scope="module")
-def empty_store(tmp_path_factory):
-    """A store with its tables made, to be copied: making them takes two seconds."""
-    from mlflow import MlflowClient
-
-    path = tmp_path_factory.mktemp("empty") / "mlflow.db"
-    MlflowClient(tracking_uri=f"sqlite:///{path}").search_experiments()
-    return path
-
-
 @pytest.fixture
 def uri(tmp_path, empty_store) -> str:
     runs_dir = tmp_path / "runs"

@@ -20,7 +20,7 @@ def _heaps(each: int, seed: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def projection() -> Projection:
+def projection(compiled_umap: None) -> Projection:
     return fit_projection(_heaps(EACH, 0), seed=1)
 
 
@@ -46,6 +46,7 @@ def test_neighbours_on_the_plane_are_neighbours(projection: Projection) -> None:
     assert projection.trustworthiness(strangers) < 0.7
 
 
+@pytest.mark.usefixtures("compiled_umap")
 def test_the_fewest_vectors() -> None:
     vectors = np.random.default_rng(0).standard_normal((LEAST, 8)).astype(np.float32)
     assert np.isfinite(fit_projection(vectors, seed=0).places).all()

@@ -68,6 +68,22 @@ async def test_a_file_of_its_own_goes_before_the_configuration(folder: Path) -> 
         await local.render(TURNS)
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("", False),
+        ("{% if enable_thinking is defined %}<think>{% endif %}", True),
+        ("{{ messages[0].reasoning_content }}", True),
+        ("<|channel|>final", True),
+    ],
+)
+def test_a_template_tells_whether_the_model_may_reason(folder: Path, words: str, expected: bool) -> None:
+    (folder / "chat_template.jinja").write_text(TEMPLATE + words, encoding="utf-8")
+    local = load_template(str(folder))
+    assert local is not None
+    assert local.may_reason is expected
+
+
 @pytest.mark.parametrize("damage", ["", "{", "{}", '{"chat_template": "{% if %}"}'])
 def test_files_that_say_nothing_give_no_template(folder: Path, damage: str) -> None:
     (folder / "tokenizer_config.json").write_text(damage, encoding="utf-8")

@@ -1,7 +1,8 @@
 """What servers count of their prefix caches, read from the text that vLLM 0.32 serves."""
 
-from medexam.serve.prefix_cache import PrefixCount, count_prefixes
 from wire_server import Wire, serving
+
+from medexam.serve.prefix_cache import PrefixCount, count_prefixes
 
 METRICS = """\
 # HELP vllm:prefix_cache_queries_total Prefix cache queries, in terms of number of queried tokens.

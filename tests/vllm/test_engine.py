@@ -234,3 +234,27 @@ def test_doctor_says_what_is_honoured(endpoint: str, capsys: pytest.CaptureFixtu
 def _same(first: list[str | None], second: list[str | None]) -> float:
     """The share of answers that are equal."""
     return sum(one == other for one, other in zip(first, second, strict=True)) / len(first)
+
+
+async def test_free_replies_that_travel_together_are_those_of_the_chat_endpoint(engine: Engine, endpoint: str) -> None:
+    asked = ["Which organ pumps blood?", "Name one vitamin.", "¿Qué es una neurona?", "Say hello."]
+    replies = await asyncio.gather(*(engine.complete(free(text)) for text in asked))
+    remote = cast(VLLMEngine, engine._remote)  # type: ignore[attr-defined]
+    assert remote.renderer is not None
+    assert not remote.renderer.may_reason
+    async with httpx.AsyncClient(timeout=600.0) as client:
+        for text, reply in zip(asked, replies, strict=True):
+            body = {"messages": [{"role": "user", "content": text}], "temperature": 0.0, "max_tokens": 12}
+            said = (await client.post(f"{endpoint}/chat/completions", json=body)).json()
+            assert reply.text == said["choices"][0]["message"]["content"]
+            usage = (said["usage"]["prompt_tokens"], said["usage"]["completion_tokens"])
+            assert (reply.usage.input_tokens, reply.usage.output_tokens) == usage
+            assert reply.finish_reason == said["choices"][0]["finish_reason"]
+
+
+async def test_what_only_the_chat_endpoint_takes_goes_there(engine: Engine) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "boolean"}}, "required": ["n"]}
+    request = free("Give a truth value as JSON.", max_tokens=48)
+    config = Config(temperature=0.0, max_tokens=48, response_format={"type": "json_schema", "schema": schema})
+    reply = await engine.complete(Request(model="served", messages=request.messages, config=config))
+    assert set(json.loads(reply.text or "")) == {"n"}
