@@ -83,17 +83,21 @@ def _transport_fault(error: Exception, timeout_s: float) -> Exception | None:
     import httpx
     import openai
 
-    links = list(_causes(error))
-    for link in links:
+    fault: Exception | None = None
+    for link in _causes(error):
         if isinstance(link, httpx.ConnectTimeout):
             # Over aiohttp a connection that is lost is one of these too, and openai calls them timeouts.
-            return TransportError(f"the connection failed: {link.__cause__ or link}")
-    for link in links:
-        if isinstance(link, openai.APITimeoutError | TimeoutError):
-            return CallTimeoutError(f"no reply within {timeout_s:g} s")
-        if isinstance(link, openai.APIConnectionError):
-            return TransportError(f"the connection failed: {link.__cause__ or link}")
-    return None
+            return _lost(link)
+        if fault is None and isinstance(link, openai.APITimeoutError | TimeoutError):
+            fault = CallTimeoutError(f"no reply within {timeout_s:g} s")
+        elif fault is None and isinstance(link, openai.APIConnectionError):
+            fault = _lost(link)
+    return fault
+
+
+def _lost(error: BaseException) -> Exception:
+    fault: Exception = TransportError(f"the connection failed: {error.__cause__ or error}")
+    return fault
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

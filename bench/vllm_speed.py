@@ -1,11 +1,16 @@
-"""How busy the vLLM engine keeps a live server, beside a plain aiohttp loop that sends the same requests.
+"""Guided answers from a live vLLM server: medexam's engine beside other ways to ask the same of the same server.
 
-    python bench/client_overhead.py http://127.0.0.1:8000/v1 --questions 240 --rounds 3
+    python bench/vllm_speed.py http://127.0.0.1:8000/v1 --questions 240 --rounds 3
 
-Both ask the same guided questions with the same body, the same prompts a request and the same number of questions in
-flight; rounds alternate, and each round's questions open with words of their own, so that neither side profits from
-what the other left in the server's prefix cache. The engine is called through `dspy.LM`, as the programs call it.
-Prints one JSON document: questions per second of each side (the median round) and their ratio.
+- `engine`: medexam's engine through `dspy.LM`, as the programs call it;
+- `plain`: an aiohttp loop that sends the same requests, rendered before the clock starts, as many at once;
+- `grammar`: an aiohttp loop that asks the chat endpoint, a question a request and all at once, held to the answer's
+  form by a regular expression, which is what a client without the template's text can do;
+- `dspy`: stock DSPy, `dspy.Evaluate` with 16 threads, its own adapter and client.
+
+Rounds alternate, and each round's questions open with words of their own, so that no side profits from what another
+left in the server's prefix cache. Prints one JSON document: questions a second of each side (the median round) and the
+ratios of the engine's to each.
 """
 
 import argparse
@@ -13,7 +18,11 @@ import asyncio
 import json
 import statistics
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from typing import Any
 
 import aiohttp
 import dspy
@@ -28,6 +37,8 @@ from medexam.specs.model import ModelSpec
 
 SYSTEM = "You are an expert in the Spanish residency exams. Answer as {Answer: n}, with the number of one option."
 PROMPTS = 32
+THREADS = 16
+PEERS = ["plain", "grammar", "dspy"]
 
 
 @dataclass(frozen=True)
@@ -106,36 +117,84 @@ async def run_plain(engine: Engine, asked: list[Asked], endpoint: str) -> tuple[
         return len(asked) / (time.perf_counter() - started), sum(legal)
 
 
-async def main(endpoint: str, number: int, rounds: int) -> None:
+async def run_grammar(endpoint: str, model: str, asked: list[Asked]) -> tuple[float, int]:
+    """One chat request a question; the server's queue holds them all."""
+
+    async def send(session: aiohttp.ClientSession, question: Asked) -> bool:
+        body = {
+            "model": model,
+            "messages": [
+                {"role": "system", "content": question.request.system},
+                {"role": "user", "content": question.request.messages[0].text},
+            ],
+            "temperature": 0.0,
+            "max_tokens": 16,
+            "structured_outputs": {"regex": f"\\{{Answer: ({'|'.join(question.choices)})\\}}"},
+        }
+        async with session.post(f"{endpoint}/chat/completions", json=body) as reply:
+            text = (await reply.json())["choices"][0]["message"]["content"]
+            return text.removeprefix("{Answer: ").removesuffix("}") in question.choices
+
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=600)) as session:
+        started = time.perf_counter()
+        legal = await asyncio.gather(*(send(session, question) for question in asked))
+        return len(asked) / (time.perf_counter() - started), sum(legal)
+
+
+def run_dspy(endpoint: str, model: str, asked: list[Asked]) -> tuple[float, int]:
+    lm = dspy.LM(f"openai/{model}", api_base=endpoint, api_key="EMPTY", temperature=0.0, max_tokens=64, cache=False)
+    program = dspy.Predict(dspy.Signature("question: str -> answer: int", str(asked[0].request.system)))
+    examples = [
+        dspy.Example(question=one.request.messages[0].text, choices=one.choices).with_inputs("question")
+        for one in asked
+    ]
+
+    def is_legal(example: Any, prediction: Any, _: Any = None) -> bool:
+        return str(prediction.answer) in example.choices
+
+    evaluate = dspy.Evaluate(devset=examples, metric=is_legal, num_threads=THREADS, max_errors=len(examples) + 1)
+    with dspy.context(lm=lm, disable_history=True):
+        started = time.perf_counter()
+        result = evaluate(program)
+        seconds = time.perf_counter() - started
+    return len(asked) / seconds, sum(bool(legal) for *_, legal in result.results)
+
+
+async def main(endpoint: str, number: int, rounds: int, names: list[str]) -> None:
     engine = await build_hosted_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), guided=True)
     address = engine.info().endpoints[0]
     asked = make_questions(number)
+    model = engine.info().model
     dspy.configure(disable_history=True)
     await run_engine(engine, marked(asked[:PROMPTS], "warm-up"))
-    speeds: dict[str, list[float]] = {"engine": [], "plain": []}
-    legal = 0
+    sides: dict[str, Callable[[list[Asked]], Awaitable[tuple[float, int]]]] = {
+        "engine": partial(run_engine, engine),
+        "plain": partial(run_plain, engine, endpoint=address),
+        "grammar": partial(run_grammar, address, model),
+        "dspy": partial(asyncio.to_thread, run_dspy, address, model),
+    }
+    speeds: dict[str, list[float]] = {name: [] for name in names}
+    legal = dict.fromkeys(names, 0)
     for turn in range(rounds):
-        for side in ("engine", "plain") if turn % 2 == 0 else ("plain", "engine"):
-            questions = marked(asked, f"{side} {turn} {time.time_ns()}")
-            if side == "engine":
-                speed, good = await run_engine(engine, questions)
-            else:
-                speed, good = await run_plain(engine, questions, address)
-            speeds[side].append(speed)
-            legal += good
+        for name in names if turn % 2 == 0 else names[::-1]:
+            speed, good = await sides[name](marked(asked, f"{name} {turn} {time.time_ns()}"))
+            speeds[name].append(speed)
+            legal[name] += good
+    info = engine.info()
     await engine.aclose()
-    engine_speed, plain_speed = statistics.median(speeds["engine"]), statistics.median(speeds["plain"])
+    medians = {name: statistics.median(values) for name, values in speeds.items()}
     document = {
         "questions": number,
         "rounds": rounds,
-        "engine_questions_per_s": round(engine_speed, 2),
-        "plain_aiohttp_questions_per_s": round(plain_speed, 2),
-        "ratio": round(engine_speed / plain_speed, 3),
-        "each_round": {side: [round(speed, 2) for speed in values] for side, values in speeds.items()},
+        "questions_per_s": {name: round(speed, 2) for name, speed in medians.items()},
+        "ratio_to": {name: round(medians["engine"] / speed, 3) for name, speed in medians.items() if name != "engine"},
+        "each_round": {name: [round(speed, 2) for speed in values] for name, values in speeds.items()},
         "legal_answers": legal,
-        "asked": number * rounds * 2,
-        "server": engine.info().server_version,
-        "guided_by": engine.info().guided_by,
+        "asked_each": number * rounds,
+        "server": info.server_version,
+        "guided_by": info.guided_by,
+        "dspy": version("dspy"),
     }
     print(json.dumps(document, indent=2))
 
@@ -145,5 +204,6 @@ if __name__ == "__main__":
     parser.add_argument("endpoint")
     parser.add_argument("--questions", type=int, default=240)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
     arguments = parser.parse_args()
-    asyncio.run(main(arguments.endpoint, arguments.questions, arguments.rounds))
+    asyncio.run(main(arguments.endpoint, arguments.questions, arguments.rounds, ["engine", *arguments.peers]))
