@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: quickstart test chaos lint clean
+.PHONY: quickstart test chaos bench lint clean
 
 quickstart: $(VENV)/.local
 	$(BIN)/medexam run quickstart
@@ -14,6 +14,10 @@ test: $(VENV)/.dev
 
 chaos: $(VENV)/.dev
 	$(BIN)/python -m pytest -m chaos
+
+# ENDPOINT: a live vLLM server of SmolLM2, for the rows that need one.
+bench: $(VENV)/.dev
+	$(BIN)/python bench/table.py $(if $(ENDPOINT),--endpoint $(ENDPOINT))
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

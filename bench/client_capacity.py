@@ -1,6 +1,6 @@
 """How many questions a second each client carries against a server that answers at once.
 
-    python bench/client_capacity.py compare --lm-eval-python PATH --inspect-python PATH --rounds 3
+    python bench/client_capacity.py compare --rounds 3
     python bench/client_capacity.py scale
 
 `compare` measures whole paths, from the questions on disk to the scores, each pass in a fresh process, beside
@@ -43,6 +43,7 @@ from peers.capacity_sides import (
     Workload,
     find_tokenizer,
 )
+from peers.environments import INSPECT, LM_EVAL, find_python
 
 SERVER = Path(__file__).with_name("instant_server.py")
 INSTRUCTIONS = (
@@ -265,7 +266,7 @@ def scale(arguments: argparse.Namespace, server: Server, scratch: Path) -> dict[
     """The document of `scale`."""
     side = MedexamSide("guided")
     source = read_source(arguments.data)
-    runs, again = {}, {}
+    runs, asking, again = {}, {}, {}
     for number in arguments.sizes:
         work = write_workload(source, number, scratch)
         with tempfile.TemporaryDirectory(dir=scratch) as name:
@@ -277,6 +278,7 @@ def scale(arguments: argparse.Namespace, server: Server, scratch: Path) -> dict[
             if run["metrics"]["n"] != number:
                 raise RuntimeError(f"medexam answered {run['metrics']['n']} of {number} questions")
             runs[number] = done
+            asking[number] = run["costs"]["questions_per_s"]
             if number == arguments.sizes[0]:
                 for what, same in {"run": command, "resume": [*side.run(folder), "--resume", run["run_dir"]]}.items():
                     again[what] = measure(same, {}, server, folder, number)
@@ -287,13 +289,14 @@ def scale(arguments: argparse.Namespace, server: Server, scratch: Path) -> dict[
             {
                 "questions": done.questions,
                 "wall_s": round(done.wall_s, 1),
-                "questions_per_s": round(done.questions / done.wall_s, 1),
+                "questions_per_s": round(asking[done.questions], 1),
                 "server_cpu_share": round(done.server_cpu_s / done.wall_s, 2),
                 "peak_mb": round(done.peak_mb),
             }
             for done in runs.values()
         ],
         "marginal_questions_per_s": round(Pair(first, last).rate, 1),
+        "rate_ratio": round(asking[last.questions] / asking[first.questions], 3),
         "peak_ratio": round(last.peak_mb / first.peak_mb, 2),
         "again_of": first.questions,
         "again_s": {what: round(done.wall_s, 2) for what, done in again.items()},
@@ -301,14 +304,13 @@ def scale(arguments: argparse.Namespace, server: Server, scratch: Path) -> dict[
 
 
 def make_sides(arguments: argparse.Namespace) -> list[Side]:
-    """All sides that the interpreters given allow."""
+    """All sides, those of other interpreters only where they are wanted."""
     sides: list[Side] = [MedexamSide("guided"), MedexamSide("free"), DSPySide()]
-    if arguments.inspect_python:
-        sides.append(InspectSide(arguments.inspect_python))
-    if arguments.lm_eval_python:
-        tokenizer = find_tokenizer()
-        sides += [LMEvalSide(arguments.lm_eval_python, tokenizer, generates=True)]
-        sides += [LMEvalSide(arguments.lm_eval_python, tokenizer, generates=False)]
+    if "inspect_ai" in arguments.sides:
+        sides.append(InspectSide(find_python(INSPECT, arguments.inspect_python, constrained=False)))
+    if any(name.startswith("lm_eval") for name in arguments.sides):
+        python, tokenizer = find_python(LM_EVAL, arguments.lm_eval_python), find_tokenizer()
+        sides += [LMEvalSide(python, tokenizer, generates=generates) for generates in (True, False)]
     return sides
 
 
@@ -332,10 +334,10 @@ def read_arguments() -> argparse.Namespace:
     parts = parser.add_subparsers(dest="part", required=True)
     comparing = parts.add_parser("compare", parents=[shared])
     comparing.add_argument("--sides", nargs="+", choices=NAMES, default=NAMES)
-    comparing.add_argument("--sizes", type=int, nargs=2, default=[1000, 9000], help="questions of the two passes")
+    comparing.add_argument("--sizes", type=int, nargs=2, default=[1000, 5000], help="questions of the two passes")
     comparing.add_argument("--rounds", type=int, default=3)
-    comparing.add_argument("--inspect-python", type=Path, help="interpreter that has inspect-ai; default: left out")
-    comparing.add_argument("--lm-eval-python", type=Path, help="interpreter that has lm-eval; default: left out")
+    comparing.add_argument("--inspect-python", type=Path, help="it has inspect-ai; made in the cache by default")
+    comparing.add_argument("--lm-eval-python", type=Path, help="it has lm-eval; made in the cache by default")
     scaling = parts.add_parser("scale", parents=[shared])
     scaling.add_argument("--sizes", type=int, nargs=2, default=[12751, 127510], help="questions of the two runs")
     return parser.parse_args()

@@ -35,7 +35,8 @@ from typing import Any
 
 import dspy
 import torch
-from peers.lm_eval_peer import LMEvalPeer, PeerPass, find_python
+from peers.environments import LM_EVAL, find_python
+from peers.lm_eval_peer import LMEvalPeer, PeerPass
 from transformers import AutoTokenizer
 
 from medexam.datasets import load_exam_set
@@ -349,7 +350,7 @@ def main() -> None:
     arguments = read_arguments()
     load_average = round(os.getloadavg()[0], 2)
     torch.set_num_threads(arguments.threads)
-    with LMEvalPeer(find_python(arguments.lm_eval_python), threads=arguments.threads) as peer:
+    with LMEvalPeer(find_python(LM_EVAL, arguments.lm_eval_python), threads=arguments.threads) as peer:
         report = asyncio.run(PARTS[arguments.part](arguments, peer))
     print(json.dumps({"part": arguments.part, "load_average": load_average, **report}, indent=1))
 

@@ -7,7 +7,6 @@ Nothing here reaches a model hub.
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,14 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from medexam.datasets.locating import cache_folder
 from medexam.questions import Question
 
-LM_EVAL = "lm-eval[api,hf]==0.4.13"
-PINS = ("torch==2.13.0", "transformers==5.23.0", LM_EVAL)
-"""Installed in this order: torch first, so that no other package's range brings in a build for another device."""
-CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
-"""Pins what the harness and medexam both need."""
 DRIVER = Path(__file__).with_name("lm_eval_driver.py")
 
 TASK = "medexam_headqa"
@@ -170,28 +163,3 @@ def write_task(folder: Path, questions: Sequence[Question], golds: Sequence[int]
     file = folder / "questions.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (folder / "task.yaml").write_text(TASK_YAML.format(task=TASK, file=json.dumps(str(file))), encoding="utf-8")
-
-
-def find_python(given: Path | None) -> Path:
-    """The interpreter that has the harness: the one given, or that of an environment made for it in the cache.
-
-    Raises `RuntimeError` where the environment cannot be made.
-    """
-    if given is not None:
-        return given
-    version = LM_EVAL.rpartition("==")[2]
-    folder = cache_folder() / "lm-eval" / version
-    python, finished, log_file = folder / "bin" / "python", folder / ".finished", folder.parent / f"{version}.log"
-    if finished.is_file() and finished.read_text(encoding="utf-8").split() == list(PINS):
-        return python
-    print(f"installing {LM_EVAL} into {folder}", file=sys.stderr)
-    install = [str(python), "-m", "pip", "install", "--no-compile"]
-    steps = [[sys.executable, "-m", "venv", "--clear", str(folder)], [*install, "--upgrade", "pip"]]
-    steps += [[*install, "-c", str(CONSTRAINTS), pin] for pin in PINS]
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with log_file.open("w", encoding="utf-8") as log:
-        for step in steps:
-            if subprocess.run(step, stdout=log, stderr=log).returncode:
-                raise RuntimeError(f"{' '.join(step)} failed, see {log_file}; or name one with --lm-eval-python")
-    finished.write_text("\n".join(PINS), encoding="utf-8")
-    return python
