@@ -82,8 +82,8 @@ def client_lines(document: dict[str, Any]) -> Iterator[str]:
         settings = ", ".join(f"{key} {value}" for key, value in side.get("settings", {}).items())
         ratio = f"{ratios[name]:.1f}" if name in ratios else ""
         yield (
-            f"| {SIDES[name]} | {side['questions_per_s']:,.0f} | {side['client_cpu_ms_a_question']:.2f} | {side['peak_mb']:,.0f} "
-            f"| {ratio} | {'; '.join(part for part in (settings, versions) if part)} |"
+            f"| {SIDES[name]} | {side['questions_per_s']:,.0f} | {side['client_cpu_ms_a_question']:.2f} "
+            f"| {side['peak_mb']:,.0f} | {ratio} | {'; '.join(part for part in (settings, versions) if part)} |"
         )
 
 

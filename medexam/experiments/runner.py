@@ -5,6 +5,7 @@ It knows nothing of the terminal and of MLflow: progress goes to an observer, tr
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -41,6 +42,10 @@ class Stop(StrEnum):
     """Ctrl-C."""
     FAILURES = "failures"
     """As many questions failed as were allowed to."""
+
+
+class _StoppedError(Exception):
+    """Ctrl-C came while an index was made."""
 
 
 class RunObserver(AskingObserver, Protocol):
@@ -192,20 +197,22 @@ async def _count_prefixes(engine: Engine | None) -> PrefixCount | None:
 
 
 async def _look_up(planned: PlannedCell, retrieval: Retrieval, observer: RunObserver) -> bool:
-    """Find the passages of what the cell owes; False where Ctrl-C came before an index was made."""
-    task = asyncio.current_task()
+    """Find the passages of what the cell owes, in a thread of its own; False where Ctrl-C came meanwhile."""
+    stopping = threading.Event()
 
     def progress(done: int) -> None:
-        # Nothing is awaited here: without this an interruption would be heard only when the index is done.
-        if task is not None and task.cancelling():
-            raise asyncio.CancelledError
+        if stopping.is_set():
+            raise _StoppedError
         observer.passages_encoded(planned, done)
 
+    filling = asyncio.create_task(asyncio.to_thread(retrieval.fill, planned.owed, progress))
     try:
-        retrieval.fill(planned.owed, progress)
+        await asyncio.shield(filling)
     except asyncio.CancelledError:
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(0)
+        stopping.set()
+        with suppress(_StoppedError):
+            await filling
+        task = asyncio.current_task()
         if task is not None:
             task.uncancel()
         return False

@@ -57,6 +57,8 @@ async def _call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
             raise
         if fault is error:
             fault = ServerError(f"the reply cannot be read: {error}")
+        if isinstance(fault, LM15Error) and fault.retry_after is None:
+            fault.retry_after = _asked_pause(error)
         raise fault from error
 
 
@@ -98,6 +100,17 @@ def _transport_fault(error: Exception, timeout_s: float) -> Exception | None:
 def _lost(error: BaseException) -> Exception:
     fault: Exception = TransportError(f"the connection failed: {error.__cause__ or error}")
     return fault
+
+
+def _asked_pause(error: Exception) -> float | None:
+    """Seconds of the server's `Retry-After`, which litellm leaves on the way; None where it sent none."""
+    import openai
+    from dspy.clients._http import retry_after_seconds
+
+    # litellm's own errors are openai's too, with a response that it made up.
+    answers = [link.response for link in _causes(error) if isinstance(link, openai.APIStatusError)]
+    pauses = (retry_after_seconds(answer.headers.get("retry-after")) for answer in answers)
+    return next((float(pause) for pause in pauses if pause is not None), None)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

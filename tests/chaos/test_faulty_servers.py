@@ -133,11 +133,12 @@ def test_a_server_that_was_not_there_takes_part_when_it_answers(run) -> None:
 
             class Wakes(Silent):
                 def cell_starts(self, planned) -> None:
-                    late.dead, there.faults, there.retry_after = False, {"503": 1.0}, "0.5"
+                    late.dead, there.faults, there.retry_after = False, {"503": 1.0}, "2"
 
             stored = run([late.address, there.address], dataset, "runs", Wakes())
     assert stored.complete
     assert late.done["passed"] > 0
+    assert there.done["503"] <= 2 * 40, "the pause that the server asks for is kept"
     assert stored.environment["engine"]["endpoints"] == [there.address, late.address]
 
 

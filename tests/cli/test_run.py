@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 import yaml
@@ -179,7 +180,11 @@ def test_resume_of_an_edited_prompt_says_what_changed(medexam, spec, tmp_path) -
     words.write_text("en: {zero_shot: 'Choose. $form'}")
     _, out, _ = medexam("run", spec(program={"kind": "zero_shot", "prompt": str(words)}), "--json")
     words.write_text("en: {zero_shot: 'Choose! $form'}")
-    code, out, err = medexam("run", "--resume", json.loads(out)[0]["run_dir"])
+    (run,) = json.loads(out)
+    assert medexam("run", "--resume", run["run_dir"])[0] == 0, "nothing is owed, so nothing can be mixed"
+    answers = Path(run["run_dir"], "predictions.jsonl")
+    answers.write_text("".join(answers.read_text().splitlines(keepends=True)[:-1]))
+    code, out, err = medexam("run", "--resume", run["run_dir"])
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert re.search(r"changed \(words\..*\); restore it, or run its spec to start a run of it as it is now", err)
 

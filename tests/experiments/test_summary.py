@@ -45,7 +45,7 @@ def test_the_document_is_json_with_the_promised_keys(make_run) -> None:
         "warnings": [],
         "failures": [],
         "costs": dict.fromkeys(
-            ("completion_tokens", "gpu_seconds", "prompt_tokens", "questions_per_s", "seconds", "usd")
+            ("completion_tokens", "gpu_seconds", "prefix_hits", "prompt_tokens", "questions_per_s", "seconds", "usd")
         ),
     }
     assert document["metrics"]["n"] == 20

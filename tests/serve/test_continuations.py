@@ -73,7 +73,7 @@ def test_the_embedded_engine_reads_what_transformers_computes(embedded_engine, c
 @pytest.mark.model
 def test_a_dialogue_with_a_shared_opening(embedded_engine) -> None:
     opening = "You are a careful physician who answers the questions of an examination with one option. "
-    cases = [(opening + q.stem, tuple(o.text for o in q.options)) for q in QUESTIONS]
+    cases = [(opening + q.stem, tuple(o.text for o in q.options)) for q in QUESTIONS[:2]]
     readings = read(embedded_engine, *(to_request(prompt, texts, template=True) for prompt, texts in cases))
     for (prompt, texts), reading in zip(cases, readings, strict=True):
         rendered = embedded_engine._model.render([{"role": "user", "content": prompt}], "")
