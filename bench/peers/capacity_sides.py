@@ -82,8 +82,7 @@ class MedexamSide:
     def run(self, folder: Path) -> list[str]:
         """`medexam run` with its places and without a spec."""
         program = str(Path(sys.executable).with_name("medexam"))
-        store = f"sqlite:///{folder / 'mlflow.db'}"
-        return [program, "run", "--runs-dir", str(folder / "runs"), "--tracking-uri", store, "--json"]
+        return [program, "run", "--runs-dir", str(folder / "runs"), "--json"]
 
     def environment(self, folder: Path) -> Mapping[str, str]:
         del folder
