@@ -21,13 +21,13 @@ SEED = 20_130_101
 def rate_interval(successes: int, n: int) -> Interval | None:
     """Wilson's score interval of `successes / n`, fractions of 1; None when `n` is 0.
 
-    Wilson (1927), "Probable inference, the law of succession, and statistical inference"; from statsmodels.
+    Wilson (1927), "Probable inference, the law of succession, and statistical inference"; from scipy.
     """
     if n == 0:
         return None
-    from statsmodels.stats.proportion import proportion_confint
+    from scipy.stats import binomtest
 
-    low, high = proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson")
+    low, high = binomtest(successes, n).proportion_ci(LEVEL, method="wilson")
     # At the ends the formula gives exactly 0 or 1; floating point leaves a trace of 1e-20.
     return 0.0 if successes == 0 else float(low), 1.0 if successes == n else float(high)
 

@@ -17,6 +17,8 @@ Result = TypeVar("Result")
 
 _PATIENCE = 0.05
 """The share of a batch's own time that an item waits for company."""
+_FIRST_S = 0.01
+"""What an item waits before a batch's time is known."""
 _SHORTEST_S = 0.001
 _LONGEST_S = 0.05
 _NEWS = 0.2
@@ -36,9 +38,9 @@ class Gatherer(Generic[Key, Item, Result]):
     ) -> None:
         """`send` returns one result per item, in order.
 
-        `cap` tells the most items of a batch and `enough` the number of batches in flight that keep the servers busy;
-        both may change. An item waits a moment for company, and longer while `enough` batches are under way. A batch
-        that fails with `divisible` is halved until the culprit stands alone, so that one bad item does not spoil its
+        `cap` tells the most items of a batch and `enough` the number of items in flight that keep the servers busy;
+        both may change. An item waits a moment for company, and longer while `enough` are under way. A batch that
+        fails with `divisible` is halved until the culprit stands alone, so that one bad item does not spoil its
         neighbours.
         """
         self._send = send
@@ -49,6 +51,7 @@ class Gatherer(Generic[Key, Item, Result]):
         self._waiting: dict[Key, list[tuple[Item, asyncio.Future[Result]]]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._batches: set[asyncio.Task[None]] = set()
+        self._under_way = 0
 
     async def submit(self, key: Key, item: Item) -> Result:
         """The result of this item; items with equal keys may travel together."""
@@ -62,14 +65,14 @@ class Gatherer(Generic[Key, Item, Result]):
         return await future
 
     def _wait(self) -> None:
-        if self._timer is None and self._waiting and len(self._batches) < self._enough():
-            window_s = min(max(_PATIENCE * self._batch_s, _SHORTEST_S), _LONGEST_S)
+        if self._timer is None and self._waiting and self._under_way < self._enough():
+            window_s = min(max(_PATIENCE * self._batch_s, _SHORTEST_S), _LONGEST_S) if self._batch_s else _FIRST_S
             self._timer = asyncio.get_running_loop().call_later(window_s, self._window_over)
 
     def _window_over(self) -> None:
         self._timer = None
         for key in list(self._waiting):
-            if len(self._batches) < self._enough():
+            if self._under_way < self._enough():
                 self._dispatch(key)
 
     def _dispatch(self, key: Key) -> None:
@@ -79,12 +82,14 @@ class Gatherer(Generic[Key, Item, Result]):
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._carry(key, group))
         self._batches.add(task)
-        task.add_done_callback(partial(self._arrived, loop.time()))
+        self._under_way += len(group)
+        task.add_done_callback(partial(self._arrived, loop.time(), len(group)))
 
-    def _arrived(self, sent: float, task: asyncio.Task[None]) -> None:
+    def _arrived(self, sent: float, items: int, task: asyncio.Task[None]) -> None:
         took = asyncio.get_running_loop().time() - sent
         self._batch_s += (took - self._batch_s) * _NEWS if self._batch_s else took
         self._batches.discard(task)
+        self._under_way -= items
         self._wait()
 
     async def _carry(self, key: Key, group: list[tuple[Item, asyncio.Future[Result]]]) -> None:

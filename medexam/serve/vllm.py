@@ -50,8 +50,6 @@ _MOST_REPLIES = 32
 """Free replies that one request asks for at most: all of them wait for the longest."""
 _SHORT = 128
 """Tokens of a short reply: longer ones differ so much that each travels alone."""
-_ENOUGH = 2
-"""Requests that keep a server busy."""
 _GRAMMAR_TOKENS = 64
 """Room for a choice of several tokens; the grammar ends the reply."""
 
@@ -152,8 +150,8 @@ class VLLMEngine:
         return min(share, _MOST_PROMPTS) if self._lists else 1
 
     def _enough(self) -> int:
-        """Requests in flight that keep the servers busy."""
-        return _ENOUGH * len(self.servers.live)
+        """Prompts in flight that keep the servers busy."""
+        return self.concurrency // 2
 
     def _build_reader(self) -> ContinuationReader:
         assert self.tokenizer is not None  # noqa: S101

@@ -59,7 +59,7 @@ class ContinuationReader:
         """Read by the ways of `offer`.
 
         `echo` is the number of alternatives to ask for with an echo and `named` the most tokens whose probabilities one
-        request may name; `prompts` tells the most prompts that it may hold, and `enough` the number of requests in
+        request may name; `prompts` tells the most prompts that it may hold, and `enough` the number of prompts in
         flight that keep the servers busy.
         """
         self.offer = offer

@@ -1,7 +1,8 @@
 """Runs an experiment in children that are killed at random moments, then to its end; writes what was seen as JSON.
 
 Usage: python killed_runs.py SPEC RUNS_DIR KILLS. The modules are imported once, and each child is a fork. The scripted
-engine answers about a hundred questions a second, so that a child is killed amid them.
+engine answers about a hundred questions a second, so that a child is killed amid them: every other one at any moment
+after it was started, the others at any moment after they began to ask, however slow the machine is.
 """
 
 import asyncio
@@ -27,13 +28,25 @@ async def _answer_late(self, request):
     return await _answer(self, request)
 
 
-def start(document: dict, runs_dir: Path) -> int:
-    """A child that runs the experiment; its id."""
+class Telling(Silent):
+    """Writes a byte when questions begin to be asked."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+
+    def cell_starts(self, planned) -> None:
+        os.write(self._pipe, b".")
+
+
+def start(document: dict, runs_dir: Path) -> tuple[int, int]:
+    """A child that runs the experiment: its id, and a pipe that holds a byte, or ends, once it asks or is gone."""
+    asks, tells = os.pipe()
     child = os.fork()
     if child == 0:
-        run_plan(plan_experiment(document, {}, runs_dir=runs_dir), Silent())
+        run_plan(plan_experiment(document, {}, runs_dir=runs_dir), Telling(tells))
         os._exit(0)
-    return child
+    os.close(tells)
+    return child, asks
 
 
 def on_disk(runs_dir: Path) -> bytes:
@@ -50,16 +63,20 @@ def main() -> None:
         ScriptedEngine.concurrency = 8
         ScriptedEngine.complete = _answer_late
     lines, lost = [0], 0
-    for _ in range(int(kills)):
+    for turn in range(int(kills)):
         before = on_disk(Path(runs_dir))
-        child = start(document, Path(runs_dir))
-        time.sleep(chance.uniform(0.3, 1.6))
+        child, asks = start(document, Path(runs_dir))
+        if turn % 2:
+            os.read(asks, 1)
+        time.sleep(chance.uniform(0.1, 1.1))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+        os.close(asks)
         after = on_disk(Path(runs_dir))
         lost += not after.startswith(before)
         lines.append(after.count(b"\n"))
-    _, status = os.waitpid(start(document, Path(runs_dir)), 0)
+    child, _ = start(document, Path(runs_dir))
+    _, status = os.waitpid(child, 0)
     sys.stdout.write(json.dumps({"lines": lines, "lost": lost, "status": status}))
 
 

@@ -27,7 +27,7 @@ class Recorder:
             raise ConnectionError
         return [item * 10 for item in items]
 
-    def gatherer(self, cap: int = 4, enough: int = 2) -> Gatherer[str, int, int]:
+    def gatherer(self, cap: int = 4, enough: int = 100) -> Gatherer[str, int, int]:
         return Gatherer(self.send, cap=lambda: cap, enough=lambda: enough, divisible=Refused)
 
 
@@ -60,6 +60,19 @@ async def test_while_the_server_is_busy_items_wait_for_company() -> None:
     recorder.gate.set()
     assert await asyncio.gather(first, *others) == [0, 10, 20, 30]
     assert recorder.batches == [("a", (0,)), ("a", (1, 2, 3))]
+
+
+async def test_servers_with_room_left_are_given_what_is_there() -> None:
+    recorder = Recorder()
+    recorder.gate.clear()
+    gatherer = recorder.gatherer(cap=8, enough=3)
+    asked = []
+    for item in range(4):
+        asked.append(asyncio.create_task(gatherer.submit("a", item)))
+        await asyncio.sleep(0.03)
+    assert recorder.batches == [("a", (0,)), ("a", (1,)), ("a", (2,))]
+    recorder.gate.set()
+    assert await asyncio.gather(*asked) == [0, 10, 20, 30]
 
 
 async def test_a_refused_batch_is_halved_until_the_culprit_is_alone() -> None:
