@@ -16,6 +16,7 @@ from medexam.datasets import load_exam_set
 from medexam.programs import build_program
 from medexam.questions import Question
 from medexam.serve import build_engine
+from medexam.serve.network import network
 from medexam.specs import DatasetSpec, LikelihoodSpec, ModelSpec
 
 pytestmark = pytest.mark.vllm
@@ -78,6 +79,7 @@ def test_echo_and_trie_and_the_weights_themselves_agree_on_200_questions(endpoin
 
 def test_a_walk_reads_what_a_prompt_for_each_place_reads(endpoint, questions) -> None:
     async def read() -> tuple[list[Reading], list[Reading]]:
+        """On the loop that the engine's connections belong to."""
         engine = await build_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), guided=False, logprobs=True)
         reader = engine._remote._reader
         offers = reader.offer, replace(reader.offer, walkable=False)
@@ -95,7 +97,7 @@ def test_a_walk_reads_what_a_prompt_for_each_place_reads(endpoint, questions) ->
             await engine.aclose()
         return readings
 
-    walked, stepped = asyncio.run(read())
+    walked, stepped = network().call(read())
     assert all(one.computed_tokens < other.computed_tokens for one, other in zip(walked, stepped, strict=True))
     for one, other in zip(walked, stepped, strict=True):
         for option, same in zip(one.continuations, other.continuations, strict=True):
