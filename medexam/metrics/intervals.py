@@ -4,10 +4,11 @@ Questions of one exam share their authors and their year, so the scores' bootstr
 of questions or predictions, only counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from medexam.metrics.counting import Tally
 from medexam.metrics.results import Interval
@@ -40,13 +41,23 @@ def score_intervals(exams: Sequence[Tally]) -> tuple[Interval | None, Interval |
     """
     if len(exams) < 2:
         return None, None
-    from scipy.stats import bootstrap
-
     points = np.array([exam.points for exam in exams], dtype=float)
     n = np.array([exam.n for exam in exams], dtype=float)
+    exam_score, mean_points = resample_exams((points, n), _exam_score_and_points)
+    return exam_score, mean_points
+
+
+def resample_exams(counts: Sequence[NDArray[np.float64]], statistic: Callable[..., Any]) -> list[Interval]:
+    """The percentile interval of each row of `statistic`, which takes `counts` and the `axis` of the exams.
+
+    `counts` are one-dimensional with an element for each of the exams, two or more, in the same order. 9,999 resamples
+    draw whole exams with a fixed seed.
+    """
+    from scipy.stats import bootstrap
+
     result = bootstrap(
-        (points, n),
-        _exam_score_and_points,
+        counts,
+        statistic,
         paired=True,
         vectorized=True,
         n_resamples=RESAMPLES,
@@ -55,7 +66,7 @@ def score_intervals(exams: Sequence[Tally]) -> tuple[Interval | None, Interval |
         rng=np.random.default_rng(SEED),
     )
     low, high = result.confidence_interval
-    return (float(low[0]), float(high[0])), (float(low[1]), float(high[1]))
+    return [(float(at), float(to)) for at, to in zip(low, high, strict=True)]
 
 
 def _exam_score_and_points(points: Any, n: Any, axis: int = -1) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from medexam.answer_key import AnswerKey
 from medexam.metrics.counting import Tally, count, scored_exams
-from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
+from medexam.metrics.intervals import resample_exams
 from medexam.metrics.paired_results import Complementarity, Difference, Flips, Paired, Verdict
 from medexam.predictions import Prediction, Status
 from medexam.questions import Question
@@ -57,25 +57,9 @@ def paired_differences(baseline: Sequence[Tally], other: Sequence[Tally]) -> tup
     points = np.array([its.points - mine.points for mine, its in zip(baseline, other, strict=True)], dtype=float)
     n = np.array([exam.n for exam in baseline], dtype=float)
     values = _differences(right, points, n)
-    if len(n) < 2:
-        low, high = [None] * 3, [None] * 3
-    else:
-        from scipy.stats import bootstrap
-
-        result = bootstrap(
-            (right, points, n),
-            _differences,
-            paired=True,
-            vectorized=True,
-            n_resamples=RESAMPLES,
-            confidence_level=LEVEL,
-            method="percentile",
-            rng=np.random.default_rng(SEED),
-        )
-        low, high = result.confidence_interval
+    intervals = resample_exams((right, points, n), _differences) if len(n) > 1 else [None] * len(values)
     found = [
-        Difference(value=float(value), interval=None if at is None or to is None else (float(at), float(to)))
-        for value, at, to in zip(values, low, high, strict=True)
+        Difference(value=float(value), interval=interval) for value, interval in zip(values, intervals, strict=True)
     ]
     return found[0], found[1], found[2]
 
