@@ -13,6 +13,7 @@ from medexam.cli.compare import compare
 from medexam.cli.data import app as data_app
 from medexam.cli.doctor import doctor
 from medexam.cli.index import app as index_app
+from medexam.cli.optimize import optimize
 from medexam.cli.report import report
 from medexam.cli.run import plan, run
 from medexam.cli.serve import serve
@@ -52,6 +53,7 @@ app.command()(run)
 app.command()(plan)
 app.command()(report)
 app.command()(compare)
+app.command()(optimize)
 app.command()(track)
 app.command()(ui)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(serve)

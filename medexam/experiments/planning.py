@@ -13,11 +13,12 @@ import dspy
 
 from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import CorpusUnreachableError, RunFolderError
+from medexam.experiments.leakage import check_demonstrations
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import find_run
-from medexam.programs import ExamProgram, build_program
+from medexam.programs import ExamProgram, build_program, demonstrations, loaded_words
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.signatures import load_words
@@ -223,21 +224,27 @@ class _Sources:
 def _identity(cell: CellSpec, exam_set: ExamSet, retriever: dict[str, Any] | None) -> dict[str, Any]:
     program = cell.program
     words = load_words(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
+    if (place := getattr(program, "load", None)) is not None:
+        words["loaded"] = loaded_words(place)
     return identity(cell, dataset_version=exam_set.version, words=words, retriever=retriever)
 
 
 def _planned(prepared: _Prepared, folder: RunFolder) -> PlannedCell:
     cell, exam_set, known = prepared.cell, prepared.exam_set, prepared.identity
     questions = {question.key: question for question in exam_set.questions}
-    predictions = folder.read_predictions() if folder.exists() else {}
-    remaining = owed(questions, predictions)
-    answers = {key: predictions[key].answer for key in questions.keys() - set(remaining)}
+    outcomes = folder.read_outcomes() if folder.exists() else {}
+    remaining = owed(questions, outcomes)
+    answers = {key: outcomes[key].answer for key in questions.keys() - set(remaining)}
+    program = build_program(
+        cell.program, cell.dataset.language, max_tokens=cell.model.max_tokens, finder=prepared.retrieval
+    )
+    if (place := getattr(cell.program, "load", None)) is not None:
+        shown = [demo["question"] for _, demo in demonstrations(program)]
+        check_demonstrations(shown, exam_set.questions, f"program.load {place}")
     return PlannedCell(
         cell=cell,
         exam_set=exam_set,
-        program=build_program(
-            cell.program, cell.dataset.language, max_tokens=cell.model.max_tokens, finder=prepared.retrieval
-        ),
+        program=program,
         identity=known,
         spec_digest=digest(known),
         folder=folder,

@@ -20,6 +20,7 @@ from medexam.experiments.asking import Account, AskingObserver, ask
 from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.environment import Spent, build_environment
 from medexam.experiments.interrupting import run_interruptibly
+from medexam.experiments.language_model import build_lm
 from medexam.experiments.planning import Plan, PlannedCell
 from medexam.experiments.rescoring import score_folder
 from medexam.experiments.retrieving import Retrieval
@@ -113,7 +114,7 @@ def run_plan(
     runs: dict[int, StoredRun] = {}
     stop: Stop | None
     try:
-        with _quiet():
+        with truncation_unlogged():
             stop = run_interruptibly(_run(plan, observer, runs, Account(max_failures)))
     except (KeyboardInterrupt, CancelledError):
         stop = Stop.INTERRUPTED
@@ -162,7 +163,7 @@ async def _run_cell(
     try:
         with (
             folder.appending() as log,
-            dspy.context(lm=_lm(planned, engine), disable_history=True),
+            dspy.context(lm=build_lm(planned.cell.model, engine) if engine else None, disable_history=True),
             collecting_rarely(),
         ):
             counted = await _count_prefixes(engine)
@@ -219,24 +220,8 @@ async def _look_up(planned: PlannedCell, retrieval: Retrieval, observer: RunObse
     return True
 
 
-def _lm(planned: PlannedCell, engine: Engine | None) -> dspy.LM | None:
-    if engine is None:
-        return None
-    model = planned.cell.model
-    return dspy.LM(
-        model=f"medexam/{model.label}",
-        engine=engine.sync,
-        async_engine=engine,
-        cache=False,
-        num_retries=0,
-        temperature=model.temperature,
-        max_tokens=model.max_tokens,
-        seed=model.seed,
-    )
-
-
 @contextmanager
-def _quiet() -> Iterator[None]:
+def truncation_unlogged() -> Iterator[None]:
     """Truncated replies are data here, counted and reported; DSPy need not log each of them."""
     logger = logging.getLogger("dspy.clients.lm")
     level = logger.level

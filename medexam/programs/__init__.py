@@ -5,6 +5,7 @@ from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.building import build_program
 from medexam.programs.controls import BlindChoice, Control, LongestChoice, RandomChoice
 from medexam.programs.likelihood import OptionLikelihood, OptionScores
+from medexam.programs.loading import demonstrations, loaded_words, save_program
 from medexam.programs.outcome import build_failure, build_prediction
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
 
@@ -26,4 +27,7 @@ __all__ = [
     "build_failure",
     "build_prediction",
     "build_program",
+    "demonstrations",
+    "loaded_words",
+    "save_program",
 ]

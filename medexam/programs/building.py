@@ -8,6 +8,7 @@ from medexam.programs.asking import DIRECT_TOKENS, REASONING_TOKENS, ChainOfThou
 from medexam.programs.base import ExamProgram
 from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice
 from medexam.programs.likelihood import OptionLikelihood
+from medexam.programs.loading import load_program
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.questions import Language
 from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt
@@ -32,7 +33,7 @@ def build_program(
 
     `max_tokens` is the model's own budget for a reply, used where the program's spec has none; None takes the
     program's default. `finder` tells the passages of a question; only programs that retrieve need one. Raises
-    `SpecError` when a prompt file has no words for the program.
+    `SpecError` when a prompt file has no words for the program, or what it loads is not such a program.
     """
     match spec:
         case ZeroShotSpec() | FewShotSpec() | ChainOfThoughtSpec() | RetrieveThenAnswerSpec():
@@ -45,7 +46,11 @@ def build_program(
                 program = ChainOfThought(prompt, adapter, budget or REASONING_TOKENS)
             else:
                 program = DirectAnswer(prompt, adapter, budget or DIRECT_TOKENS)
-            return WithPassages(program, _known(finder)) if isinstance(spec, RetrieveThenAnswerSpec) else program
+            if isinstance(spec, RetrieveThenAnswerSpec):
+                program = WithPassages(program, _known(finder))
+            if spec.load is not None:
+                load_program(program, spec, language)
+            return program
         case LikelihoodSpec():
             likelihood = OptionLikelihood(spec, load_likelihood_words(spec, language))
             return WithPassages(likelihood, _known(finder)) if spec.retrieves else likelihood

@@ -5,6 +5,7 @@ from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.loading import library_names, load_document, parse_overrides, parse_yaml
 from medexam.specs.matrix import build_cells
 from medexam.specs.model import ModelSpec
+from medexam.specs.optimizer import OptimizerSpec, PartSpec
 from medexam.specs.program import (
     AskingSpec,
     BlindSpec,
@@ -34,6 +35,8 @@ __all__ = [
     "LikelihoodSpec",
     "LongestSpec",
     "ModelSpec",
+    "OptimizerSpec",
+    "PartSpec",
     "ProgramSpec",
     "RandomSpec",
     "RelevanceSpec",

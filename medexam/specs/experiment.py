@@ -7,6 +7,7 @@ from pydantic import Field, StringConstraints
 from medexam.specs.base import Spec
 from medexam.specs.dataset import DatasetSpec
 from medexam.specs.model import ModelSpec
+from medexam.specs.optimizer import OptimizerSpec
 from medexam.specs.program import ProgramSpec, ZeroShotSpec
 
 ExperimentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -27,6 +28,8 @@ class ExperimentSpec(CellSpec):
 
     description: str = ""
     """Shown in MLflow and above the table."""
+    optimizer: OptimizerSpec | None = None
+    """How `medexam optimize` improves the program; None: the spec is only run."""
     matrix: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     """Dotted key of the spec -> the values it takes; every combination is a cell. A value stands in the place of the
     key's own: a program in the matrix owes nothing to the `program` beside it."""

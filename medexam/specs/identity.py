@@ -17,6 +17,8 @@ DIGEST_LENGTH = 12
 
 
 _RETRIEVING = {"retriever", "k", "query", "query_language"}
+_PLACES = {"load"}
+"""Where something lies; what lies there is part of the words."""
 
 
 def identity(
@@ -29,7 +31,9 @@ def identity(
     """
     known: dict[str, Any] = {
         "dataset": {"name": cell.dataset.name, "language": cell.dataset.language, "version": dataset_version},
-        "program": cell.program.model_dump(mode="json", exclude={"retriever"} if retriever else _RETRIEVING),
+        "program": cell.program.model_dump(
+            mode="json", exclude=_PLACES | ({"retriever"} if retriever else _RETRIEVING)
+        ),
     }
     if retriever:
         known["retriever"] = dict(retriever)

@@ -28,7 +28,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     axes = dict(axes)
     below: Tree = {}
     for path, value in overrides.items():
-        field_at(CellSpec, path)
+        field_at(ExperimentSpec if path.split(".")[0] == "optimizer" else CellSpec, path)
         if path in axes:
             del axes[path]
         if any(path.startswith(f"{axis}.") for axis in axes):

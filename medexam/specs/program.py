@@ -28,6 +28,9 @@ class _Replying(Spec):
     """A named set of words (`paper`) or a path to a YAML file with one's own."""
     max_tokens: PositiveInt | None = None
     """Tokens a reply may have; None: the model's `max_tokens`, else 64 for a direct answer and 512 for reasoning."""
+    load: Path | None = None
+    """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations in the place of the
+    prompt's; None asks in the prompt's words."""
 
     @property
     def label(self) -> str:
@@ -40,6 +43,8 @@ class _Replying(Spec):
             words.append(self.answer_form)
         if str(self.prompt) != "paper":
             words.append(Path(self.prompt).stem)
+        if self.load is not None:
+            words.append("optimized")
         return "-".join(words)
 
 

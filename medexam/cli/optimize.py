@@ -1,0 +1,92 @@
+"""`medexam optimize`: better demonstrations and instructions for a program, chosen on exams that are not tested."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from medexam.cli.run import INCOMPLETE, SPEC_HELP, JsonOption, RunsDirOption, SetOption
+from medexam.errors import SpecError
+
+if TYPE_CHECKING:
+    from medexam.experiments.optimising.optimization import Optimization
+    from medexam.experiments.optimising.planning import OptimizationPlan
+
+
+def optimize(
+    spec: Annotated[str | None, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False)] = None,
+    settings: SetOption = None,
+    runs_dir: RunsDirOption = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be tried and what it may cost, and stop.")
+    ] = False,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="In the place of a SPEC: go on with this one; --set may raise its budget."),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start another one beside that which exists.")] = False,
+    tracking_uri: Annotated[str | None, typer.Option(help="MLflow store or server; the runs' own by default.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Optimise a program's demonstrations and instructions, or go on where that stopped."""
+    planned = _plan(spec, settings, runs_dir, resume, fresh=fresh)
+    from medexam.cli.optimize_view import (
+        TrialProgress,
+        optimization_document,
+        plan_document,
+        print_optimization,
+        print_plan,
+    )
+
+    if plan:
+        if as_json:
+            sys.stdout.write(json.dumps(plan_document(planned), ensure_ascii=False, indent=2) + "\n")
+        else:
+            print_plan(planned)
+        return
+    from medexam.experiments.optimising.optimizing import optimize as carry_out
+
+    with TrialProgress() as progress:
+        done = carry_out(planned, progress)
+    if as_json:
+        sys.stdout.write(json.dumps(optimization_document(done), ensure_ascii=False, indent=2) + "\n")
+    else:
+        print_optimization(done)
+    _say_next(done, spec)
+    if not done.finished:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _plan(
+    spec: str | None, settings: list[str] | None, runs_dir: Path | None, resume: str | None, *, fresh: bool
+) -> "OptimizationPlan":
+    from medexam.specs import load_document, parse_overrides
+
+    overrides = parse_overrides(settings or [])
+    if resume is not None and (spec is not None or fresh):
+        raise SpecError("--resume FOLDER goes on with that optimisation: leave out SPEC and --fresh")
+    if resume is None and spec is None:
+        raise SpecError("nothing to optimise: give a SPEC, or an optimisation to go on with by --resume FOLDER")
+    document = load_document(spec) if spec is not None else {}
+    from medexam.experiments.optimising.folder import find_optimization
+    from medexam.experiments.optimising.planning import plan_optimization, plan_resumed
+    from medexam.experiments.places import default_runs_dir
+
+    runs_dir = runs_dir or default_runs_dir()
+    if resume is not None:
+        return plan_resumed(find_optimization(resume, runs_dir), overrides)
+    return plan_optimization(document, overrides, runs_dir=runs_dir, fresh=fresh)
+
+
+def _say_next(done: "Optimization", spec: str | None) -> None:
+    folder = done.folder.path
+    if not done.finished:
+        sys.stderr.write(f"medexam: {done.ending}: {done.why}; medexam optimize --resume {folder} goes on\n")
+    if done.best is not None and done.best.number > 0:
+        what = spec or "SPEC"
+        sys.stderr.write(
+            f"Ask the tested questions with it: {sys.argv[0]} run {what} --set program.load={folder}\n"
+            f"and as written, to compare both: {sys.argv[0]} run {what}\n"
+        )

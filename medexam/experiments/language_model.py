@@ -1,0 +1,36 @@
+"""The language model of DSPy's that asks a live engine."""
+
+from typing import Protocol
+
+import dspy
+from dspy.lm15 import Request, Response
+
+from medexam.serve.contract import SyncEngine
+from medexam.specs import ModelSpec
+
+
+class Askable(Protocol):
+    """What DSPy asks: a model, and its synchronous twin."""
+
+    @property
+    def sync(self) -> SyncEngine:
+        """The same model for synchronous callers."""
+        ...
+
+    async def complete(self, request: Request) -> Response:
+        """One reply to one request."""
+        ...
+
+
+def build_lm(model: ModelSpec, engine: Askable) -> dspy.LM:
+    """A `dspy.LM` over an engine, which alone retries and never caches."""
+    return dspy.LM(
+        model=f"medexam/{model.label}",
+        engine=engine.sync,
+        async_engine=engine,
+        cache=False,
+        num_retries=0,
+        temperature=model.temperature,
+        max_tokens=model.max_tokens,
+        seed=model.seed,
+    )

@@ -1,0 +1,69 @@
+"""Tested questions that a prompt would give away: demonstrations from an exam that is asked, or nearly the same words.
+
+HEAD-QA's exams repeat questions over the years; whoever is shown one solved has seen the answer of the other.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from medexam.errors import SpecError
+from medexam.questions import Question
+
+NEAR = 0.8
+"""Share of common words (Jaccard, over stem and options) from which two questions count as the same."""
+_WORD = re.compile(r"\w+")
+_ROWS = 512
+"""Questions that are compared at a time."""
+
+
+def check_demonstrations(shown: Iterable[Question], asked: Sequence[Question], where: str) -> None:
+    """Raises `SpecError` where a demonstration is from an exam that is asked, or nearly one of its questions."""
+    demos = list({question.key: question for question in shown}.values())
+    exams = {question.exam for question in asked}
+    for demo in demos:
+        if demo.exam in exams:
+            raise SpecError(
+                f"{where}: demonstration {demo.key} is from an exam that is asked; ask other exams, "
+                "for instance with dataset.split=test"
+            )
+    for demo in near_duplicates(demos, asked):
+        raise SpecError(
+            f"{where}: demonstration {demo.key} is nearly a question that is asked; ask other exams or optimise again"
+        )
+
+
+def near_duplicates(questions: Sequence[Question], others: Sequence[Question]) -> list[Question]:
+    """Those of `questions` that share `NEAR` of their words with one of `others`."""
+    if not questions or not others:
+        return []
+    words = [_words(question) for question in (*questions, *others)]
+    places: dict[str, int] = {}
+    for known in words:
+        for word in known:
+            places.setdefault(word, len(places))
+    ours, theirs = _incidence(words[: len(questions)], places), _incidence(words[len(questions) :], places)
+    their_sizes = np.asarray(theirs.sum(axis=1)).ravel()
+    found: list[Question] = []
+    for start in range(0, len(questions), _ROWS):
+        rows = ours[start : start + _ROWS]
+        common = (rows @ theirs.T).tocoo()
+        sizes = np.asarray(rows.sum(axis=1)).ravel()
+        either = sizes[common.row] + their_sizes[common.col] - common.data
+        near = np.unique(common.row[common.data >= NEAR * either])
+        found += [questions[start + row] for row in near]
+    return found
+
+
+def _words(question: Question) -> set[str]:
+    text = " ".join([question.stem, *(option.text for option in question.options)])
+    return set(_WORD.findall(text.lower()))
+
+
+def _incidence(words: Sequence[set[str]], places: dict[str, int]) -> csr_array:
+    """Row i has a 1 for each word of text i."""
+    columns = [places[word] for known in words for word in known]
+    ends = np.cumsum([0, *(len(known) for known in words)])
+    return csr_array((np.ones(len(columns), dtype=np.int32), columns, ends), shape=(len(words), len(places)))

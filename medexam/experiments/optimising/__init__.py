@@ -1,0 +1,1 @@
+"""`medexam optimize`: DSPy's optimisers over our programs, engines and run folders."""

@@ -1,0 +1,187 @@
+"""Carrying out an optimisation: the optimiser works in a thread, its questions travel on the network loop.
+
+Whatever ends it, a budget, Ctrl-C or a server that is gone, every call and every trial so far is on disk, and the best
+program with them.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+import dspy
+
+from medexam.answer_key import AnswerKey
+from medexam.errors import EngineError
+from medexam.experiments.asking import GRACE_S
+from medexam.experiments.collecting import collecting_rarely
+from medexam.experiments.interrupting import run_interruptibly
+from medexam.experiments.language_model import build_lm
+from medexam.experiments.optimising.budget import Budget, Limits, StoppedError
+from medexam.experiments.optimising.call_log import CallLog, LoggedEngine
+from medexam.experiments.optimising.compiling import Materials, compile_program
+from medexam.experiments.optimising.evaluating import Evaluator, TrialObserver
+from medexam.experiments.optimising.folder import CALLS, RECORD
+from medexam.experiments.optimising.optimization import Ending, Optimization, load_optimization, write_optimization
+from medexam.experiments.optimising.outcome import write_outcome
+from medexam.experiments.optimising.planning import OptimizationPlan
+from medexam.experiments.runner import truncation_unlogged
+from medexam.programs import ExamProgram
+from medexam.questions import Question
+from medexam.serve import build_engine
+from medexam.specs import ModelSpec
+
+
+class OptimizationObserver(TrialObserver, Protocol):
+    """Whoever watches an optimisation, such as a progress bar."""
+
+    def engine_starts(self, model: ModelSpec) -> None:
+        """A model is being loaded or a server probed; it may take a while."""
+
+    def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:
+        """The optimiser begins; `budget` tells at any time what is spent."""
+
+
+@dataclass
+class _Course:
+    """How it goes, for whoever must write it down when it ends."""
+
+    log: CallLog
+    budget: Budget
+    evaluator: Evaluator | None = None
+    ending: Ending = Ending.COMPLETE
+    why: str | None = None
+
+
+def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimization:
+    """Try what the plan's optimiser proposes, and write the best program; what was done before is not done again.
+
+    Raises `EngineError` where a model cannot be had at all, and `RunFolderError` where the folder cannot be written.
+    """
+    plan.folder.create()
+    with plan.folder.locked():
+        before = load_optimization(plan.folder) if plan.folder.exists() else None
+        if before is not None and before.ending is Ending.COMPLETE:
+            return before
+        log = CallLog(plan.folder.path / CALLS)
+        spec, total = plan.optimizer, log.total
+        started_at = before.started_at if before else datetime.now(UTC).isoformat(timespec="seconds")
+        budget = Budget(
+            Limits(spec.max_calls, spec.max_tokens, spec.max_minutes),
+            calls=total.calls,
+            tokens=total.tokens,
+            seconds=before.seconds if before else 0.0,
+        )
+        course = _Course(log, budget)
+        if not plan.folder.exists():
+            _write(plan, course, started_at, Ending.INTERRUPTED)
+        with truncation_unlogged():
+            run_interruptibly(_optimize(plan, observer, course))
+        _write(plan, course, started_at, course.ending)
+        optimization = load_optimization(plan.folder)
+        write_outcome(optimization, plan)
+        return optimization
+
+
+def _write(plan: OptimizationPlan, course: _Course, started_at: str, ending: Ending) -> None:
+    write_optimization(
+        plan,
+        started_at=started_at,
+        ending=ending,
+        why=course.why,
+        seconds=course.budget.seconds,
+        spent=course.log.total,
+        trials=course.evaluator.ordered if course.evaluator else [],
+    )
+
+
+async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, course: _Course) -> None:
+    model, prompt_model = plan.cell.model, plan.optimizer.prompt_model
+    engines = []
+    try:
+        observer.engine_starts(model)
+        guided = plan.program.answer_format == "guided"
+        engines.append(await build_engine(model, guided=guided))
+        engine = LoggedEngine(engines[0], course.log, course.budget)
+        lm = prompt_lm = build_lm(model, engine)
+        if prompt_model is not None and prompt_model != model:
+            observer.engine_starts(prompt_model)
+            engines.append(await build_engine(prompt_model, guided=False))
+            prompt_lm = build_lm(prompt_model, LoggedEngine(engines[1], course.log, course.budget))
+        if plan.validation.retrieval is not None:
+            questions = [*plan.train.questions, *plan.validation.exam_set.questions]
+            await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
+        evaluator = course.evaluator = Evaluator(
+            plan.validation, plan.optimizer, engine, course.log, course.budget, plan.folder.programs, observer
+        )
+        observer.optimization_starts(plan, course.budget)
+        with dspy.context(lm=lm, disable_history=True), collecting_rarely():
+            await _compile(_materials(plan, evaluator, prompt_lm), observer, course)
+    finally:
+        for built in engines:
+            await built.aclose()
+
+
+async def _compile(materials: Materials, observer: OptimizationObserver, course: _Course) -> None:
+    """Let the optimiser work until it is through or something ends it."""
+    budget, evaluator = course.budget, materials.evaluator
+    left = budget.seconds_left
+    end = None if left is None else asyncio.get_running_loop().call_later(max(0.0, left), evaluator.cancel)
+    work = asyncio.ensure_future(asyncio.to_thread(compile_program, materials))
+    try:
+        await asyncio.shield(work)
+    except StoppedError as error:
+        course.ending, course.why = Ending.BUDGET, str(error)
+    except EngineError as error:
+        course.ending, course.why = Ending.FAILED, str(error)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            task.uncancel()
+            budget.stop("interrupted")
+            observer.stopping(evaluator.in_flight)
+            course.ending, course.why = Ending.INTERRUPTED, "Ctrl-C"
+            await _wind_down(work, evaluator)
+        else:
+            course.ending, course.why = Ending.BUDGET, f"{budget.limits.minutes:g} minutes are over"
+    finally:
+        if end is not None:
+            end.cancel()
+
+
+async def _wind_down(work: "asyncio.Future[None]", evaluator: Evaluator) -> None:
+    """Wait a little for what is in flight, then not at all."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.wait([work], timeout=GRACE_S)
+    evaluator.cancel()
+    with suppress(BaseException):
+        await work
+
+
+def _materials(plan: OptimizationPlan, evaluator: Evaluator, prompt_lm: dspy.LM) -> Materials:
+    program = plan.validation.program
+    assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
+    train = list(plan.train.questions)
+    random.Random(plan.optimizer.seed).shuffle(train)  # noqa: S311 - no secret
+    kind = getattr(plan.program, "then", plan.program.kind)
+    return Materials(
+        program=program,
+        spec=plan.optimizer.model_copy(update={"candidates": plan.candidates}),
+        train=_examples(train, plan.train.key),
+        validation=_examples(plan.validation.exam_set.questions, plan.validation.exam_set.key),
+        reasons=kind == "chain_of_thought",
+        evaluator=evaluator,
+        prompt_lm=prompt_lm,
+    )
+
+
+def _examples(questions: Sequence[Question], key: AnswerKey) -> list[dspy.Example]:
+    return [dspy.Example(question=one, answer=key[one.key].number).with_inputs("question") for one in questions]
+
+
+def is_begun(plan: OptimizationPlan) -> bool:
+    """Whether there is something to go on with."""
+    return (plan.folder.path / RECORD).exists()

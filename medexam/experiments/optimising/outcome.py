@@ -1,0 +1,85 @@
+"""What an optimisation leaves for people: the best program, its demonstrations as text, the trials as a report."""
+
+import shutil
+from collections.abc import Iterator
+
+from medexam.errors import RunFolderError
+from medexam.experiments.optimising.folder import DEMONSTRATIONS, REPORT
+from medexam.experiments.optimising.optimization import Optimization
+from medexam.experiments.optimising.planning import OptimizationPlan
+from medexam.programs import build_program, demonstrations
+from medexam.programs.loading import PROGRAM
+from medexam.signatures import render_answer, render_question
+
+
+def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
+    """Write `program.json`, `demonstrations.md`, `report.md` and, with matplotlib, `curve.png`.
+
+    Raises `RunFolderError` where that fails; without a trial there is only the report.
+    """
+    folder, best = optimization.folder, optimization.best
+    if best is not None:
+        try:
+            shutil.copyfile(folder.programs / best.digest / PROGRAM, folder.path / PROGRAM)
+        except OSError as error:
+            raise RunFolderError(f"cannot write {folder.path / PROGRAM}: {error}") from None
+        folder.write(DEMONSTRATIONS, "\n".join(_demonstrations(optimization, plan)).encode())
+    folder.write(REPORT, "\n".join(report_lines(optimization)).encode())
+
+
+def report_lines(optimization: Optimization) -> Iterator[str]:
+    """The report as Markdown."""
+    spec, spent = optimization.optimizer, optimization.spent
+    yield f"# {optimization.title}\n"
+    if optimization.description:
+        yield f"{optimization.description}\n"
+    yield (
+        f"Demonstrations from {optimization.train} training questions, chosen by {spec.metric.replace('_', ' ')} on "
+        f"{optimization.validation} validation questions; the {optimization.tested} tested questions were neither "
+        f"shown nor asked. {optimization.dropped} training questions are nearly tested or validation questions and "
+        "were left out.\n"
+    )
+    ended = f", ended early: {optimization.why}" if optimization.why else ""
+    yield (
+        f"{spent.calls:,} calls and {spent.tokens:,} tokens in {optimization.seconds:.0f} s{ended}; "
+        f"{optimization.beside.calls:,} of the calls went into finding demonstrations and instructions.\n"
+    )
+    if not optimization.trials:
+        yield "Nothing was tried to the end.\n"
+        return
+    yield "| trial | program | demonstrations | n | accuracy | 95 % interval | score | unanswered | calls | tokens |"
+    yield "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    for trial in optimization.trials:
+        low, high = trial.accuracy_interval
+        mark = " (best)" if trial == optimization.best else ""
+        yield (
+            f"| {trial.number} | {trial.name}{mark} | {trial.demos} | {trial.n} | {100 * trial.accuracy:.1f} | "
+            f"{100 * low:.1f} to {100 * high:.1f} | {100 * trial.score:.1f} | {trial.unanswered} | {trial.calls} | "
+            f"{trial.tokens} |"
+        )
+    yield (
+        "\nThe best of several is better on the questions that it was chosen by than on others. Whether it is better "
+        "at all is for the tested questions to say: run both, and compare them.\n"
+    )
+
+
+def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Iterator[str]:
+    spec = plan.program.model_copy(update={"load": optimization.folder.path})
+    program = build_program(spec, plan.cell.dataset.language, finder=plan.validation.retrieval)
+    best = optimization.best
+    assert best is not None  # noqa: S101 - the caller has looked
+    yield f"# What trial {best.number} ({best.name}) asks with\n"
+    for name, predictor in program.named_predictors():
+        yield f"## Instructions of {name}\n"
+        yield "".join(f"> {line}\n" for line in predictor.signature.instructions.splitlines())
+    shown = list(demonstrations(program))
+    if not shown:
+        yield "No demonstrations.\n"
+    for number, (name, demo) in enumerate(shown, start=1):
+        question = demo["question"]
+        yield f"## Demonstration {number}, shown by {name}: {question.key}\n"
+        yield f"```text\n{render_question(question)}\n```\n"
+        if demo.get("rationale"):
+            yield f"Reasoning: {demo['rationale']}\n"
+        if demo.get("answer") is not None:
+            yield f"Answer: `{render_answer(demo['answer'], plan.program.answer_form)}`\n"

@@ -1,0 +1,229 @@
+"""From a spec to an optimisation that can begin: which questions teach, which choose, and what it may cost.
+
+It asks no model. `medexam optimize SPEC --plan` prints what this finds.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medexam.datasets import ExamSet, load_exam_set
+from medexam.errors import RunFolderError, SpecError
+from medexam.experiments.leakage import near_duplicates
+from medexam.experiments.optimising.folder import PROGRAMS, RECORD, OptimizationFolder
+from medexam.experiments.planning import PlannedCell, plan_experiment
+from medexam.programs import ExamProgram
+from medexam.questions import Exam, Question
+from medexam.specs import CellSpec, OptimizerSpec, ReplySpec, build_cells
+from medexam.specs.identity import differences, digest
+from medexam.specs.validation import validate
+
+_BUDGET = {"max_calls", "max_tokens", "max_minutes"}
+_BOOTSTRAPPING = {"bootstrap", "random_search", "mipro"}
+_PAIRS = {"labeled", "knn", "bootstrap"}
+"""Optimisers that propose one program."""
+
+
+@dataclass(frozen=True)
+class OptimizationPlan:
+    """An optimisation, ready to begin or to go on."""
+
+    cell: CellSpec
+    """The program as it is written, and the tested questions."""
+    program: ReplySpec
+    optimizer: OptimizerSpec
+    description: str
+    validation: PlannedCell
+    """The program over the questions that candidates are chosen by."""
+    train: ExamSet
+    """The questions that may be shown."""
+    tested: int
+    """Questions that the program is for; none of them is asked or shown."""
+    dropped: tuple[str, ...]
+    """Keys of training questions that are nearly tested or validation questions; never shown."""
+    identity: dict[str, Any]
+    folder: OptimizationFolder
+    candidates: int
+    """Programs that the budget allows, the one as written included."""
+
+    @property
+    def trial_calls(self) -> int:
+        """Calls of the model that one trial takes."""
+        program = self.validation.program
+        assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
+        return sum(program.calls_for(question) for question in self.validation.exam_set.questions)
+
+    @property
+    def most_calls(self) -> int:
+        """Calls that trials and bootstrapping take at most; writing instructions takes more."""
+        return _most_calls(self.optimizer, self.candidates, self.trial_calls, self.attempt_calls)
+
+    @property
+    def attempt_calls(self) -> int:
+        """Calls that one candidate's search for demonstrations takes at most."""
+        return _attempt_calls(self.optimizer, self.validation, self.train)
+
+
+def plan_optimization(
+    document: Mapping[str, Any], overrides: Mapping[str, Any], *, runs_dir: Path, fresh: bool = False
+) -> OptimizationPlan:
+    """What optimising `document` under `overrides` would do.
+
+    `fresh` starts another optimisation beside one that exists. Raises `SpecError` where the spec has no optimiser or
+    more than one cell, where its exams overlap, or where the budget does not allow two trials; `DatasetError` where
+    questions cannot be read.
+    """
+    experiment, cells = build_cells(document, overrides)
+    if experiment.optimizer is None:
+        raise SpecError(
+            "the spec has no optimizer: add `optimizer: {kind: random_search}`, or --set optimizer.kind=random_search"
+        )
+    if len(cells) != 1:
+        raise SpecError(
+            f"the matrix makes {len(cells)} programs, and one is optimised at a time: choose it with --set, such as "
+            "--set program.kind=few_shot"
+        )
+    return _plan(cells[0], experiment.optimizer, experiment.description, runs_dir, fresh=fresh)
+
+
+def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> OptimizationPlan:
+    """What going on with one optimisation would do; `changes` are overrides of its budget.
+
+    Raises `RunFolderError` where what it depends on is not what it was, or something else shall be changed.
+    """
+    record = folder.read(RECORD)
+    beyond = [key for key in changes if key not in {f"optimizer.{name}" for name in _BUDGET}]
+    if beyond:
+        raise RunFolderError(
+            f"{folder.name} goes on under its own spec, and only its budget may change (optimizer.max_calls, "
+            f"max_tokens, max_minutes): leave out {beyond[0]}, or optimise the spec anew"
+        )
+    try:
+        cell = validate(CellSpec, record["cell"])
+        budget = {key.removeprefix("optimizer."): value for key, value in changes.items()}
+        optimizer = validate(OptimizerSpec, {**record["optimizer"], **budget})
+        description, known = record["description"], record["identity"]
+    except (KeyError, TypeError, SpecError) as error:
+        raise RunFolderError(f"{folder.path / RECORD} is not of this version: {error}; optimise again") from None
+    plan = _plan(cell, optimizer, description, folder.path.parent, at=folder)
+    if plan.identity != known:
+        keys = ", ".join(differences(plan.identity, known))
+        raise RunFolderError(f"{folder.name} cannot go on: what it depends on has changed ({keys}); optimise anew")
+    return plan
+
+
+def _plan(
+    cell: CellSpec,
+    optimizer: OptimizerSpec,
+    description: str,
+    runs_dir: Path,
+    *,
+    fresh: bool = False,
+    at: OptimizationFolder | None = None,
+) -> OptimizationPlan:
+    if not isinstance(cell.program, ReplySpec):
+        raise SpecError(
+            f"program.kind {cell.program.kind!r} shows no demonstrations and has no instructions to optimise; choose "
+            "zero_shot, few_shot, chain_of_thought or retrieve_then_answer"
+        )
+    tested = load_exam_set(cell.dataset)
+    train = load_exam_set(optimizer.train.of(cell.dataset))
+    chosen = optimizer.validation.of(cell.dataset)
+    validation = load_exam_set(chosen)
+    _check_apart({"optimizer.train": train, "optimizer.validation": validation, "dataset": tested})
+    near = near_duplicates(train.questions, [*validation.questions, *tested.questions])
+    dropped = {question.key for question in near}
+    train = _without(train, dropped)
+    document = {**cell.model_dump(mode="json"), "dataset": chosen.model_dump(mode="json")}
+    planned = plan_experiment(document, {}, runs_dir=runs_dir / PROGRAMS, only_look=False).cells[0]
+    known = {
+        **planned.identity,
+        "optimizer": optimizer.model_dump(mode="json", exclude=_BUDGET),
+        "train": digest({"questions": [question.key for question in train.questions]}),
+        "validation": digest({"questions": [question.key for question in validation.questions]}),
+    }
+    return OptimizationPlan(
+        cell=cell,
+        program=cell.program,
+        optimizer=optimizer,
+        description=description,
+        validation=planned,
+        train=train,
+        tested=len(tested.questions),
+        dropped=tuple(sorted(dropped)),
+        identity=known,
+        folder=at or _folder(cell, optimizer, known, runs_dir, fresh),
+        candidates=_affordable(optimizer, planned, train),
+    )
+
+
+def _check_apart(sets: Mapping[str, ExamSet]) -> None:
+    """Raises `SpecError` where an exam stands in two of the sets."""
+    seen: dict[Exam, str] = {}
+    for name, exam_set in sets.items():
+        for exam in {question.exam for question in exam_set.questions}:
+            other = seen.setdefault(exam, name)
+            if other != name:
+                raise SpecError(
+                    f"{other} and {name} both hold questions of {exam.discipline} {exam.year}: an exam teaches, "
+                    "chooses or is tested; give each its own years or split, such as train, dev and test"
+                )
+
+
+def _without(exam_set: ExamSet, keys: set[str]) -> ExamSet:
+    from dataclasses import replace
+
+    kept: tuple[Question, ...] = tuple(question for question in exam_set.questions if question.key not in keys)
+    if not kept:
+        raise SpecError("optimizer.train: every question is nearly one that is tested; choose other exams")
+    return replace(exam_set, questions=kept)
+
+
+def _attempt_calls(optimizer: OptimizerSpec, validation: PlannedCell, train: ExamSet) -> int:
+    if optimizer.kind not in _BOOTSTRAPPING:
+        return 0
+    program = validation.program
+    assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
+    most = max(program.calls_for(question) for question in train.questions)
+    return most * min(optimizer.attempts, len(train.questions))
+
+
+def _most_calls(optimizer: OptimizerSpec, candidates: int, trial: int, attempt: int) -> int:
+    trials = candidates * (optimizer.rounds if optimizer.kind == "copro" else 1)
+    return trials * trial + (candidates - 1) * attempt
+
+
+def _affordable(optimizer: OptimizerSpec, validation: PlannedCell, train: ExamSet) -> int:
+    """The candidates that the calls allow; raises `SpecError` where those are less than two."""
+    wanted = 2 if optimizer.kind in _PAIRS else optimizer.candidates
+    if optimizer.max_calls is None:
+        return wanted
+    program = validation.program
+    assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
+    trial = sum(program.calls_for(question) for question in validation.exam_set.questions)
+    attempt = _attempt_calls(optimizer, validation, train)
+    fitting = [c for c in range(2, wanted + 1) if _most_calls(optimizer, c, trial, attempt) <= optimizer.max_calls]
+    if not fitting:
+        least = _most_calls(optimizer, 2, trial, attempt)
+        raise SpecError(
+            f"optimizer.max_calls {optimizer.max_calls} is too small for one round: the program as written and one "
+            f"candidate take up to {least} calls; raise it, or ask less with optimizer.validation.limit or "
+            "optimizer.attempts"
+        )
+    return fitting[-1]
+
+
+def _folder(
+    cell: CellSpec, optimizer: OptimizerSpec, known: dict[str, Any], runs_dir: Path, fresh: bool
+) -> OptimizationFolder:
+    """The last optimisation of this identity, or the next name that is free."""
+    words = [cell.name, optimizer.kind, cell.model.label, cell.program.label, cell.dataset.language, digest(known)]
+    name = "-".join(re.sub(r"[^A-Za-z0-9._]+", "_", word) for word in words)
+    folder = following = OptimizationFolder(runs_dir / name)
+    attempt = 1
+    while following.exists():
+        folder, attempt = following, attempt + 1
+        following = OptimizationFolder(runs_dir / f"{name}-{attempt}")
+    return folder if folder.exists() and not fresh else following

@@ -1,0 +1,84 @@
+"""What was tried: each program with its score on the validation questions."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import dspy
+
+from medexam.answer_key import AnswerKey
+from medexam.metrics.intervals import rate_interval
+from medexam.predictions import Prediction
+from medexam.programs import demonstrations
+from medexam.specs.optimizer import Metric
+
+WRONG_COSTS = 1 / 3
+"""Right answers that a wrong one takes away, by the exam boards' rule."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One program, asked every validation question."""
+
+    number: int
+    """0 is the program as it was written."""
+    name: str
+    """How it was made."""
+    digest: str
+    """Identity of its instructions and demonstrations."""
+    demos: int
+    """Demonstrations that its prompts show, over all predictors."""
+    n: int
+    right: int
+    unanswered: int
+    score: float
+    """The optimiser's metric, of 1."""
+    calls: int
+    """Calls of the model for this trial alone, in all sessions together."""
+    tokens: int
+
+    @property
+    def accuracy(self) -> float:
+        """Right answers of all, of 1."""
+        return self.right / self.n
+
+    @property
+    def accuracy_interval(self) -> tuple[float, float]:
+        """95 % interval of the accuracy (Wilson)."""
+        return rate_interval(self.right, self.n) or (0.0, 1.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The trial as data."""
+        return {**asdict(self), "accuracy": self.accuracy, "accuracy_interval": list(self.accuracy_interval)}
+
+
+def best_trial(trials: Sequence[Trial]) -> Trial:
+    """The one with the highest score, of equal ones the first."""
+    return min(trials, key=lambda trial: (-trial.score, trial.number))
+
+
+def program_digest(program: dspy.Module) -> str:
+    """Twelve hexadecimal digits over the instructions and demonstrations of a program."""
+    words = {name: predictor.signature.instructions for name, predictor in program.named_predictors()}
+    shown = [[name, _plain(demo)] for name, demo in demonstrations(program)]
+    text = json.dumps([words, shown], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def score_answer(answer: int | None, gold: int, metric: Metric) -> float:
+    """What one answer is worth: 1 when right, 0 when left out; when wrong 0, or minus a third in an exam's score."""
+    if answer == gold:
+        return 1.0
+    return -WRONG_COSTS if metric == "exam_score" and answer is not None else 0.0
+
+
+def mean_score(predictions: Sequence[Prediction], key: AnswerKey, metric: Metric) -> float:
+    """The metric over all predictions, of 1."""
+    scores = [score_answer(said.answer, key[said.question].number, metric) for said in predictions]
+    return sum(scores) / len(scores)
+
+
+def _plain(demo: Mapping[str, Any]) -> dict[str, Any]:
+    return {**demo, "question": demo["question"].model_dump(mode="json")}

@@ -1,0 +1,123 @@
+"""Optimised programs on disk: DSPy's own state of a program as JSON, without pickle.
+
+`program.json` holds the instructions and demonstrations of each predictor. It is written with `dspy.Module.save` and
+read with `load_state`, after everything in it was checked.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dspy
+from pydantic import ValidationError
+
+from medexam.errors import SpecError
+from medexam.programs.base import ExamProgram
+from medexam.questions import Language, Question
+from medexam.specs import ReplySpec
+
+PROGRAM = "program.json"
+_SHOWN = ("question", "rationale", "answer")
+"""Fields of a demonstration, in the order of showing."""
+_CARD = "medexam"
+
+
+def save_program(program: ExamProgram, path: Path, spec: ReplySpec, language: Language) -> None:
+    """Write `program.json`, with what `load_program` checks; raises `OSError` where that fails."""
+    plain = program.deepcopy()
+    for predictor in plain.predictors():
+        predictor.demos = [dspy.Example(**demonstration(demo)) for demo in predictor.demos]
+        predictor.traces, predictor.train, predictor.lm = [], [], None
+    plain.save(str(path))
+    state = json.loads(path.read_text(encoding="utf-8"))
+    state["metadata"][_CARD] = _card(spec, language)
+    path.write_text(json.dumps(state, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def load_program(program: ExamProgram, spec: ReplySpec, language: Language) -> None:
+    """Give `program` the instructions and demonstrations of `spec.load`.
+
+    Raises `SpecError` where there is no program, it is damaged, or it is not one of this kind, form and language.
+    """
+    assert spec.load is not None  # noqa: S101 - the caller has looked
+    path = program_file(spec.load)
+    state = read_state(spec.load)
+    card = state["metadata"].get(_CARD)
+    if not isinstance(card, Mapping):
+        raise SpecError(f"{path} was not made by medexam optimize; name the folder that it made")
+    for name, ours in _card(spec, language).items():
+        if card.get(name) != ours:
+            raise SpecError(
+                f"{path} holds a program whose {name} is {card.get(name)!r}, and the spec's is {ours!r}; "
+                "run it with the spec that it was optimised from, or optimise this one"
+            )
+    named = dict(program.named_predictors())
+    known = state.keys() - {"metadata"}
+    if known != named.keys():
+        raise SpecError(
+            f"{path} holds predictors {sorted(known)}, and the spec's program has {sorted(named)}: it is another program"
+        )
+    try:
+        for name, predictor in named.items():
+            theirs, signature = state[name], predictor.signature
+            if len(theirs["signature"]["fields"]) != len(signature.fields):
+                raise SpecError(f"{path}: the signature of {name} is not that of the spec's program")
+            predictor.signature = signature.with_instructions(theirs["signature"]["instructions"])
+            predictor.demos = [_example(demo) for demo in theirs["demos"]]
+    except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
+        raise SpecError(f"{path} is damaged ({type(error).__name__}: {_first_line(error)}); optimise again") from None
+
+
+def program_file(place: Path) -> Path:
+    """The `program.json` that a folder holds, or the file itself."""
+    return place / PROGRAM if place.is_dir() else place
+
+
+def read_state(place: Path) -> dict[str, Any]:
+    """A program's state by predictor, with `metadata`; raises `SpecError` where there is none to be read."""
+    path = program_file(place)
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SpecError(f"program.load: no {PROGRAM} at {place}: give the folder that medexam optimize made") from None
+    except (OSError, ValueError) as error:
+        raise SpecError(f"program.load: cannot read {path}: {error}") from None
+    if not isinstance(state, dict) or not isinstance(state.get("metadata"), dict):
+        raise SpecError(f"program.load: {path} is no program of DSPy's (a JSON object with its metadata)")
+    return state
+
+
+def loaded_words(place: Path) -> dict[str, Any]:
+    """The instructions and demonstrations that `place` holds, for a run's identity."""
+    return {name: part for name, part in read_state(place).items() if name != "metadata"}
+
+
+def demonstrations(program: dspy.Module) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each demonstration with the name of the predictor that shows it."""
+    for name, predictor in program.named_predictors():
+        for demo in predictor.demos:
+            yield name, demonstration(demo)
+
+
+def demonstration(demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
+    """What a prompt shows of a demonstration, the question as a `Question`."""
+    shown = {name: demo.get(name) for name in _SHOWN}
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _example(demo: Mapping[str, Any]) -> dspy.Example:
+    question = Question.model_validate(demo["question"])
+    if demo.get("answer") is not None and demo["answer"] not in question.option_numbers:
+        raise ValueError(f"{question.key}: the answer {demo['answer']!r} is no option")
+    if not isinstance(demo.get("rationale") or "", str):
+        raise TypeError(f"{question.key}: the rationale is no text")
+    return dspy.Example(**demonstration({**demo, "question": question})).with_inputs("question")
+
+
+def _card(spec: ReplySpec, language: Language) -> dict[str, Any]:
+    return {"kind": spec.kind, "then": getattr(spec, "then", None), "form": spec.answer_form, "language": language}
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else "no detail"

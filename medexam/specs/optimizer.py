@@ -1,0 +1,70 @@
+"""How a program is improved: the `optimizer` part of a spec, which `medexam optimize` reads."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from medexam.questions import Discipline
+from medexam.specs.base import Spec
+from medexam.specs.dataset import DatasetSpec, Split
+from medexam.specs.model import ModelSpec
+
+OptimizerKind = Literal["labeled", "knn", "bootstrap", "random_search", "mipro", "gepa", "copro"]
+Metric = Literal["accuracy", "exam_score"]
+Count = Annotated[int, Field(ge=1)]
+
+
+class PartSpec(Spec):
+    """A part of the experiment's data set, in its language."""
+
+    split: Split = "all"
+    """HEAD-QA's official splits: train 2013-2014, dev 2015, test 2016-2017."""
+    years: tuple[int, ...] | None = None
+    """None takes every year of the split."""
+    disciplines: tuple[Discipline, ...] | None = None
+    """None takes every discipline."""
+    limit: Count | None = None
+    """At most this many questions, spread evenly over the exams; None takes all."""
+    seed: int = 0
+    """Chooses the questions that a `limit` keeps."""
+
+    def of(self, dataset: DatasetSpec) -> DatasetSpec:
+        """The same part of a data set, read where that is."""
+        kept = dataset.model_dump(include={"name", "language", "path", "images", "option_counts"})
+        return DatasetSpec.model_validate({**kept, **self.model_dump()})
+
+
+class OptimizerSpec(Spec):
+    """Which of DSPy's optimisers, on which exams, and how much it may ask."""
+
+    kind: OptimizerKind
+    """`labeled`: demonstrations drawn from the training questions. `knn`: those nearest to each question. `bootstrap`:
+    replies of the model that led to the right answer. `random_search`: several bootstrapped sets, the best of which is
+    kept. `mipro` chooses sets and instructions, `copro` and `gepa` instructions alone."""
+    train: PartSpec = PartSpec(split="train")
+    """Where demonstrations come from."""
+    validation: PartSpec = PartSpec(split="dev")
+    """The questions that candidates are chosen by."""
+    metric: Metric = "accuracy"
+    """What candidates are chosen by: the share of right answers, or the exam's score, in which three wrong answers
+    cancel a right one."""
+    demos: Count = 3
+    """Demonstrations that a prompt may show; the paper's 3."""
+    candidates: Annotated[int, Field(ge=2)] = 8
+    """Programs that are tried, the one as written included; for `copro` the instructions that are tried a round."""
+    rounds: Count = 2
+    """`copro`: how often instructions are proposed anew from those tried before."""
+    attempts: Count = 24
+    """Training questions that a candidate may try for demonstrations of its own."""
+    seed: int = 0
+    """Chooses demonstrations and the order of what is tried."""
+    encoder: str = "minilm"
+    """`knn`: what measures nearness, as `retriever.encoder`."""
+    prompt_model: ModelSpec | None = None
+    """`mipro`, `gepa`, `copro`: the model that writes instructions; None is the model that answers."""
+    max_calls: Count | None = None
+    """Calls of the models, at most; None sets no limit."""
+    max_tokens: Count | None = None
+    """Tokens read and written by the models, at most; None sets no limit."""
+    max_minutes: Annotated[float, Field(gt=0)] | None = None
+    """Minutes of asking, at most; None sets no limit."""
