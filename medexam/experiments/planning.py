@@ -13,12 +13,14 @@ import dspy
 
 from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import CorpusUnreachableError, RunFolderError
+from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.leakage import check_demonstrations
+from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import find_run
-from medexam.programs import ExamProgram, build_program, demonstrations, loaded_words
+from medexam.programs import ExamProgram, WithNearest, build_program, demonstrations, loaded_words
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.signatures import load_words
@@ -39,6 +41,8 @@ class PlannedCell:
     folder: RunFolder
     retrieval: Retrieval | None
     """Where the program's passages come from; None where it sees none."""
+    nearest: NearestDemonstrations | None
+    """Which demonstrations a question is shown; None where all are shown the same, or none."""
     owed: tuple[Question, ...]
     """Questions still to be asked, in the order of the exams."""
     right: int
@@ -208,7 +212,8 @@ class _Sources:
 
     def _exam_set(self, spec: DatasetSpec) -> ExamSet:
         if spec not in self._exam_sets:
-            self._exam_sets[spec] = load_exam_set(spec)
+            with collecting_rarely():
+                self._exam_sets[spec] = load_exam_set(spec)
         return self._exam_sets[spec]
 
     def _twins(self, cell: CellSpec) -> Callable[[], dict[str, Question]] | None:
@@ -236,8 +241,14 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> PlannedCell:
     remaining = owed(questions, outcomes)
     answers = {key: outcomes[key].answer for key in questions.keys() - set(remaining)}
     program = build_program(
-        cell.program, cell.dataset.language, max_tokens=cell.model.max_tokens, finder=prepared.retrieval
+        cell.program,
+        cell.dataset.language,
+        max_tokens=cell.model.max_tokens,
+        finder=prepared.retrieval,
+        nearest=NearestDemonstrations,
     )
+    finder = program.finder if isinstance(program, WithNearest) else None
+    nearest = finder if isinstance(finder, NearestDemonstrations) else None
     if (place := getattr(cell.program, "load", None)) is not None:
         shown = [demo["question"] for _, demo in demonstrations(program)]
         check_demonstrations(shown, exam_set.questions, f"program.load {place}")
@@ -249,6 +260,7 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> PlannedCell:
         spec_digest=digest(known),
         folder=folder,
         retrieval=prepared.retrieval,
+        nearest=nearest,
         owed=tuple(questions[key] for key in remaining),
         right=sum(answer == exam_set.key[key].number for key, answer in answers.items()),
     )

@@ -158,6 +158,8 @@ async def _run_cell(
         if not await _look_up(planned, planned.retrieval, observer):
             return True
         planned = replace(planned, owed=tuple(planned.retrieval.in_prefix_order(planned.owed)))
+    if planned.nearest is not None:
+        await asyncio.to_thread(planned.nearest.fill, planned.owed)
     observer.cell_starts(planned)
     begun, asked_before = time.monotonic(), account.asked
     try:

@@ -6,6 +6,7 @@ from medexam.programs.building import build_program
 from medexam.programs.controls import BlindChoice, Control, LongestChoice, RandomChoice
 from medexam.programs.likelihood import OptionLikelihood, OptionScores
 from medexam.programs.loading import demonstrations, loaded_words, save_program
+from medexam.programs.nearest import DemonstrationFinder, WithNearest
 from medexam.programs.outcome import build_failure, build_prediction
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
 
@@ -14,6 +15,7 @@ __all__ = [
     "Call",
     "ChainOfThought",
     "Control",
+    "DemonstrationFinder",
     "DirectAnswer",
     "ExamProgram",
     "LongestChoice",
@@ -23,6 +25,7 @@ __all__ = [
     "PassageFinder",
     "RandomChoice",
     "Steps",
+    "WithNearest",
     "WithPassages",
     "build_failure",
     "build_prediction",

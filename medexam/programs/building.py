@@ -8,7 +8,7 @@ from medexam.programs.asking import DIRECT_TOKENS, REASONING_TOKENS, ChainOfThou
 from medexam.programs.base import ExamProgram
 from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice
 from medexam.programs.likelihood import OptionLikelihood
-from medexam.programs.loading import load_program
+from medexam.programs.loading import Nearest, load_program
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.questions import Language
 from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt
@@ -27,12 +27,18 @@ from medexam.specs import (
 
 
 def build_program(
-    spec: ProgramSpec, language: Language, *, max_tokens: int | None = None, finder: PassageFinder | None = None
+    spec: ProgramSpec,
+    language: Language,
+    *,
+    max_tokens: int | None = None,
+    finder: PassageFinder | None = None,
+    nearest: Nearest | None = None,
 ) -> dspy.Module:
     """A DSPy module that answers questions in `language` as `spec` says.
 
     `max_tokens` is the model's own budget for a reply, used where the program's spec has none; None takes the
-    program's default. `finder` tells the passages of a question; only programs that retrieve need one. Raises
+    program's default. `finder` tells the passages of a question; only programs that retrieve need one. `nearest`
+    makes, of a loaded program's demonstrations, their number and an encoder, what tells those of a question. Raises
     `SpecError` when a prompt file has no words for the program, or what it loads is not such a program.
     """
     match spec:
@@ -48,9 +54,7 @@ def build_program(
                 program = DirectAnswer(prompt, adapter, budget or DIRECT_TOKENS)
             if isinstance(spec, RetrieveThenAnswerSpec):
                 program = WithPassages(program, _known(finder))
-            if spec.load is not None:
-                load_program(program, spec, language)
-            return program
+            return program if spec.load is None else load_program(program, spec, language, nearest)
         case LikelihoodSpec():
             likelihood = OptionLikelihood(spec, load_likelihood_words(spec, language))
             return WithPassages(likelihood, _known(finder)) if spec.retrieves else likelihood

@@ -5,7 +5,7 @@ read with `load_state`, after everything in it was checked.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from medexam.errors import SpecError
 from medexam.programs.base import ExamProgram
+from medexam.programs.nearest import DemonstrationFinder, WithNearest
 from medexam.questions import Language, Question
 from medexam.specs import ReplySpec
 
@@ -21,6 +22,7 @@ PROGRAM = "program.json"
 _SHOWN = ("question", "rationale", "answer")
 """Fields of a demonstration, in the order of showing."""
 _CARD = "medexam"
+_NEAREST = "nearest"
 
 
 def save_program(program: ExamProgram, path: Path, spec: ReplySpec, language: Language) -> None:
@@ -31,12 +33,23 @@ def save_program(program: ExamProgram, path: Path, spec: ReplySpec, language: La
         predictor.traces, predictor.train, predictor.lm = [], [], None
     plain.save(str(path))
     state = json.loads(path.read_text(encoding="utf-8"))
-    state["metadata"][_CARD] = _card(spec, language)
+    card = _card(spec, language)
+    if isinstance(program, WithNearest):
+        card[_NEAREST] = {"k": program.finder.k, "encoder": program.finder.encoder}
+    state["metadata"][_CARD] = card
     path.write_text(json.dumps(state, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
-def load_program(program: ExamProgram, spec: ReplySpec, language: Language) -> None:
-    """Give `program` the instructions and demonstrations of `spec.load`.
+Nearest = Callable[[Sequence[dspy.Example], int, str], DemonstrationFinder]
+"""Of demonstrations, how many are shown and an encoder: what chooses those of a question."""
+
+
+def load_program(
+    program: ExamProgram, spec: ReplySpec, language: Language, nearest: Nearest | None = None
+) -> ExamProgram:
+    """`program` with the instructions and demonstrations of `spec.load`.
+
+    `nearest` is needed where the demonstrations are chosen for each question.
 
     Raises `SpecError` where there is no program, it is damaged, or it is not one of this kind, form and language.
     """
@@ -52,11 +65,14 @@ def load_program(program: ExamProgram, spec: ReplySpec, language: Language) -> N
                 f"{path} holds a program whose {name} is {card.get(name)!r}, and the spec's is {ours!r}; "
                 "run it with the spec that it was optimised from, or optimise this one"
             )
-    named = dict(program.named_predictors())
+    chosen = card.get(_NEAREST)
+    prefix = "program." if chosen else ""
+    named = {prefix + name: predictor for name, predictor in program.named_predictors()}
     known = state.keys() - {"metadata"}
     if known != named.keys():
         raise SpecError(
-            f"{path} holds predictors {sorted(known)}, and the spec's program has {sorted(named)}: it is another program"
+            f"{path} holds predictors {sorted(known)}, and the spec's program has {sorted(named)}; "
+            "it is another program"
         )
     try:
         for name, predictor in named.items():
@@ -67,6 +83,12 @@ def load_program(program: ExamProgram, spec: ReplySpec, language: Language) -> N
             predictor.demos = [_example(demo) for demo in theirs["demos"]]
     except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
         raise SpecError(f"{path} is damaged ({type(error).__name__}: {_first_line(error)}); optimise again") from None
+    if not chosen:
+        return program
+    if nearest is None:
+        raise ValueError("a program that chooses its demonstrations needs what chooses them")
+    pool = program.predictors()[0].demos
+    return WithNearest(program, nearest(pool, chosen["k"], chosen["encoder"]))
 
 
 def program_file(place: Path) -> Path:

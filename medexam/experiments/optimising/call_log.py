@@ -11,7 +11,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,8 @@ class CallLog:
         self._path = path
         self._known: defaultdict[str, deque[dict[str, Any]]] = defaultdict(deque)
         self._spent: defaultdict[str, Spent] = defaultdict(Spent)
+        self.repeated: Counter[str] = Counter()
+        """Key -> how often it was asked at a temperature, in all sessions together."""
         self._read()
 
     @property
@@ -121,6 +123,7 @@ class CallLog:
             try:
                 line = json.loads(text)
                 self._spent[line["for"]] += Spent(1, line["tokens"])
+                self.repeated[line["key"]] += 1
                 if line["reply"] is not None:
                     self._known[line["key"]].append(line["reply"])
             except (ValueError, KeyError, TypeError) as error:
@@ -138,8 +141,7 @@ class LoggedEngine:
         self._budget = budget
         self._answering: dict[str, asyncio.Future[Response]] = {}
         self.sync = _Blocking(self)
-        self.asked: Counter[str] = Counter()
-        """Purpose -> calls that the model was really asked since the start of this process."""
+        self._repeated = log.repeated
 
     @property
     def concurrency(self) -> int:
@@ -163,13 +165,21 @@ class LoggedEngine:
         if again and key in self._answering:
             return await asyncio.shield(self._answering[key])
         if not again:
-            return await self._ask(request, key, again=False)
+            return await self._ask(self._another(request, key), key, again=False)
         asking = asyncio.ensure_future(self._ask(request, key, again=True))
         self._answering[key] = asking
         try:
             return await asking
         finally:
             self._answering.pop(key, None)
+
+    def _another(self, request: Request, key: str) -> Request:
+        """The same request under a seed of its own: asked twice at a temperature, it shall be answered twice."""
+        repeated = self._repeated[key]
+        self._repeated[key] += 1
+        if not repeated or request.config.seed is None:
+            return request
+        return replace(request, config=replace(request.config, seed=request.config.seed + repeated))
 
     async def _ask(self, request: Request, key: str, *, again: bool) -> Response:
         purpose = _purpose.get() or _OTHER
@@ -189,7 +199,6 @@ class LoggedEngine:
         finally:
             await self._budget.end(most, tokens)
             self._log.add(purpose.name, key, most if tokens is None else tokens, reply, again=again)
-            self.asked[purpose.name] += 1
 
 
 class _Blocking:

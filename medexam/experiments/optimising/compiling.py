@@ -26,9 +26,10 @@ from dspy.teleprompt import (
 )
 
 from medexam.errors import EngineError, MedExamError
+from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.optimising.call_log import Purpose, calling_for
 from medexam.experiments.optimising.evaluating import Evaluator, evaluating_here
-from medexam.programs import ExamProgram
+from medexam.programs import ExamProgram, WithNearest
 from medexam.specs import OptimizerSpec
 from medexam.specs.optimizer import OptimizerKind
 
@@ -85,6 +86,16 @@ def compile_program(materials: Materials) -> None:
 def _labeled(m: Materials) -> None:
     with m.evaluator.trying("labeled", 1):
         m.evaluator.evaluate(LabeledFewShot(k=m.spec.demos).compile(m.program, trainset=m.sample(0)), m.validation)
+
+
+def _knn(m: Materials) -> None:
+    finder = NearestDemonstrations(m.train, m.spec.demos, m.spec.encoder)
+    finder.fill([example.question for example in m.validation])
+    program = m.program.reset_copy()
+    for predictor in program.predictors():
+        predictor.demos = list(m.train)
+    with m.evaluator.trying("knn", 1):
+        m.evaluator.evaluate(WithNearest(program, finder), m.validation)
 
 
 def _bootstrap(m: Materials) -> None:
@@ -160,6 +171,7 @@ def _gepa(m: Materials) -> None:
 
 _COMPILERS: dict[OptimizerKind, Callable[[Materials], None]] = {
     "labeled": _labeled,
+    "knn": _knn,
     "bootstrap": _bootstrap,
     "random_search": _random_search,
     "mipro": _mipro,

@@ -9,7 +9,7 @@ import asyncio
 import importlib
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -28,10 +28,10 @@ from medexam.experiments.optimising.trials import Trial, mean_score, program_dig
 from medexam.experiments.planning import PlannedCell
 from medexam.experiments.run_folder import PREDICTIONS, RunFolder, owed
 from medexam.predictions import Prediction
-from medexam.programs import ExamProgram, save_program
+from medexam.programs import ExamProgram, WithNearest, save_program
 from medexam.programs.loading import PROGRAM
 from medexam.questions import Question
-from medexam.specs import OptimizerSpec
+from medexam.specs import OptimizerSpec, ReplySpec
 
 _MODULES = ("random_search", "mipro_optimizer_v2", "copro_optimizer", "gepa.gepa_utils", "bootstrap_trace")
 """DSPy's modules that name `Evaluate`."""
@@ -74,8 +74,12 @@ class Evaluator:
         budget: Budget,
         folder: Path,
         observer: TrialObserver,
+        keep: Callable[[], None],
     ) -> None:
-        """`planned` holds the validation questions; each trial gets a folder of its own in `folder`."""
+        """`planned` holds the validation questions; each trial gets a folder of its own in `folder`.
+
+        `keep` is called after each trial.
+        """
         self.trials: dict[str, Trial] = {}
         """Digest of the program -> its trial."""
         self._planned = planned
@@ -85,6 +89,7 @@ class Evaluator:
         self._budget = budget
         self._folder = folder
         self._observer = observer
+        self._keep = keep
         self._loop = asyncio.get_running_loop()
         self._active: set[asyncio.Task[Any]] = set()
         self._next = 0
@@ -155,9 +160,7 @@ class Evaluator:
         folder.create()
         (folder.path / PREDICTIONS).unlink(missing_ok=True)
         if whole:
-            save_program(
-                program, folder.path / PROGRAM, self._planned.cell.program, self._planned.cell.dataset.language
-            )
+            self._save(program, folder.path / PROGRAM)
             self._observer.trial_starts(name, len(questions))
         try:
             with calling_for(purpose):
@@ -171,7 +174,13 @@ class Evaluator:
             trial = self._scored(number, name, digest, program, said)
             self.trials[digest] = trial
             self._observer.trial_ends(trial)
+            self._keep()
         return said
+
+    def _save(self, program: ExamProgram, path: Path) -> None:
+        cell = self._planned.cell
+        assert isinstance(cell.program, ReplySpec)  # noqa: S101 - only such programs are planned
+        save_program(program, path, cell.program, cell.dataset.language)
 
     def _promise(self, program: ExamProgram, questions: Sequence[Question], purpose: Purpose) -> None:
         self._budget.check()
@@ -219,7 +228,7 @@ class Evaluator:
             number=number,
             name=name,
             digest=digest,
-            demos=sum(len(predictor.demos) for predictor in program.predictors()),
+            demos=_shown(program),
             n=len(said),
             right=sum(one.answer == key[one.question].number for one in said),
             unanswered=sum(one.answer is None for one in said),
@@ -238,6 +247,12 @@ class Evaluator:
             for example, one, score in zip(examples, said, scores, strict=True)
         ]
         return EvaluationResult(score=round(100 * sum(scores) / len(scores), 2), results=rows)
+
+
+def _shown(program: ExamProgram) -> int:
+    if isinstance(program, WithNearest):
+        return program.finder.k
+    return sum(len(predictor.demos) for predictor in program.predictors())
 
 
 class _Evaluate(dspy.Evaluate):

@@ -6,7 +6,7 @@ program with them.
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -51,6 +51,8 @@ class _Course:
 
     log: CallLog
     budget: Budget
+    keep: Callable[[], None]
+    """Writes down what is known, as of an optimisation that did not end."""
     evaluator: Evaluator | None = None
     ending: Ending = Ending.COMPLETE
     why: str | None = None
@@ -75,9 +77,9 @@ def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimiza
             tokens=total.tokens,
             seconds=before.seconds if before else 0.0,
         )
-        course = _Course(log, budget)
-        if not plan.folder.exists():
-            _write(plan, course, started_at, Ending.INTERRUPTED)
+        course = _Course(log, budget, keep=lambda: _write(plan, course, started_at, Ending.INTERRUPTED))
+        if before is None:
+            course.keep()
         with truncation_unlogged():
             run_interruptibly(_optimize(plan, observer, course))
         _write(plan, course, started_at, course.ending)
@@ -115,7 +117,14 @@ async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, cour
             questions = [*plan.train.questions, *plan.validation.exam_set.questions]
             await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
         evaluator = course.evaluator = Evaluator(
-            plan.validation, plan.optimizer, engine, course.log, course.budget, plan.folder.programs, observer
+            plan.validation,
+            plan.optimizer,
+            engine,
+            course.log,
+            course.budget,
+            plan.folder.programs,
+            observer,
+            course.keep,
         )
         observer.optimization_starts(plan, course.budget)
         with dspy.context(lm=lm, disable_history=True), collecting_rarely():

@@ -4,10 +4,11 @@ import shutil
 from collections.abc import Iterator
 
 from medexam.errors import RunFolderError
+from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.optimising.folder import DEMONSTRATIONS, REPORT
 from medexam.experiments.optimising.optimization import Optimization
 from medexam.experiments.optimising.planning import OptimizationPlan
-from medexam.programs import build_program, demonstrations
+from medexam.programs import WithNearest, build_program, demonstrations
 from medexam.programs.loading import PROGRAM
 from medexam.signatures import render_answer, render_question
 
@@ -65,7 +66,9 @@ def report_lines(optimization: Optimization) -> Iterator[str]:
 
 def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Iterator[str]:
     spec = plan.program.model_copy(update={"load": optimization.folder.path})
-    program = build_program(spec, plan.cell.dataset.language, finder=plan.validation.retrieval)
+    program = build_program(
+        spec, plan.cell.dataset.language, finder=plan.validation.retrieval, nearest=NearestDemonstrations
+    )
     best = optimization.best
     assert best is not None  # noqa: S101 - the caller has looked
     yield f"# What trial {best.number} ({best.name}) asks with\n"
@@ -73,7 +76,10 @@ def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Itera
         yield f"## Instructions of {name}\n"
         yield "".join(f"> {line}\n" for line in predictor.signature.instructions.splitlines())
     shown = list(demonstrations(program))
-    if not shown:
+    if isinstance(program, WithNearest):
+        yield f"Each question is shown the {program.finder.k} nearest of {len(shown)} training questions.\n"
+        shown = []
+    elif not shown:
         yield "No demonstrations.\n"
     for number, (name, demo) in enumerate(shown, start=1):
         question = demo["question"]

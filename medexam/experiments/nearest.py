@@ -1,0 +1,56 @@
+"""Which solved questions are nearest to a question: an encoder's vectors, and DSPy's own search among them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import dspy
+import numpy as np
+from dspy.predict.knn import KNN
+
+from medexam.questions import Question
+
+
+@dataclass
+class NearestDemonstrations:
+    """The solved questions of a pool by nearness to a question; `fill` before `find`."""
+
+    pool: Sequence[dspy.Example]
+    """With `question`, and what a prompt shows of them."""
+    k: int
+    encoder: str
+    """As `retriever.encoder`."""
+    _vectors: dict[str, Any] = field(default_factory=dict)
+    _knn: KNN | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Programs are copied by the hundred, and share what was encoded."""
+        return self
+
+    def fill(self, questions: Sequence[Question]) -> None:
+        """Encode the pool and the questions, what is not encoded yet, in one pass."""
+        stems = dict.fromkeys([*(demo.question.stem for demo in self.pool), *(one.stem for one in questions)])
+        missing = [text for text in map(_text, stems) if text not in self._vectors]
+        if missing:
+            from medexam.retrievers.encoders import build_encoder
+
+            vectors = build_encoder(self.encoder).encode_queries(missing)
+            self._vectors |= dict(zip(missing, vectors, strict=True))
+        if self._knn is None:
+            solved = [dspy.Example(stem=demo.question.stem, demo=demo).with_inputs("stem") for demo in self.pool]
+            self._knn = KNN(self.k, solved, self._look_up)
+
+    def find(self, question: Question) -> list[dspy.Example]:
+        """The `k` nearest, the nearest last; a question is never its own demonstration."""
+        assert self._knn is not None  # noqa: S101 - filled before anything is asked
+        found = [example.demo for example in self._knn(stem=question.stem)]
+        return [demo for demo in reversed(found) if demo.question.key != question.key]
+
+    def _look_up(self, texts: Sequence[str]) -> Any:
+        """Vectors `[n, dimension]`; row i is text i."""
+        return np.stack([self._vectors[text] for text in texts])
+
+
+def _text(stem: str) -> str:
+    """A stem in the words in which DSPy's search asks for its vector."""
+    return f"stem: {stem}"

@@ -1,0 +1,81 @@
+"""Optimisations of the bundled sample, over the scripted engine."""
+
+import pytest
+import yaml
+
+from medexam.answer_key import AnswerKey
+from medexam.datasets import load_exam_set
+from medexam.experiments.optimising.optimizing import optimize
+from medexam.experiments.optimising.planning import plan_optimization
+from medexam.specs import DatasetSpec
+
+
+class Trials:
+    """An observer that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.ended = []
+        self.begun = 0
+        self.answers = 0
+
+    def engine_starts(self, model) -> None:
+        pass
+
+    def optimization_starts(self, plan, budget) -> None:
+        self.budget = budget
+
+    def trial_starts(self, name, questions) -> None:
+        pass
+
+    def trial_ends(self, trial) -> None:
+        self.ended.append(trial)
+
+    def asked(self) -> None:
+        self.begun += 1
+
+    def answered(self, prediction) -> None:
+        self.answers += 1
+
+    def stopping(self, in_flight) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def sample():
+    return load_exam_set(DatasetSpec(name="headqa_sample"))
+
+
+@pytest.fixture
+def key(sample) -> AnswerKey:
+    return sample.key
+
+
+@pytest.fixture
+def document(sample, tmp_path):
+    """A spec over the sample; the script answers every other question right, and the others with the option after."""
+    replies = {}
+    for position, question in enumerate(sample.questions):
+        gold = sample.key[question.key].number
+        wrong = next(number for number in question.option_numbers if number != gold)
+        replies[question.stem] = f"{{Answer: {wrong if position % 2 else gold}}}"
+    path = tmp_path / "replies.yaml"
+    path.write_text(yaml.safe_dump({**replies, "*": "{Answer: 1}"}, allow_unicode=True, width=10**6))
+    return {
+        "name": "scripted",
+        "dataset": {"name": "headqa_sample", "split": "test"},
+        "model": {"engine": "scripted", "path": str(path)},
+        "program": {"kind": "zero_shot"},
+        "optimizer": {"kind": "random_search", "candidates": 4, "attempts": 8},
+    }
+
+
+@pytest.fixture
+def optimise(document, tmp_path):
+    """`optimise({"optimizer.kind": "labeled"})` -> the optimisation and its observer."""
+
+    def carry_out(overrides=None, spec=None, **options):
+        plan = plan_optimization(spec or document, overrides or {}, runs_dir=tmp_path / "runs", **options)
+        watcher = Trials()
+        return optimize(plan, watcher), watcher
+
+    return carry_out
