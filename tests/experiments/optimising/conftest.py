@@ -8,36 +8,7 @@ from medexam.datasets import load_exam_set
 from medexam.experiments.optimising.optimizing import optimize
 from medexam.experiments.optimising.planning import plan_optimization
 from medexam.specs import DatasetSpec
-
-
-class Trials:
-    """An observer that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.ended = []
-        self.begun = 0
-        self.answers = 0
-
-    def engine_starts(self, model) -> None:
-        pass
-
-    def optimization_starts(self, plan, budget) -> None:
-        self.budget = budget
-
-    def trial_starts(self, name, questions) -> None:
-        pass
-
-    def trial_ends(self, trial) -> None:
-        self.ended.append(trial)
-
-    def asked(self) -> None:
-        self.begun += 1
-
-    def answered(self, prediction) -> None:
-        self.answers += 1
-
-    def stopping(self, in_flight) -> None:
-        pass
+from watching import Trials
 
 
 @pytest.fixture(scope="session")

@@ -94,7 +94,7 @@ def test_a_budget_of_tokens_ends_with_the_best_so_far(optimise) -> None:
     assert done.ending is Ending.BUDGET
     assert "tokens" in (done.why or "")
     assert 0 < done.spent.tokens <= whole.spent.tokens // 2
-    more, watcher = optimise({"optimizer.max_tokens": 10**9})
+    more, _ = optimise({"optimizer.max_tokens": 10**9})
     assert more.ending is Ending.COMPLETE
     assert more.folder == done.folder
     assert more.trials == whole.trials

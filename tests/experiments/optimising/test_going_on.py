@@ -1,0 +1,167 @@
+"""Optimisations that are interrupted, go on, and are refused."""
+
+import asyncio
+import json
+
+import pytest
+
+from medexam.errors import RunFolderError, SpecError
+from medexam.experiments.leakage import near_duplicates
+from medexam.experiments.optimising.call_log import CallLog
+from medexam.experiments.optimising.folder import CALLS, RECORD, find_optimization
+from medexam.experiments.optimising.optimization import Ending
+from medexam.experiments.optimising.optimizing import optimize
+from medexam.experiments.optimising.planning import plan_optimization, plan_resumed
+from medexam.experiments.planning import plan_experiment
+from watching import Trials
+
+
+class Interrupting(Trials):
+    """Interrupts once so many questions are begun."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self._after = after
+
+    def asked(self) -> None:
+        super().asked()
+        if self.begun == self._after:
+            for task in asyncio.all_tasks():
+                if task.get_coro().__name__ == "hold":
+                    task.cancel()
+
+
+@pytest.mark.parametrize("after", [30, 70])
+def test_ctrl_c_keeps_what_was_done_and_it_goes_on(document, optimise, tmp_path, after) -> None:
+    plan = plan_optimization(document, {}, runs_dir=tmp_path / "runs")
+    stopped = optimize(plan, Interrupting(after))
+    assert stopped.ending is Ending.INTERRUPTED
+    assert not stopped.finished
+    before = [json.loads(line)["key"] for line in (stopped.folder.path / CALLS).read_text().splitlines()]
+    done, _ = optimise()
+    assert done.ending is Ending.COMPLETE
+    after_all = [json.loads(line)["key"] for line in (done.folder.path / CALLS).read_text().splitlines()]
+    assert after_all[: len(before)] == before
+    assert len(set(after_all)) == len(after_all)
+    whole, _ = optimise(fresh=True)
+    assert whole.folder != done.folder
+    assert whole.trials == done.trials
+
+
+def test_a_killed_one_repeats_nothing(document, optimise, tmp_path) -> None:
+    done, _ = optimise()
+    path = done.folder.path / CALLS
+    lines = path.read_bytes().splitlines(keepends=True)
+    record = json.loads((done.folder.path / RECORD).read_text())
+    for kept in (0, 1, len(lines) // 2, len(lines) - 1):
+        path.write_bytes(b"".join(lines[:kept]) + lines[kept][:20])
+        (done.folder.path / RECORD).write_text(json.dumps({**record, "ending": "interrupted"}))
+        again, _ = optimise()
+        assert again.trials == done.trials
+        assert again.spent == done.spent
+        assert {json.loads(line)["key"] for line in path.read_bytes().splitlines()} == {
+            json.loads(line)["key"] for line in lines
+        }
+
+
+def test_it_is_resumed_by_its_folder_under_a_larger_budget(document, tmp_path) -> None:
+    overrides = {"optimizer.max_tokens": 3_000}
+    stopped = optimize(plan_optimization(document, overrides, runs_dir=tmp_path / "runs"), Trials())
+    assert stopped.ending is Ending.BUDGET
+    folder = find_optimization(str(stopped.folder.path), tmp_path)
+    done = optimize(plan_resumed(folder, {"optimizer.max_tokens": None}), Trials())
+    assert done.ending is Ending.COMPLETE
+    with pytest.raises(RunFolderError, match="only its budget may change"):
+        plan_resumed(folder, {"optimizer.demos": 5})
+
+
+def test_two_processes_on_one_folder_are_refused(document, optimise) -> None:
+    done, _ = optimise()
+    record = json.loads((done.folder.path / RECORD).read_text())
+    (done.folder.path / RECORD).write_text(json.dumps({**record, "ending": "interrupted"}))
+    with done.folder.locked(), pytest.raises(RunFolderError, match="another process"):
+        optimise()
+
+
+def test_a_damaged_call_is_named(tmp_path) -> None:
+    path = tmp_path / CALLS
+    path.write_text('{"for": "a", "key": "b", "tokens": 1, "reply": null}\nnot json\n')
+    with pytest.raises(RunFolderError, match="line 2"):
+        CallLog(path)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ({"dataset.split": "all"}, "both hold questions of"),
+        ({"optimizer.train.split": "dev"}, "optimizer.train and optimizer.validation both hold"),
+        ({"optimizer.validation": {"years": [2016]}}, "optimizer.validation and dataset both hold"),
+        ({"optimizer.max_calls": 40}, "too small for one round"),
+        ({"program.kind": "likelihood"}, "no instructions to optimise"),
+        ({"program.kind": "random"}, "shows no demonstrations"),
+        ({"optimizer.kind": "randm_search"}, "random_search"),
+        ({"optimizer.demo": 3}, "demos"),
+    ],
+)
+def test_what_cannot_be_optimised_is_said_before_anything_is_asked(document, tmp_path, overrides, said) -> None:
+    with pytest.raises(SpecError, match=said):
+        plan_optimization(document, overrides, runs_dir=tmp_path)
+
+
+def test_a_spec_without_an_optimizer_or_of_many_programs_is_refused(document, tmp_path) -> None:
+    with pytest.raises(SpecError, match=r"--set optimizer\.kind=random_search"):
+        plan_optimization({k: v for k, v in document.items() if k != "optimizer"}, {}, runs_dir=tmp_path)
+    matrix = {**document, "matrix": {"dataset.language": ["en", "es"]}}
+    with pytest.raises(SpecError, match="makes 2 programs"):
+        plan_optimization(matrix, {}, runs_dir=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda state: state["metadata"].pop("medexam"), "not made by medexam optimize"),
+        (lambda state: state["metadata"]["medexam"].update(form="angles"), "form is 'angles'"),
+        (lambda state: state["metadata"]["medexam"].update(language="es"), "language is 'es'"),
+        (lambda state: state.update(reason=state["respond"]), "another program"),
+        (lambda state: state["respond"]["signature"]["fields"].pop(), "signature of respond"),
+        (lambda state: state["respond"]["demos"][0]["question"].pop("stem"), "damaged"),
+        (lambda state: state["respond"]["demos"][0].update(answer=9), "no option"),
+        (lambda state: state["respond"].pop("signature"), "damaged"),
+        (lambda state: state.pop("metadata"), "no program of DSPy's"),
+    ],
+)
+def test_a_foreign_or_corrupt_program_is_refused(optimise, document, tmp_path, change, said) -> None:
+    done, _ = optimise({"optimizer.kind": "labeled"})
+    path = tmp_path / "program.json"
+    state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
+    change(state)
+    path.write_text(json.dumps(state))
+    with pytest.raises(SpecError, match=said):
+        plan_experiment(document, {"program.load": str(path)}, runs_dir=tmp_path / "runs")
+
+
+def test_a_program_that_is_missing_or_of_another_kind_is_refused(optimise, document, tmp_path) -> None:
+    with pytest.raises(SpecError, match=r"no program\.json"):
+        plan_experiment(document, {"program.load": str(tmp_path / "nowhere")}, runs_dir=tmp_path)
+    (tmp_path / "program.json").write_text("{")
+    with pytest.raises(SpecError, match="cannot read"):
+        plan_experiment(document, {"program.load": str(tmp_path)}, runs_dir=tmp_path)
+    done, _ = optimise({"optimizer.kind": "labeled"})
+    changed = {"program.load": str(done.folder.path), "program.kind": "few_shot"}
+    with pytest.raises(SpecError, match="kind is 'zero_shot'"):
+        plan_experiment(document, changed, runs_dir=tmp_path)
+
+
+def test_demonstrations_from_a_tested_exam_are_refused(optimise, document, tmp_path) -> None:
+    done, _ = optimise({"optimizer.kind": "labeled"})
+    loaded = {"program.load": str(done.folder.programs / done.trials[1].digest), "dataset.split": "train"}
+    with pytest.raises(SpecError, match="from an exam that is asked"):
+        plan_experiment(document, loaded, runs_dir=tmp_path)
+
+
+def test_questions_of_nearly_the_same_words_are_found(sample) -> None:
+    first, second = sample.questions[:2]
+    changed = first.model_copy(update={"key": "other", "stem": first.stem.upper() + " also"})
+    assert near_duplicates([changed, second], [first]) == [changed]
+    assert near_duplicates([second], [first]) == []
+    assert near_duplicates([], [first]) == []
