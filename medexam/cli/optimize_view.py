@@ -13,7 +13,7 @@ from medexam.cli.bars import open_bars
 from medexam.experiments.optimising.budget import Budget
 from medexam.experiments.optimising.optimization import Optimization
 from medexam.experiments.optimising.planning import OptimizationPlan
-from medexam.experiments.optimising.trials import Trial
+from medexam.experiments.optimising.trials import Trial, describe_score, metric_title
 from medexam.predictions import Prediction
 from medexam.specs import ModelSpec
 
@@ -89,7 +89,7 @@ class TrialProgress:
         tokens = f"{budget.tokens:,}" + (f" of {limits.tokens:,}" if limits.tokens else "")
         parts = [f"{calls} calls", f"{tokens} tokens", f"{self._in_flight} questions in flight"]
         if self._best is not None:
-            parts.append(f"best so far: trial {self._best.number}, {100 * self._best.score:.1f} %")
+            parts.append(f"best so far: trial {self._best.number}, {self._best.right} right")
         return Text(" · ".join(parts), overflow="fold")
 
 
@@ -158,7 +158,7 @@ def print_optimization(done: Optimization) -> None:
     table.add_column("trial", justify="right")
     table.add_column("program")
     by_accuracy = done.optimizer.metric == "accuracy"
-    scores = ("accuracy %", "95 % interval", *(() if by_accuracy else (f"{_metric_name(done)} %",)))
+    scores = ("accuracy %", "95 % interval" if by_accuracy else metric_title(done.optimizer.metric))
     for name in ("demos", "n", *scores, "calls"):
         table.add_column(name, justify="right", no_wrap=True)
     for trial in done.trials:
@@ -169,8 +169,9 @@ def print_optimization(done: Optimization) -> None:
             str(trial.demos),
             str(trial.n),
             f"{100 * trial.accuracy:.1f}",
-            f"{100 * low:.1f} to {100 * high:.1f}",
-            *(() if by_accuracy else (f"{100 * trial.score:.1f}",)),
+            f"{100 * low:.1f} to {100 * high:.1f}"
+            if by_accuracy
+            else describe_score(trial.score, done.optimizer.metric),
             f"{trial.calls:,}",
         )
     console.print(table)
@@ -184,11 +185,6 @@ def print_optimization(done: Optimization) -> None:
     ]
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
-
-
-def _metric_name(done: Optimization) -> str:
-    """What candidates were chosen by, in words."""
-    return done.optimizer.metric.replace("_", " ")
 
 
 def _wanted(plan: OptimizationPlan) -> int:

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import dspy
 
+from medexam.continuations import Reading
 from medexam.programs.base import Call, ExamProgram, Steps
+from medexam.programs.likelihood import UNITS, OptionScores
 from medexam.questions import Question
 from medexam.signatures import (
     AnswerAfterReasoning,
@@ -34,7 +36,9 @@ class DirectAnswer(ExamProgram):
     def steps(self, question: Question) -> Steps:
         """One call."""
         said = yield Call(self.respond, {"question": question})
-        return dspy.Prediction(answer=said.answer, rationale=None, generations=[said.generation])
+        return dspy.Prediction(
+            answer=said.answer, rationale=None, generations=[said.generation], scores=_scores(question, said)
+        )
 
 
 class ChainOfThought(ExamProgram):
@@ -66,7 +70,27 @@ class ChainOfThought(ExamProgram):
         rationale = (thought.rationale or "").split(self._stop)[0].rstrip()
         said = yield Call(self.respond, {"question": question, "rationale": rationale})
         generations = [thought.generation, said.generation]
-        return dspy.Prediction(answer=said.answer, rationale=rationale or None, generations=generations)
+        return dspy.Prediction(
+            answer=said.answer, rationale=rationale or None, generations=generations, scores=_scores(question, said)
+        )
+
+
+def _scores(question: Question, said: dspy.Prediction) -> OptionScores | None:
+    """How likely each option's number was; None where the adapter does not weigh."""
+    reading: Reading | None = said.get("reading")
+    if reading is None:
+        return None
+    totals = [continuation.total for continuation in reading.continuations]
+    return OptionScores(
+        option_scores=dict(zip(question.option_numbers, totals, strict=True)),
+        score_unit=UNITS["sum"],
+        score_norm="sum",
+        tied=totals.count(max(totals)),
+        label_mass=reading.mass,
+        order_scores=None,
+        read_by=reading.read_by,
+        read_why=reading.why,
+    )
 
 
 def _demonstrations(examples: Sequence[SolvedQuestion]) -> list[dspy.Example]:

@@ -6,9 +6,11 @@ not known here.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from dspy.lm15 import Config, Message, Request, Response, TextPart, ThinkingPart
 
+from medexam.continuations import CONTINUATIONS, ContinuationRequest, Reading
 from medexam.questions import Question
 from medexam.signatures.answer_format import answer_closing, answer_opening, find_answers, parse_answer, render_answer
 from medexam.signatures.rendering import put_passages_before, render_question
@@ -45,6 +47,9 @@ class ExamAdapter(SingleCallAdapter):
         super().__init__()
         self.answer_format = answer_format
         self.answer_form = answer_form
+        self.weighs = False
+        """Whether a guided answer is the option that the model finds likeliest, told with all options' probabilities as
+        `reading`, in the place of one that it writes."""
 
     def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:
         """The turns of a prompt; the last is the assistant's where the reply is begun for it."""
@@ -64,7 +69,7 @@ class ExamAdapter(SingleCallAdapter):
         """The prompt as turns, with the choice attached where the answer is guided."""
         config = {key: settings[key] for key in _CONFIG if settings.get(key) is not None}
         if self._chooses(signature):
-            config["extensions"] = {"choice": [str(number) for number in _question(inputs).option_numbers]}
+            config["extensions"] = self._choice([str(number) for number in _question(inputs).option_numbers])
         system, *turns = self.format(signature, demos, inputs)
         messages = tuple(
             Message.user(turn["content"]) if turn["role"] == "user" else Message.assistant(turn["content"])
@@ -88,6 +93,8 @@ class ExamAdapter(SingleCallAdapter):
                 completion_tokens=response.usage.output_tokens,
             )
         }
+        if self._chooses(signature) and self.weighs:
+            outputs["reading"] = Reading.model_validate((response.provider_data or {})[CONTINUATIONS])
         if "answer" in wanted:
             options = _question(inputs).option_numbers
             reasoned = "rationale" in wanted or "rationale" in inputs
@@ -95,6 +102,12 @@ class ExamAdapter(SingleCallAdapter):
         if "rationale" in wanted:
             outputs["rationale"] = _rationale(thinking, said)
         return outputs
+
+    def _choice(self, numbers: list[str]) -> dict[str, Any]:
+        if not self.weighs:
+            return {"choice": numbers}
+        asked = ContinuationRequest(texts=tuple(numbers), given_opening=True, template=True)
+        return {CONTINUATIONS: asked.model_dump(mode="json")}
 
     def _chooses(self, signature: Signature) -> bool:
         return self.answer_format == "guided" and set(signature.output_fields) == {"answer"}

@@ -10,7 +10,7 @@ from medexam.specs.dataset import DatasetSpec, Split
 from medexam.specs.model import ModelSpec
 
 OptimizerKind = Literal["labeled", "knn", "bootstrap", "random_search", "mipro", "gepa", "copro"]
-Metric = Literal["accuracy", "exam_score"]
+Metric = Literal["accuracy", "exam_score", "log_probability"]
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -46,8 +46,9 @@ class OptimizerSpec(Spec):
     validation: PartSpec = PartSpec(split="dev")
     """The questions that candidates are chosen by."""
     metric: Metric = "accuracy"
-    """What candidates are chosen by: the share of right answers, or the exam's score, in which three wrong answers
-    cancel a right one."""
+    """What candidates are chosen by: the share of right answers; the exam's score, in which three wrong answers cancel
+    a right one; or the mean log-probability of the right option among the options, in nats, which tells programs apart
+    that answer alike. The last needs `answer_format: guided`."""
     demos: Count = 3
     """Demonstrations that a prompt may show; the paper's 3."""
     candidates: Annotated[int, Field(ge=2)] = 8

@@ -24,7 +24,7 @@ from medexam.errors import EngineError
 from medexam.experiments.asking import Account, AskingObserver, ask
 from medexam.experiments.optimising.budget import Budget, StoppedError
 from medexam.experiments.optimising.call_log import CallLog, LoggedEngine, Purpose, calling_for
-from medexam.experiments.optimising.trials import Trial, mean_score, program_digest, score_answer
+from medexam.experiments.optimising.trials import Trial, mean_score, program_digest, score_prediction
 from medexam.experiments.planning import PlannedCell
 from medexam.experiments.run_folder import PREDICTIONS, RunFolder, owed
 from medexam.predictions import Prediction
@@ -241,7 +241,7 @@ class Evaluator:
         """What DSPy's optimisers expect of an evaluation; the score in percent."""
         said = self.evaluate(program, examples)
         metric = self._optimizer.metric
-        scores = [score_answer(one.answer, ex.answer, metric) for one, ex in zip(said, examples, strict=True)]
+        scores = [score_prediction(one, ex.answer, metric) for one, ex in zip(said, examples, strict=True)]
         rows = [
             (example, dspy.Prediction(answer=one.answer, rationale=one.rationale, reply=one.reply), score)
             for example, one, score in zip(examples, said, scores, strict=True)

@@ -106,7 +106,8 @@ async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, cour
     try:
         observer.engine_starts(model)
         guided = plan.program.answer_format == "guided"
-        engines.append(await build_engine(model, guided=guided))
+        weighs = plan.optimizer.metric == "log_probability"
+        engines.append(await build_engine(model, guided=guided, logprobs=weighs))
         engine = LoggedEngine(engines[0], course.log, course.budget)
         lm = prompt_lm = build_lm(model, engine)
         if prompt_model is not None and prompt_model != model:

@@ -8,6 +8,7 @@ from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.optimising.folder import DEMONSTRATIONS, REPORT
 from medexam.experiments.optimising.optimization import Optimization
 from medexam.experiments.optimising.planning import OptimizationPlan
+from medexam.experiments.optimising.trials import describe_score, metric_title
 from medexam.programs import WithNearest, build_program, demonstrations
 from medexam.programs.loading import PROGRAM
 from medexam.signatures import render_answer, render_question
@@ -48,15 +49,18 @@ def report_lines(optimization: Optimization) -> Iterator[str]:
     if not optimization.trials:
         yield "Nothing was tried to the end.\n"
         return
-    yield "| trial | program | demonstrations | n | accuracy | 95 % interval | score | unanswered | calls | tokens |"
+    yield (
+        f"| trial | program | demonstrations | n | accuracy | 95 % interval | {metric_title(spec.metric)} "
+        "| unanswered | calls | tokens |"
+    )
     yield "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     for trial in optimization.trials:
         low, high = trial.accuracy_interval
         mark = " (best)" if trial == optimization.best else ""
         yield (
             f"| {trial.number} | {trial.name}{mark} | {trial.demos} | {trial.n} | {100 * trial.accuracy:.1f} | "
-            f"{100 * low:.1f} to {100 * high:.1f} | {100 * trial.score:.1f} | {trial.unanswered} | {trial.calls} | "
-            f"{trial.tokens} |"
+            f"{100 * low:.1f} to {100 * high:.1f} | {describe_score(trial.score, spec.metric)} | "
+            f"{trial.unanswered} | {trial.calls} | {trial.tokens} |"
         )
     yield (
         "\nThe best of several is better on the questions that it was chosen by than on others. Whether it is better "

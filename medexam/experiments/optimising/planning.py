@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dspy
+
 from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.leakage import near_duplicates
@@ -128,6 +130,11 @@ def _plan(
             f"program.kind {cell.program.kind!r} shows no demonstrations and has no instructions to optimise; choose "
             "zero_shot, few_shot, chain_of_thought or retrieve_then_answer"
         )
+    if optimizer.metric == "log_probability" and cell.program.answer_format != "guided":
+        raise SpecError(
+            "optimizer.metric log_probability reads the options' probabilities, which a free reply does not tell: set "
+            "program.answer_format=guided, or choose accuracy or exam_score"
+        )
     tested = load_exam_set(cell.dataset)
     train = load_exam_set(optimizer.train.of(cell.dataset))
     chosen = optimizer.validation.of(cell.dataset)
@@ -138,6 +145,9 @@ def _plan(
     train = _without(train, dropped)
     document = {**cell.model_dump(mode="json"), "dataset": chosen.model_dump(mode="json")}
     planned = plan_experiment(document, {}, runs_dir=runs_dir / PROGRAMS, only_look=False).cells[0]
+    if optimizer.metric == "log_probability":
+        for program in _programs(planned.program):
+            program.adapter.weighs = True
     known = {
         **planned.identity,
         "optimizer": optimizer.model_dump(mode="json", exclude=_BUDGET),
@@ -157,6 +167,10 @@ def _plan(
         folder=at or _folder(cell, optimizer, known, runs_dir, fresh),
         candidates=_affordable(optimizer, planned, train),
     )
+
+
+def _programs(program: dspy.Module) -> list[ExamProgram]:
+    return [module for _, module in program.named_sub_modules(ExamProgram)]
 
 
 def _check_apart(sets: Mapping[str, ExamSet]) -> None:

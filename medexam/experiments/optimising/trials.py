@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,12 +11,14 @@ import dspy
 
 from medexam.answer_key import AnswerKey
 from medexam.metrics.intervals import rate_interval
-from medexam.predictions import Prediction
+from medexam.predictions import Prediction, normalise_scores
 from medexam.programs import demonstrations
 from medexam.specs.optimizer import Metric
 
 WRONG_COSTS = 1 / 3
 """Right answers that a wrong one takes away, by the exam boards' rule."""
+LEAST_SHARE = 1e-12
+"""What an option's probability counts as when it rounds to nothing."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Trial:
     right: int
     unanswered: int
     score: float
-    """The optimiser's metric, of 1."""
+    """The optimiser's metric: of 1, or nats where that is a log-probability."""
     calls: int
     """Calls of the model for this trial alone, in all sessions together."""
     tokens: int
@@ -67,16 +70,34 @@ def program_digest(program: dspy.Module) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def score_answer(answer: int | None, gold: int, metric: Metric) -> float:
-    """What one answer is worth: 1 when right, 0 when left out; when wrong 0, or minus a third in an exam's score."""
+def score_prediction(said: Prediction, gold: int, metric: Metric) -> float:
+    """What one answer is worth: 1 when right, 0 when left out; when wrong 0, or minus a third in an exam's score.
+
+    By `log_probability`, the log of the right option's share of the options' probability, nats.
+    """
+    answer = said.answer
+    if metric == "log_probability":
+        assert said.option_scores is not None  # noqa: S101 - such programs weigh
+        shares = normalise_scores(said.option_scores)
+        return math.log(max(shares[gold], LEAST_SHARE))
     if answer == gold:
         return 1.0
     return -WRONG_COSTS if metric == "exam_score" and answer is not None else 0.0
 
 
+def metric_title(metric: Metric) -> str:
+    """The head of a column of scores, with their unit."""
+    return "log p, nats" if metric == "log_probability" else f"{metric.replace('_', ' ')} %"
+
+
+def describe_score(score: float, metric: Metric) -> str:
+    """A score under that head."""
+    return f"{score:.3f}" if metric == "log_probability" else f"{100 * score:.1f}"
+
+
 def mean_score(predictions: Sequence[Prediction], key: AnswerKey, metric: Metric) -> float:
-    """The metric over all predictions, of 1."""
-    scores = [score_answer(said.answer, key[said.question].number, metric) for said in predictions]
+    """The metric over all predictions: of 1, or nats."""
+    scores = [score_prediction(said, key[said.question].number, metric) for said in predictions]
     return sum(scores) / len(scores)
 
 

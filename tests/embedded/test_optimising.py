@@ -1,0 +1,82 @@
+"""Optimisation with the real model: few questions, real demonstrations, probabilities checked against transformers."""
+
+import json
+
+import pytest
+
+from medexam.experiments.optimising.optimizing import optimize
+from medexam.experiments.optimising.planning import plan_optimization
+from medexam.experiments.planning import plan_experiment
+from medexam.experiments.runner import run_plan
+from watching import Silent, Trials
+
+pytestmark = pytest.mark.model
+pytest.importorskip("torch")
+
+DOCUMENT = {
+    "name": "optimised",
+    "dataset": {"name": "headqa_sample", "split": "test", "limit": 4},
+    "model": {"engine": "embedded"},
+    "program": {"kind": "zero_shot", "answer_format": "guided"},
+    "optimizer": {
+        "kind": "bootstrap",
+        "metric": "log_probability",
+        "validation": {"split": "dev", "limit": 4},
+        "demos": 1,
+        "attempts": 6,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def runs_dir(tmp_path_factory):
+    return tmp_path_factory.mktemp("optimised")
+
+
+@pytest.fixture(scope="module")
+def done(runs_dir):
+    return optimize(plan_optimization(DOCUMENT, {}, runs_dir=runs_dir), Trials())
+
+
+def _predictions(done, trial):
+    lines = (done.folder.programs / trial.digest / "predictions.jsonl").read_text().splitlines()
+    return {line["question"]: line for line in map(json.loads, lines)}
+
+
+def test_the_program_that_is_kept_is_the_likeliest(done) -> None:
+    assert len(done.trials) == 2
+    assert done.best.score == max(trial.score for trial in done.trials)
+    assert all(trial.score < 0 for trial in done.trials)
+
+
+def test_probabilities_are_those_of_the_model(done, runs_dir) -> None:
+    """The scores of the program as written, computed again from its rendered prompt with transformers alone."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from medexam.serve.weights import smollm2_folder
+
+    plan = plan_optimization(DOCUMENT, {}, runs_dir=runs_dir)
+    folder = smollm2_folder()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    program = plan.validation.program
+    said = _predictions(done, done.trials[0])
+    for question in plan.validation.exam_set.questions:
+        call = next(program.steps(question))
+        turns = program.adapter.format(call.predictor.signature, [], call.inputs)
+        text = tokenizer.apply_chat_template(turns[:-1], tokenize=False, add_generation_prompt=True)
+        tokens = tokenizer(text + turns[-1]["content"], return_tensors="pt", add_special_tokens=False)
+        with torch.no_grad():
+            scores = model(**tokens).logits[0, -1].double().log_softmax(-1)
+        for number, score in said[question.key]["option_scores"].items():
+            (token,) = tokenizer.encode(number, add_special_tokens=False)
+            assert float(scores[token]) == pytest.approx(score, abs=2e-3)
+
+
+def test_the_loaded_program_answers_as_its_trial_did(done, runs_dir) -> None:
+    trial = done.trials[1]
+    overrides = {"program.load": str(done.folder.programs / trial.digest), "dataset.split": "dev"}
+    (run,), _ = run_plan(plan_experiment(DOCUMENT, overrides, runs_dir=runs_dir), Silent())
+    answers = {key: prediction.answer for key, prediction in run.folder.read_predictions().items()}
+    assert answers == {key: line["answer"] for key, line in _predictions(done, trial).items()}
