@@ -2,14 +2,26 @@
 
 import json
 import sys
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from medexam.experiments.baselines import Contrast
+    from medexam.experiments.run_folder import RunFolder
+    from medexam.experiments.summary import StoredRun
 
 RunsArgument = Annotated[
     list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
 ]
+
+
+class Layout(StrEnum):
+    """Whose tables are printed."""
+
+    PAPER = "paper"
 
 
 def report(
@@ -17,6 +29,13 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write plots (PNG) into this folder.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
+    ] = None,
+    layout: Annotated[
+        Layout | None, typer.Option(help="`paper`: the tables of the HEAD-QA v2 paper in the place of our own.")
+    ] = None,
 ) -> None:
     """Show stored runs as tables and plots; scores them again, asks no model."""
     from medexam.experiments.baselines import contrast_runs
@@ -24,13 +43,14 @@ def report(
     from medexam.experiments.rescoring import rescore
     from medexam.experiments.run_folder import find_runs
 
-    stored = [rescore(folder) for folder in find_runs(run_paths(runs, default_runs_dir()))]
-    contrasts = [] if as_json and markdown is None else contrast_runs(stored)
+    folders = find_runs(run_paths(runs, default_runs_dir()))
+    stored, is_whole = ([rescore(folder) for folder in folders], True) if html is None else _write_page(folders, html)
+    contrasts = contrast_runs(stored) if is_whole and not (as_json and markdown is None) else []
     if plots is not None:
-        from medexam.experiments.plots import write_plots
-
-        for path in write_plots(stored, plots):
-            sys.stderr.write(f"wrote {path}\n")
+        _write_plots(stored, plots)
+    if layout is Layout.PAPER:
+        _report_paper(stored, markdown, as_json=as_json)
+        return
     if markdown is not None:
         from medexam.experiments.markdown import write_report
 
@@ -41,29 +61,71 @@ def report(
 
         sys.stdout.write(json.dumps([run_document(run) for run in stored], ensure_ascii=False, indent=2) + "\n")
     else:
+        _print_tables(stored, contrasts)
+
+
+def _write_plots(stored: "list[StoredRun]", folder: Path) -> None:
+    from medexam.experiments.plots import write_plots
+
+    for path in write_plots(stored, folder):
+        sys.stderr.write(f"wrote {path}\n")
+
+
+def _report_paper(stored: "list[StoredRun]", markdown: Path | None, *, as_json: bool) -> None:
+    """The tables of the HEAD-QA v2 paper, wherever they are asked for."""
+    from medexam.experiments.paper_layout import build_paper_tables, paper_document, paper_tables, write_paper_report
+
+    tables = paper_tables(stored)
+    if markdown is not None:
+        write_paper_report(tables, markdown)
+        sys.stderr.write(f"wrote {markdown}\n")
+    if as_json:
+        sys.stdout.write(json.dumps(paper_document(tables), ensure_ascii=False, indent=2) + "\n")
+    else:
         from rich.console import Console
 
-        from medexam.experiments.retrieval_tables import build_contrast_tables, build_retrieval_tables
-        from medexam.experiments.run_tables import build_cost_tables, build_failure_table
-        from medexam.experiments.score_tables import build_score_tables
-        from medexam.experiments.tables import build_breakdowns, build_table
-
         console = Console()
-        console.print(build_table(stored))
-        if len(stored) == 1:
-            run = stored[0]
-            tables = (*build_breakdowns(run), *build_cost_tables(run))
-            for table in (*tables, *build_score_tables(run), *build_retrieval_tables(run)):
-                console.print(table)
-        for table in build_contrast_tables(contrasts):
+        for table in build_paper_tables(tables, console.width):
             console.print(table)
-        for run in stored:
-            failed = build_failure_table(run)
-            if failed is not None:
-                console.print(failed)
-            if not run.complete:
-                owed = run.metrics.failed + run.metrics.missing
-                line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
-                console.print(line, highlight=False, markup=False, soft_wrap=True)
-            for warning in run.record.warnings:
-                console.print(f"Warning: {run.title}: {warning}", highlight=False, markup=False)
+
+
+def _write_page(folders: "list[RunFolder]", path: Path) -> "tuple[list[StoredRun], bool]":
+    """Write the page; its runs, and whether the data sets of all of them are at hand."""
+    from medexam.experiments.page import read_runs, write_page
+
+    read = read_runs(folders)
+    for line in read.without_data:
+        sys.stderr.write(f"Warning: {line}\n")
+    size = write_page(read, path)
+    sys.stderr.write(f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)\n")
+    return list(read.runs), not read.without_data
+
+
+def _print_tables(stored: "list[StoredRun]", contrasts: "list[Contrast]") -> None:
+    """Our own tables, and what a reader should know of each run."""
+    from rich.console import Console
+
+    from medexam.experiments.retrieval_tables import build_contrast_tables, build_retrieval_tables
+    from medexam.experiments.run_tables import build_cost_tables, build_failure_table
+    from medexam.experiments.score_tables import build_score_tables
+    from medexam.experiments.tables import build_breakdowns, build_table
+
+    console = Console()
+    console.print(build_table(stored))
+    if len(stored) == 1:
+        run = stored[0]
+        tables = (*build_breakdowns(run), *build_cost_tables(run))
+        for table in (*tables, *build_score_tables(run), *build_retrieval_tables(run)):
+            console.print(table)
+    for table in build_contrast_tables(contrasts):
+        console.print(table)
+    for run in stored:
+        failed = build_failure_table(run)
+        if failed is not None:
+            console.print(failed)
+        if not run.complete:
+            owed = run.metrics.failed + run.metrics.missing
+            line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+        for warning in run.record.warnings:
+            console.print(f"Warning: {run.title}: {warning}", highlight=False, markup=False)

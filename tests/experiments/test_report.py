@@ -149,7 +149,7 @@ def test_the_report_of_several_runs(make_run, tmp_path) -> None:
 def test_plots_are_pictures(make_run, tmp_path) -> None:
     runs = [make_run(ZERO_SHOT, "rrw"), make_run(GUIDED, "rwf"), make_run({"kind": "longest"}, "f")]
     paths = write_plots(runs, tmp_path / "plots")
-    assert [path.name for path in paths] == ["accuracy_by_discipline.png", "accuracy_by_year.png"]
+    assert [path.name for path in paths] == ["strategies.png", "accuracy_by_year.png", "accuracy_by_discipline.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
 
 

@@ -14,6 +14,7 @@ from medexam.experiments.baselines import contrast_runs
 from medexam.experiments.export import SCHEMA
 from medexam.experiments.markdown import comparison_report, write_report
 from medexam.experiments.mlflow_payload import run_metrics
+from medexam.experiments.plot_style import looks
 from medexam.experiments.plots import write_plots
 from medexam.experiments.retrieval_plots import draw_relevance
 from medexam.experiments.retrieval_tables import (
@@ -221,10 +222,10 @@ def test_the_command_prints_the_tables(make_run, data_set, tmp_path) -> None:
 def test_the_plot_is_written_where_a_run_has_passages(make_run, tmp_path) -> None:
     runs = [make_run(ZERO_SHOT, "rrw"), make_run(RETRIEVING, "rw", extra=_found)]
     paths = write_plots(runs, tmp_path / "plots")
-    assert [path.name for path in paths] == ["accuracy_by_discipline.png", "accuracy_by_year.png", "relevance.png"]
+    assert [path.stem for path in paths][-2:] == ["accuracy_by_discipline", "relevance"]
     assert paths[-1].read_bytes().startswith(b"\x89PNG")
     empty = make_run(RETRIEVING | {"k": 1}, "rw", extra=lambda question: {"passages": ()})
-    assert len(write_plots([empty], tmp_path / "empty")) == 2
+    assert "relevance" not in [path.stem for path in write_plots([empty], tmp_path / "empty")]
 
 
 def test_the_plot_shows_each_quartile_of_each_run(make_run) -> None:
@@ -234,10 +235,11 @@ def test_the_plot_shows_each_quartile_of_each_run(make_run) -> None:
     rising = make_run(RETRIEVING, "wwrru", extra=_found)
     falling = make_run(RETRIEVING | {"k": 3}, "rrwwu", extra=_found)
     axes = Figure().add_subplot()
-    draw_relevance(axes, [plain, rising, falling])
+    drawn_runs = looks([plain, rising, falling])
+    draw_relevance(axes, drawn_runs)
     drawn = [container.lines[0] for container in axes.containers]
     assert [line.get_ydata().tolist() for line in drawn] == [[0, 0, 100, 100], [100, 100, 0, 0]]
-    assert [line.get_color() for line in drawn] == ["C1", "C2"]
+    assert [line.get_color() for line in drawn] == [look.color for look in drawn_runs[1:]]
     assert "n = 16, r = 0.87" in axes.containers[0].get_label()
 
 

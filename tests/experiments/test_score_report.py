@@ -116,8 +116,9 @@ def test_plots_of_option_scores_are_written_where_a_run_has_them(make_run, tmp_p
     runs = [make_run(ZERO_SHOT, "rrw"), make_run(GUIDED, "rw", extra=_label_scores)]
     paths = write_plots(runs, tmp_path / "plots")
     assert [path.name for path in paths] == [
-        "accuracy_by_discipline.png",
+        "strategies.png",
         "accuracy_by_year.png",
+        "accuracy_by_discipline.png",
         "reliability.png",
         "exam_score_by_threshold.png",
     ]

@@ -2,10 +2,12 @@
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
 
 from medexam.errors import RunFolderError
 from medexam.experiments.nearest import NearestDemonstrations
-from medexam.experiments.optimising.folder import DEMONSTRATIONS, REPORT
+from medexam.experiments.optimising.folder import CURVE, DEMONSTRATIONS, REPORT
 from medexam.experiments.optimising.optimization import Optimization
 from medexam.experiments.optimising.planning import OptimizationPlan
 from medexam.experiments.optimising.trials import describe_score, metric_title
@@ -27,6 +29,20 @@ def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
             raise RunFolderError(f"cannot write {folder.path / PROGRAM}: {error}") from None
         folder.write(DEMONSTRATIONS, "\n".join(_demonstrations(optimization, plan)).encode())
     folder.write(REPORT, "\n".join(report_lines(optimization)).encode())
+    curve = draw_trials(optimization)
+    if curve is not None:
+        folder.write(CURVE, curve)
+
+
+def draw_trials(optimization: Optimization) -> bytes | None:
+    """The curve of the trials as PNG; None without matplotlib, or with nothing to draw."""
+    if not optimization.trials or find_spec("matplotlib") is None:
+        return None
+    from medexam.experiments.optimising.curve import INCHES, draw_curve
+    from medexam.experiments.pictures import render_png
+
+    draw = partial(draw_curve, trials=optimization.trials, metric=optimization.optimizer.metric)
+    return render_png(draw, INCHES)
 
 
 def report_lines(optimization: Optimization) -> Iterator[str]:

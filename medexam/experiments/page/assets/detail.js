@@ -1,0 +1,134 @@
+"use strict";
+
+// One question with everything that the runs made of it.
+page.detail = (() => {
+  const { OUTCOMES, element, mark } = page;
+  const OPEN_RUNS = 3;
+  // Fields of a wording that stand elsewhere than in the list of further facts.
+  const SHOWN = new Set(["language", "gold", "exam", "stem", "clinical_case", "options", "image"]);
+
+  const words = (className, text) => element("p", { className: `data ${className}`, dir: "auto", textContent: text });
+
+  const number = (value, digits = 3) => (value === null || value === undefined ? "-" : value.toFixed(digits));
+
+  const options = (wording, choices) => element("ol", { className: "options" }, ...wording.options.map(([printed, text]) => {
+    const isGold = printed === wording.gold;
+    const chosen = choices.filter((choice) => choice.answer === printed);
+    return element("li", { className: isGold ? "gold" : "" },
+      element("span", { className: "printed", textContent: `${printed}.` }),
+      element("span", { className: "data", dir: "auto", textContent: text }),
+      isGold ? element("strong", { className: "chip right", textContent: "\u2713 right answer" }) : null,
+      ...chosen.map((choice) => element("span", { className: "chip", textContent: choice.name })));
+  }));
+
+  const wordingPart = (wording, at, item, runs, several) => {
+    const choices = item.answers.flatMap((answer, run) =>
+      (answer !== null && answer.wording === at ? [{ name: runs[run], answer: answer.answer }] : []));
+    const part = element("section", { className: "wording", lang: wording.language });
+    if (several) part.append(element("h4", { textContent: `Asked in ${wording.language}`, lang: "en" }));
+    if (wording.clinical_case) part.append(words("case", wording.clinical_case));
+    if (wording.stem !== undefined) part.append(words("stem", wording.stem));
+    if (wording.image) part.append(words("quiet", `Refers to a picture that is not in this page: ${wording.image}`));
+    if (wording.options) {
+      part.append(options(wording, choices));
+    } else {
+      const gold = wording.gold === null ? "The right answer is not at hand either." : `Right answer: ${wording.gold}.`;
+      part.append(words("quiet", `The words of this question are not at hand. ${gold}`));
+    }
+    for (const [name, value] of Object.entries(wording)) {
+      if (SHOWN.has(name)) continue;
+      const text = typeof value === "string" ? value : JSON.stringify(value);
+      part.append(words("quiet", `${name.replaceAll("_", " ")}: ${text}`));
+    }
+    return part;
+  };
+
+  const block = (title, text) => [element("h5", { textContent: title }),
+    element("pre", { className: "data", dir: "auto", textContent: text })];
+
+  const row = (tag, cells) => element("tr", {}, ...cells.map((text, at) =>
+    element(tag, { className: at ? "number" : "", textContent: text })));
+
+  // Shares of the probability, as a softmax of the scores gives them.
+  const scoresTable = (answer, gold) => {
+    const known = answer.scores.filter(([, score]) => score !== null);
+    const best = Math.max(...known.map(([, score]) => score));
+    const whole = known.reduce((sum, [, score]) => sum + Math.exp(score - best), 0);
+    const body = element("tbody", {}, ...answer.scores.map(([printed, score]) => {
+      const share = score === null ? null : Math.exp(score - best) / whole;
+      const made = row("td", [`${printed}${printed === gold ? " \u2713" : ""}`, number(score),
+        share === null ? "-" : `${(100 * share).toFixed(1)} %`]);
+      made.className = printed === answer.answer ? "best" : "";
+      const bar = element("td", { className: "share" }, element("span"));
+      bar.firstChild.style.width = `${100 * (share ?? 0)}%`;
+      made.append(bar);
+      return made;
+    }));
+    const head = row("th", ["Option", "Score", "Share"]);
+    head.append(element("th"));
+    const unit = [answer.score_unit, answer.score_norm && `norm ${answer.score_norm}`].filter(Boolean).join(", ");
+    return [element("h5", { textContent: `Option scores${unit ? ` (${unit})` : ""}` }),
+      element("table", { className: "small" }, element("thead", {}, head), body)];
+  };
+
+  const passagesTable = (answer) => {
+    if (!answer.passages.length) return [element("p", { className: "quiet", textContent: "No passage was found." })];
+    const body = element("tbody", {}, ...answer.passages.map(([id, source, score]) => element("tr", {},
+      element("td", { className: "data", textContent: id }), element("td", { className: "data", textContent: source }),
+      element("td", { className: "number", textContent: number(score) }))));
+    const head = element("tr", {}, ...["Passage", "Source"].map((text) => element("th", { textContent: text })),
+      element("th", { className: "number", textContent: "Score" }));
+    const cut = answer.passages_cut
+      ? element("p", { className: "quiet", textContent: `${answer.passages_cut} characters were cut to fit the context.` })
+      : null;
+    return [element("h5", { textContent: "Passages, most relevant first" }),
+      element("table", { className: "small" }, element("thead", {}, head), body), cut];
+  };
+
+  const facts = (answer) => {
+    const found = [];
+    if (answer.finish_reason) found.push(`finished by ${answer.finish_reason}`);
+    if (answer.prompt_tokens !== undefined) found.push(`${answer.prompt_tokens} prompt tokens`);
+    if (answer.completion_tokens !== undefined) found.push(`${answer.completion_tokens} completion tokens`);
+    if (answer.latency_s !== undefined) found.push(`${number(answer.latency_s, 2)} s`);
+    return found.join(" \u00b7 ");
+  };
+
+  const runPart = (name, letter, answer, gold, isOpen) => {
+    const { name: outcome } = OUTCOMES[letter];
+    const said = answer.answer === undefined ? "" : `${answer.answer}, `;
+    const why = answer.reason ? ` (${answer.reason.replaceAll("_", " ")})` : "";
+    const summary = element("summary", {}, mark(letter),
+      element("span", { className: "name", textContent: name }),
+      element("span", { className: "said", textContent: `${said}${outcome}${why}` }));
+    const inside = element("div", { className: "inside" });
+    if (facts(answer)) inside.append(element("p", { className: "quiet", textContent: facts(answer) }));
+    if (answer.failure) inside.append(...block("Failure", answer.failure));
+    if (answer.rationale) inside.append(...block("Rationale", answer.rationale));
+    if (answer.reply !== undefined) inside.append(...block("Reply", answer.reply));
+    if (answer.scores) inside.append(...scoresTable(answer, gold));
+    if (answer.passages) inside.append(...passagesTable(answer).filter(Boolean));
+    if (!inside.childElementCount) {
+      return element("div", { className: "run plain" }, ...summary.childNodes);
+    }
+    return element("details", { className: "run", open: isOpen }, summary, inside);
+  };
+
+  // `item` is the question's entry in its part, `letters` its outcome in each run.
+  return (item, letters, runs, place) => {
+    const made = element("article", {});
+    const exam = item.wordings[0].exam;
+    made.append(element("h3", { className: "data", textContent: item.key }),
+      element("p", { className: "quiet data", textContent: [place, exam].filter(Boolean).join(" \u00b7 ") }));
+    item.wordings.forEach((wording, at) =>
+      made.append(wordingPart(wording, at, item, runs, item.wordings.length > 1)));
+    const shown = item.answers.flatMap((answer, run) => (answer === null ? [] : [run]));
+    made.append(element("h4", { textContent: shown.length === 1 ? "Answer" : `Answers of ${shown.length} runs` }));
+    for (const run of shown) {
+      const answer = item.answers[run];
+      const gold = item.wordings[answer.wording].gold;
+      made.append(runPart(runs[run], letters[run], answer, gold, shown.length <= OPEN_RUNS));
+    }
+    return made;
+  };
+})();

@@ -1,0 +1,268 @@
+"use strict";
+
+// The browser of single questions: filters, a list that holds only the rows in sight, and the question that is chosen.
+(() => {
+  const { OUTCOMES, element, mark } = page;
+  const ROW = 52;
+  const SPARE = 6;
+  const AGREEMENTS = {
+    "": "any",
+    flipped: "flipped: some right, some not",
+    all: "right in every run",
+    none: "right in no run",
+  };
+  const root = document.getElementById("browser");
+  let index;
+  let stems = null;
+  let folded = null;
+  let shown = [];
+  let chosen = -1;
+  let asked = 0;
+  const controls = {};
+
+  const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+  const letters = (at) => index.outcomes.map((outcomes) => outcomes[at]);
+  const discipline = (at) => index.disciplines[index.discipline[at]] ?? "";
+  const year = (at) => index.years[index.year[at]] ?? "";
+  const place = (at) => {
+    const printed = index.numbers[at] === null ? "" : `question ${index.numbers[at]}`;
+    return [discipline(at), year(at), printed].filter((part) => part !== "").join(" \u00b7 ");
+  };
+
+  const agrees = (at, wanted) => {
+    const found = letters(at).filter((letter) => "rwu".includes(letter));
+    const right = found.filter((letter) => letter === "r").length;
+    if (wanted === "flipped") return right > 0 && right < found.length;
+    return found.length > 0 && right === (wanted === "all" ? found.length : 0);
+  };
+
+  const filter = async () => {
+    const query = fold(controls.search.value).split(/\s+/).filter(Boolean);
+    if (query.length && folded === null) {
+      folded = (await page.open("stems")).map((text, at) => fold(`${text} ${index.keys[at]}`));
+    }
+    const wantedDiscipline = controls.discipline.value;
+    const wantedYear = controls.year.value;
+    const agreement = controls.agreement ? controls.agreement.value : "";
+    const outcomes = controls.outcomes.map((select) => select.value);
+    const current = shown[chosen];
+    shown = index.keys.map((_, at) => at).filter((at) => (!wantedDiscipline || discipline(at) === wantedDiscipline)
+      && (!wantedYear || String(year(at)) === wantedYear)
+      && outcomes.every((wanted, run) => !wanted || wanted.includes(index.outcomes[run][at]))
+      && (!agreement || agrees(at, agreement))
+      && query.every((word) => folded[at].includes(word)));
+    chosen = shown.indexOf(current);
+    const whole = index.keys.length.toLocaleString("en");
+    controls.count.textContent = `${shown.length.toLocaleString("en")} of ${whole} questions`;
+    controls.list.scrollTop = chosen < 0 ? 0 : Math.max(0, (chosen - 2) * ROW);
+    draw();
+  };
+
+  const rowOf = (position) => {
+    const at = shown[position];
+    const found = letters(at);
+    const said = found.map((letter, run) => `${index.runs[run]} ${OUTCOMES[letter].name}`).join(", ");
+    const stem = stems === null ? "" : stems[at].split("\n")[0];
+    const row = element("div", { id: `row-${position}`, className: "row", role: "option",
+      "aria-selected": String(position === chosen), "aria-posinset": position + 1, "aria-setsize": shown.length,
+      "aria-label": `${place(at)}: ${said}. ${stem}` },
+      element("span", { className: "marks" }, ...found.map((letter, run) => mark(letter, index.runs[run]))),
+      element("span", { className: "place", textContent: place(at) || index.keys[at] }),
+      element("span", { className: "excerpt data", dir: "auto", textContent: stem || index.keys[at] }));
+    row.style.top = `${position * ROW}px`;
+    row.addEventListener("click", () => choose(position));
+    return row;
+  };
+
+  const draw = () => {
+    const { list, space } = controls;
+    space.style.height = `${shown.length * ROW}px`;
+    const first = Math.max(0, Math.floor(list.scrollTop / ROW) - SPARE);
+    const last = Math.min(shown.length, Math.ceil((list.scrollTop + list.clientHeight) / ROW) + SPARE);
+    const rows = [];
+    for (let position = first; position < last; position += 1) rows.push(rowOf(position));
+    space.replaceChildren(...rows);
+    if (chosen >= first && chosen < last) list.setAttribute("aria-activedescendant", `row-${chosen}`);
+    else list.removeAttribute("aria-activedescendant");
+  };
+
+  const partOf = (at) => {
+    let low = 0;
+    let high = index.starts.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (index.starts[middle] <= at) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  };
+
+  const choose = async (position, { quietly = false } = {}) => {
+    if (position < 0 || position >= shown.length) return;
+    chosen = position;
+    const at = shown[position];
+    const { list } = controls;
+    if (position * ROW < list.scrollTop) list.scrollTop = position * ROW;
+    const below = (position + 1) * ROW - list.clientHeight;
+    if (below > list.scrollTop) list.scrollTop = below;
+    draw();
+    asked += 1;
+    const mine = asked;
+    const part = partOf(at);
+    const items = await page.open(`part-${part}`);
+    if (mine !== asked) return;
+    controls.detail.replaceChildren(page.detail(items[at - index.starts[part]], letters(at), index.runs, place(at)));
+    controls.detail.scrollTop = 0;
+    controls.previous.disabled = position === 0;
+    controls.next.disabled = position === shown.length - 1;
+    if (!quietly) remember(index.keys[at]);
+  };
+
+  // The address names the question, so that it can be found again; some browsers refuse that for a file.
+  const remember = (key) => {
+    try {
+      history.replaceState(null, "", `#question=${encodeURIComponent(key)}`);
+    } catch {
+      return;
+    }
+  };
+
+  const select = (label, choices) => {
+    const made = element("select", {}, ...choices.map(([value, text]) => element("option", { value, textContent: text })));
+    made.addEventListener("change", filter);
+    return [made, element("label", {}, element("span", { textContent: label }), made)];
+  };
+
+  const buildFilters = () => {
+    const bar = element("div", { className: "filters", role: "search" });
+    const any = [["", "any"]];
+    const plain = (values) => any.concat(values.map((value) => [String(value), String(value)]));
+    let label;
+    [controls.discipline, label] = select("Discipline", plain(index.disciplines));
+    bar.append(label);
+    [controls.year, label] = select("Year", plain(index.years));
+    bar.append(label);
+    if (index.runs.length > 1) {
+      [controls.agreement, label] = select("Runs", Object.entries(AGREEMENTS));
+      bar.append(label);
+    }
+    controls.search = element("input", { type: "search", placeholder: "words of the stem, or a key" });
+    let waiting;
+    controls.search.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(filter, 120);
+    });
+    bar.append(element("label", { className: "grow" }, element("span", { textContent: "Search" }), controls.search));
+
+    const present = (run) => [...new Set(index.outcomes[run])];
+    const fieldset = element("details", { className: "by-run", open: index.runs.length <= 3 },
+      element("summary", { textContent: "Outcome by run" }));
+    const grid = element("div", { className: "grid" });
+    controls.outcomes = index.runs.map((name, run) => {
+      const found = present(run);
+      const choices = any.concat(Object.keys(OUTCOMES).filter((letter) => found.includes(letter)).map((letter) =>
+        [letter, OUTCOMES[letter].name]));
+      if (found.includes("w") && found.includes("u")) choices.push(["wu", "wrong or unanswered"]);
+      const [made, labelled] = select(name, choices);
+      grid.append(labelled);
+      return made;
+    });
+    fieldset.append(grid);
+
+    const reset = element("button", { type: "button", textContent: "Clear filters" });
+    reset.addEventListener("click", () => {
+      const selects = [controls.discipline, controls.year, controls.agreement, ...controls.outcomes];
+      for (const control of selects.filter(Boolean)) control.value = "";
+      controls.search.value = "";
+      filter();
+    });
+    controls.count = element("output", { className: "count", "aria-live": "polite" });
+    const found = new Set(index.outcomes.flatMap((outcomes) => [...new Set(outcomes)]));
+    const legend = element("span", { className: "legend" }, ...Object.keys(OUTCOMES).filter((letter) => found.has(letter)
+      && letter !== "-").map((letter) => element("span", {}, mark(letter), ` ${OUTCOMES[letter].name}`)));
+    return [bar, fieldset, element("div", { className: "status" }, controls.count, reset, legend)];
+  };
+
+  const KEYS = {
+    ArrowDown: (at) => at + 1,
+    ArrowUp: (at) => Math.max(0, at - 1),
+    PageDown: (at) => Math.min(shown.length - 1, at + 10),
+    PageUp: (at) => Math.max(0, at - 10),
+    Home: () => 0,
+    End: () => shown.length - 1,
+  };
+
+  const buildPanes = () => {
+    controls.space = element("div", { className: "space" });
+    controls.list = element("div", { className: "list", tabIndex: 0, role: "listbox", "aria-label": "Questions" },
+      controls.space);
+    let waiting = false;
+    controls.list.addEventListener("scroll", () => {
+      if (waiting) return;
+      waiting = true;
+      requestAnimationFrame(() => {
+        waiting = false;
+        draw();
+      });
+    });
+    controls.list.addEventListener("keydown", (event) => {
+      const move = KEYS[event.key];
+      if (!move) return;
+      event.preventDefault();
+      choose(move(chosen));
+    });
+    controls.previous = element("button", { type: "button", textContent: "\u2190 Previous", disabled: true });
+    controls.next = element("button", { type: "button", textContent: "Next \u2192", disabled: true });
+    controls.previous.addEventListener("click", () => choose(chosen - 1));
+    controls.next.addEventListener("click", () => choose(chosen + 1));
+    controls.detail = element("div", { className: "detail", role: "region", "aria-label": "Question", tabIndex: 0 },
+      element("p", { className: "quiet", textContent: "Choose a question." }));
+    const side = element("div", { className: "chosen" },
+      element("div", { className: "walk" }, controls.previous, controls.next), controls.detail);
+    return element("div", { className: "panes" }, controls.list, side);
+  };
+
+  const absences = () => {
+    const why = [...new Set(index.without_texts.filter((text) => text !== null))];
+    return why.map((text) => element("p", { className: "warnings",
+      textContent: `The words of the questions are not at hand: ${text}` }));
+  };
+
+  const shortened = () => (index.longest_text === null ? [] : [element("p", { className: "quiet",
+    textContent: `Replies of more than ${index.longest_text.toLocaleString("en")} characters lose their middle here, so `
+      + "that the page stays small; predictions.jsonl has them whole." })]);
+
+  const follow = () => {
+    const found = /^#question=(.+)$/.exec(location.hash);
+    if (!found) return;
+    const at = index.keys.indexOf(decodeURIComponent(found[1]));
+    if (at < 0 || shown.indexOf(at) < 0) return;
+    document.getElementById("questions").scrollIntoView();
+    choose(shown.indexOf(at), { quietly: true });
+  };
+
+  const start = async () => {
+    if (typeof DecompressionStream === "undefined") {
+      root.append(element("p", { className: "warnings",
+        textContent: "Single questions need a browser of 2023 or later (DecompressionStream)." }));
+      root.hidden = false;
+      return;
+    }
+    index = await page.open("index");
+    root.append(...absences(), ...shortened(), ...buildFilters(), buildPanes());
+    root.hidden = false;
+    await filter();
+    addEventListener("hashchange", follow);
+    addEventListener("resize", draw);
+    follow();
+    stems = await page.open("stems");
+    draw();
+  };
+
+  document.addEventListener("DOMContentLoaded", () => requestAnimationFrame(() => setTimeout(start)));
+})();
+
+// Paper has no folds to open.
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("main > section > details, .detail details")) folded.open = true;
+});

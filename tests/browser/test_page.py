@@ -1,0 +1,283 @@
+"""The page of `medexam report --html` in a real browser, opened from the disk: tables, filters, questions, bad text."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import medexam
+from browsing import CHROMIUM, Browser
+from medexam.datasets import load_exam_set
+from medexam.experiments.page import read_runs, write_page
+from medexam.predictions import Failure, Reason, RetrievedPassage, Status
+from medexam.specs import DatasetSpec
+from stored_runs import write_run
+
+SAMPLE = Path(medexam.__file__).parent / "datasets" / "sample" / "HEAD_EN.json"
+HOSTILE = "</script><script>pwned=1</script><img src=x onerror=pwned=2><svg/onload=pwned=3>\" onclick='pwned=4 {{7*7}}"
+LONGEST = {"kind": "longest"}
+REASONING = {"kind": "chain_of_thought"}
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def exams(tmp_path_factory):
+    """The questions of the sample; the third one's stem and first option are hostile."""
+    path = tmp_path_factory.mktemp("data") / "HEAD_EN.json"
+    document = json.loads(SAMPLE.read_text(encoding="utf-8"))
+    exam = next(iter(document["exams"].values()))
+    exam["data"][2]["qtext"] = HOSTILE
+    exam["data"][2]["answers"][0]["atext"] = HOSTILE
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return load_exam_set(DatasetSpec(name="headqa_v1", path=path))
+
+
+def _reasoned(question, gold):
+    """Right, unanswered, failed or hostile by turns, with all that a page can show."""
+    spent = {"prompt_tokens": 90, "completion_tokens": 4, "latency_s": 0.5, "finish_reason": "stop"}
+    if question.stem == HOSTILE:
+        passages = (RetrievedPassage(id=HOSTILE, source=HOSTILE, score=7.25),)
+        said = {"reply": HOSTILE, "rationale": f"First, {HOSTILE}", "passages": passages}
+        scores = {"option_scores": dict.fromkeys(question.option_numbers, -1.0), "score_unit": HOSTILE}
+        return {"status": Status.ANSWERED, "answer": gold, **said, **scores, **spent}
+    turn = question.number % 4
+    if turn == 3:
+        return {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message=HOSTILE)}
+    if turn == 2:
+        return {"status": Status.UNANSWERED, "reason": Reason.UNPARSED, "reply": HOSTILE, **spent}
+    return {"status": Status.ANSWERED, "answer": gold, "reply": f"Because. {{Answer: {gold}}}", **spent}
+
+
+@pytest.fixture(scope="module")
+def runs(exams, tmp_path_factory):
+    place = tmp_path_factory.mktemp("runs")
+    dataset = {"path": exams.source}
+    return [
+        write_run(
+            place / "longest",
+            exams,
+            LONGEST,
+            lambda question, gold: {"status": Status.ANSWERED, "answer": 1},
+            dataset=dataset,
+        ),
+        write_run(place / "reasoning", exams, REASONING, _reasoned, dataset=dataset, warnings=(HOSTILE,)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def written(runs, tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    write_page(read_runs(runs), path)
+    return path.as_uri()
+
+
+@pytest.fixture
+def page(browser, written):
+    """The page, with its list of questions there."""
+    browser.open("about:blank#again")
+    browser.open(written)
+    browser.wait("document.querySelector('.excerpt')")
+    return browser
+
+
+def _labelled(label: str) -> str:
+    """The control that a label stands at, as a script."""
+    return f"[...document.querySelectorAll('label')].find(l => l.firstChild.textContent === {label!r}).lastChild"
+
+
+def _set(page, label: str, value: str) -> int:
+    """Set a filter; the questions that are left."""
+    event = "input" if label == "Search" else "change"
+    page.run(f"(c => {{ c.value = {value!r}; c.dispatchEvent(new Event({event!r})); }})({_labelled(label)})")
+    page.run("new Promise(done => setTimeout(done, 300))")
+    return int(page.run("document.querySelector('.count').textContent").split()[0].replace(",", ""))
+
+
+def _choose(page, position: int) -> None:
+    page.run(f"document.getElementById('row-{position}').click()")
+    page.wait(f"document.querySelector('.row[aria-selected=true]')?.id === 'row-{position}'")
+    page.wait("document.querySelector('.detail article')")
+
+
+def _column(page, at: int) -> list[str]:
+    rows = f"[...document.querySelectorAll('#by-exam tbody tr')].map(row => row.cells[{at}].textContent)"
+    return page.run(rows)
+
+
+def test_a_header_sorts_its_table_by_click_and_by_key(page) -> None:
+    before = _column(page, 0)
+    header = "document.querySelectorAll('#by-exam th')[3]"
+    assert page.run(f"{header}.getAttribute('aria-sort')") == "none"
+    page.run(f"{header}.querySelector('button').click()")
+    scores = [float(text.split()[0]) for text in _column(page, 3)]
+    assert scores == sorted(scores, reverse=True)
+    assert page.run(f"{header}.getAttribute('aria-sort')") == "descending"
+    page.run(f"{header}.querySelector('button').focus()")
+    page.press("Enter")
+    scores = [float(text.split()[0]) for text in _column(page, 3)]
+    assert scores == sorted(scores)
+    assert page.run("document.querySelectorAll('#by-exam th[aria-sort=ascending]').length") == 1
+    page.press("Enter")
+    assert _column(page, 0) == before
+
+
+def test_filters_narrow_the_list(page, exams) -> None:
+    biology = sum(question.exam.discipline == "biology" for question in exams.questions)
+    assert _set(page, "Discipline", "biology") == biology
+    of_2013 = [q for q in exams.questions if q.exam.discipline == "biology" and q.exam.year == 2013]
+    assert _set(page, "Year", "2013") == len(of_2013)
+    page.run("[...document.querySelectorAll('.status button')][0].click()")
+    page.wait("document.querySelector('.count').textContent.startsWith('120 of 120')")
+    right = [question for question in exams.questions if exams.key[question.key].number == 1]
+    assert _set(page, "longest", "r") == len(right)
+    assert _set(page, "longest", "w") == 120 - len(right)
+    assert _set(page, "longest", "") == 120
+    assert _set(page, "chain_of_thought", "f") == sum(
+        question.number % 4 == 3 and question.stem != HOSTILE for question in exams.questions
+    )
+
+
+def test_flipped_questions_are_those_that_one_run_alone_has_right(page, exams) -> None:
+    flipped = []
+    for question in exams.questions:
+        gold = exams.key[question.key].number
+        other = _reasoned(question, gold)
+        if other["status"] is not Status.FAILED and (gold == 1) != (other.get("answer") == gold):
+            flipped.append(question.key)
+    assert _set(page, "Runs", "flipped") == len(flipped) > 0
+    marks = page.run("[...document.querySelectorAll('.row')].map(row => row.querySelector('.marks').textContent)")
+    assert all(signs.count("\u2713") == 1 for signs in marks)
+
+
+def test_search_finds_words_of_the_stem_whatever_their_accents(page, exams) -> None:
+    holding = ["the" in f"{question.stem} {question.key}".lower() for question in exams.questions]
+    assert _set(page, "Search", "TH\u00c9") == sum(holding)
+    assert _set(page, "Search", exams.questions[5].key) >= 1
+    assert _set(page, "Search", "no such words anywhere") == 0
+
+
+def test_a_question_shows_what_was_asked_and_answered(page, exams) -> None:
+    at = next(at for at, question in enumerate(exams.questions) if question.number % 4 in (0, 1))
+    _choose(page, at)
+    question = exams.questions[at]
+    gold = exams.key[question.key].number
+    assert page.run("document.querySelector('.stem').textContent") == question.stem
+    assert page.run("document.querySelector('.detail h3').textContent") == question.key
+    texts = page.run("[...document.querySelectorAll('.options li')].map(li => li.children[1].textContent)")
+    assert texts == [option.text for option in question.options]
+    assert page.run("document.querySelector('.gold .printed').textContent") == f"{gold}."
+    assert page.run("document.querySelector('.gold').textContent").count("right answer") == 1
+    assert page.run("document.querySelectorAll('.run').length") == 2
+    assert page.run("document.querySelector('.detail pre').textContent") == f"Because. {{Answer: {gold}}}"
+    assert page.run("document.querySelector('.detail .inside .quiet').textContent").startswith("finished by stop")
+    assert page.run("location.hash").startswith("#question=headqa-v1")
+
+
+def test_hostile_text_is_shown_and_does_nothing(page, exams) -> None:
+    at = next(at for at, question in enumerate(exams.questions) if question.stem == HOSTILE)
+    _choose(page, at)
+    page.wait(f"document.querySelector('.stem').textContent === {json.dumps(HOSTILE)}")
+    shown = page.run("[...document.querySelectorAll('.detail .data')].map(each => each.textContent)")
+    assert shown.count(HOSTILE) == 5  # stem, option, reply, passage and its source
+    assert f"First, {HOSTILE}" in shown
+    assert HOSTILE in page.run("document.querySelector('.warnings').textContent")
+    page.run("new Promise(done => setTimeout(done, 200))")
+    assert page.run("typeof pwned") == "undefined"
+    assert page.run("document.querySelectorAll('main svg, #browser img, [onclick], [onerror]').length") == 0
+
+
+def test_an_inline_script_would_be_refused(page) -> None:
+    page.run("document.body.insertAdjacentHTML('beforeend', '<img src=\"data:,\" onerror=\"pwned=5\">')")
+    page.run("document.body.append(Object.assign(document.createElement('script'), {textContent: 'pwned=6'}))")
+    page.run("new Promise(done => setTimeout(done, 300))")
+    assert page.run("typeof pwned") == "undefined"
+
+
+def test_nothing_is_requested_and_nothing_goes_wrong(page) -> None:
+    _choose(page, 1)
+    asked = [said["params"]["request"]["url"] for said in page.events if said["method"] == "Network.requestWillBeSent"]
+    assert {address.split(":")[0] for address in asked} <= {"file", "data"}
+    assert sum(address.startswith("file:") for address in asked) == 1
+    assert not [said for said in page.events if said["method"] in {"Runtime.exceptionThrown", "Log.entryAdded"}]
+
+
+def test_the_list_is_walked_by_keys_and_holds_only_the_rows_in_sight(page, exams) -> None:
+    assert page.run("document.querySelectorAll('.row').length") < 40
+    page.run("document.querySelector('.list').focus()")
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp"):
+        page.press(key)
+    page.wait(f"document.querySelector('.detail h3')?.textContent === {exams.questions[0].key!r}")
+    page.press("End")
+    page.wait(f"document.querySelector('.detail h3').textContent === {exams.questions[-1].key!r}")
+    assert page.run("document.querySelector('.list').getAttribute('aria-activedescendant')") == "row-119"
+    assert page.run("document.getElementById('row-119').getAttribute('aria-setsize')") == "120"
+    assert page.run("document.querySelector('.walk button:last-child').disabled")
+
+
+def test_an_address_opens_its_question(page, written, exams) -> None:
+    key = exams.questions[70].key
+    page.open("about:blank#again")
+    page.open(f"{written}#question={key}")
+    page.wait(f"document.querySelector('.detail h3')?.textContent === {key!r}")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light")])
+def test_the_page_fits_its_window(page, width, scheme, tmp_path) -> None:
+    page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    page.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+    try:
+        _choose(page, 2)
+        assert page.run("document.documentElement.scrollWidth") <= width
+        ground = page.run("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+        page.picture(tmp_path / "page.png")
+        assert (tmp_path / "page.png").stat().st_size > 10_000
+    finally:
+        page.send("Emulation.clearDeviceMetricsOverride")
+        page.send("Emulation.setEmulatedMedia", features=[])
+
+
+def test_without_texts_the_browser_says_so(browser, tmp_path, exams) -> None:
+    data = tmp_path / "HEAD_EN.json"
+    data.write_bytes(SAMPLE.read_bytes())
+    lost = load_exam_set(DatasetSpec(name="headqa_v1", path=data))
+    answer = {"status": Status.ANSWERED, "answer": 2}
+    run = write_run(tmp_path / "run", lost, LONGEST, lambda question, gold: answer, dataset={"path": data})
+    data.unlink()
+    write_page(read_runs([run]), tmp_path / "page.html")
+    browser.open((tmp_path / "page.html").as_uri())
+    browser.wait("document.querySelector('.excerpt')")
+    assert "words of the questions are not at hand" in browser.run("document.querySelector('#browser').textContent")
+    _choose(browser, 0)
+    gold = exams.key[exams.questions[0].key].number
+    assert f"Right answer: {gold}." in browser.run("document.querySelector('.wording').textContent")
+
+
+@pytest.mark.data
+def test_thousands_of_questions_stay_quick(browser, tmp_path) -> None:
+    if "MEDEXAM_DATA" not in os.environ:
+        pytest.skip("MEDEXAM_DATA does not name a folder with the full data sets")
+    whole = load_exam_set(DatasetSpec(name="headqa_v1"))
+    answer = {"status": Status.ANSWERED, "answer": 1}
+    run = write_run(tmp_path / "run", whole, LONGEST, lambda question, gold: answer)
+    write_page(read_runs([run]), tmp_path / "page.html")
+    browser.open((tmp_path / "page.html").as_uri())
+    browser.wait("document.querySelector('.excerpt')")
+    assert browser.run("document.querySelector('.count').textContent") == "6,765 of 6,765 questions"
+    assert _set(browser, "Search", "insulin") == sum("insulin" in question.stem.lower() for question in whole.questions)
+    _set(browser, "Search", "")
+    browser.run("document.querySelector('.list').scrollTop = 1e9")
+    browser.wait("document.getElementById('row-6764')")
+    assert browser.run("document.querySelectorAll('.row').length") < 40
+    _choose(browser, 6764)
+    browser.wait(f"document.querySelector('.detail h3').textContent === {whole.questions[-1].key!r}")

@@ -1,0 +1,67 @@
+"""Run folders of real questions with predictions made by hand, for tests and benches: no model is asked."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from medexam.datasets import ExamSet
+from medexam.experiments.rescoring import score_folder
+from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
+from medexam.predictions import Prediction
+from medexam.questions import Question
+from medexam.specs import CellSpec
+from medexam.specs.identity import digest, identity
+
+Answer = Callable[[Question, int], Mapping[str, Any] | None]
+"""From a question and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
+TIMES = {"started_at": "2026-11-20T10:00:00+00:00", "ended_at": "2026-11-20T10:30:00+00:00"}
+
+
+def write_run(
+    path: Path,
+    exams: ExamSet,
+    program: Mapping[str, Any],
+    answer: Answer,
+    *,
+    model: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+    name: str = "demo",
+    dataset: Mapping[str, Any] | None = None,
+    warnings: tuple[str, ...] = (),
+) -> RunFolder:
+    """Write and score a run over all questions of `exams`; `dataset` adds to the spec's part of that name."""
+    cell = CellSpec.model_validate(
+        {
+            "name": name,
+            "dataset": {"name": exams.name, "language": exams.language, **(dataset or {})},
+            "model": model or {},
+            "program": program,
+        }
+    )
+    known = identity(cell, dataset_version=exams.version, words={})
+    folder = RunFolder(path)
+    folder.create()
+    folder.write_record(
+        RunRecord(
+            run_id=folder.run_id,
+            spec_digest=digest(known),
+            identity=known,
+            cell=cell,
+            description="",
+            dataset_version=exams.version,
+            dataset_source=exams.source,
+            dataset_fingerprint=exams.fingerprint,
+            questions=tuple(question.key for question in exams.questions),
+            experiment_digest="e" * 12,
+            warnings=warnings,
+        )
+    )
+    folder.write_json(ENVIRONMENT, {**TIMES, **(environment or {})})
+    with folder.appending() as log:
+        for question in exams.questions:
+            fields = answer(question, exams.key[question.key].number)
+            if fields is not None:
+                same = {"question": question.key, "program": cell.program.kind, "spec_digest": digest(known)}
+                log.append(Prediction(**same, **fields))
+    score_folder(folder, exams.questions, exams.key)
+    return folder
