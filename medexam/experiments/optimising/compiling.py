@@ -73,14 +73,17 @@ def is_right(example: dspy.Example, said: Any, trace: Any = None) -> bool:  # no
 
 
 def compile_program(materials: Materials) -> None:
-    """Try what the optimiser proposes, the program as written first.
+    """Try what the optimiser proposes, and beside that the program as written.
 
     Raises `StoppedError` where the budget ends it and `EngineError` where the models do not answer.
     """
     with evaluating_here(), contextlib.redirect_stdout(io.StringIO()):
-        with materials.evaluator.trying(AS_WRITTEN, 0):
-            materials.evaluator.evaluate(materials.program, materials.validation)
-        _COMPILERS[materials.spec.kind](materials)
+        _beside_each_other([partial(_as_written, materials), partial(_COMPILERS[materials.spec.kind], materials)])
+
+
+def _as_written(m: Materials) -> None:
+    with m.evaluator.trying(AS_WRITTEN, 0):
+        m.evaluator.evaluate(m.program, m.validation)
 
 
 def _labeled(m: Materials) -> None:

@@ -7,7 +7,6 @@ prediction.
 
 import asyncio
 import importlib
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from medexam.errors import EngineError
 from medexam.experiments.asking import Account, AskingObserver, ask
 from medexam.experiments.optimising.budget import Budget, StoppedError
 from medexam.experiments.optimising.call_log import CallLog, LoggedEngine, Purpose, calling_for
+from medexam.experiments.optimising.taking_turns import Turns
 from medexam.experiments.optimising.trials import Trial, mean_score, program_digest, score_prediction
 from medexam.experiments.planning import PlannedCell
 from medexam.experiments.run_folder import PREDICTIONS, RunFolder, owed
@@ -84,15 +84,15 @@ class Evaluator:
         """Digest of the program -> its trial."""
         self._planned = planned
         self._optimizer = optimizer
-        self._engine = engine
         self._log = log
         self._budget = budget
         self._folder = folder
         self._observer = observer
+        self._turns = Turns(observer, lambda: engine.concurrency)
         self._keep = keep
         self._loop = asyncio.get_running_loop()
         self._active: set[asyncio.Task[Any]] = set()
-        self._next = 0
+        self._next = 1
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property
@@ -198,8 +198,9 @@ class Evaluator:
             if not remaining:
                 return found
             left = tuple(question for question in questions if question.key in remaining)
-            with planned.folder.appending() as log:
-                await ask(replace(planned, owed=left), log, self._observer, Account(), concurrency=self._concurrency)
+            async with self._turns.taking(len(left)) as turn:
+                with planned.folder.appending() as log:
+                    await ask(replace(planned, owed=left), log, turn, Account(), concurrency=self._turns.share)
         found = planned.folder.read_predictions()
         failed = owed([question.key for question in questions], found)
         if failed:
@@ -209,9 +210,6 @@ class Evaluator:
                 f"{f' ({failure.kind}: {failure.message})' if failure else ''}"
             )
         return found
-
-    def _concurrency(self) -> int:
-        return math.ceil(self._engine.concurrency / max(1, len(self._active)))
 
     def _number(self) -> int:
         slot = _slot.get()

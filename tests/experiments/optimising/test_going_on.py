@@ -31,13 +31,14 @@ class Interrupting(Trials):
                     task.cancel()
 
 
-@pytest.mark.parametrize("after", [30, 70])
+@pytest.mark.parametrize("after", [40, 70])
 def test_ctrl_c_keeps_what_was_done_and_it_goes_on(document, optimise, tmp_path, after) -> None:
     plan = plan_optimization(document, {}, runs_dir=tmp_path / "runs")
     stopped = optimize(plan, Interrupting(after))
     assert stopped.ending is Ending.INTERRUPTED
     assert not stopped.finished
     before = [json.loads(line)["key"] for line in (stopped.folder.path / CALLS).read_text().splitlines()]
+    assert before
     done, _ = optimise()
     assert done.ending is Ending.COMPLETE
     after_all = [json.loads(line)["key"] for line in (done.folder.path / CALLS).read_text().splitlines()]
