@@ -2,6 +2,7 @@
 
     python bench/client_capacity.py compare --rounds 3
     python bench/client_capacity.py scale
+    python bench/client_capacity.py pair
 
 `compare` measures whole paths, from the questions on disk to the scores, each pass in a fresh process, beside
 `instant_server.py` in another: `medexam run` with guided and with free answers, stock DSPy, inspect-ai and
@@ -9,7 +10,9 @@ lm-evaluation-harness. A side's rate is the marginal one of two passes, the diff
 their times, so that no start-up is in it. Sides alternate in rounds; the first round tries each side's settings and the
 others keep the fastest; the rate is the median round. Peers leave out what they can be told to leave out; medexam
 writes each prediction, its report and an MLflow run. `scale` runs medexam on two sizes, guided, and runs the first of
-them again when there is nothing left to ask. Prints one JSON document.
+them again when there is nothing left to ask. `pair` runs medexam alone and two of it at once, in processes and folders
+of their own, against a server that serves fewer questions a second than one of them could ask: what two get together,
+from the first question of either to the last, is compared with what one gets. Prints one JSON document.
 
 All sides get the same questions of HEAD-QA v1, read from `$MEDEXAM_DATA`; more than there are repeat them under other
 numbers and with other stems. `server_cpu_share` is the server's processor time by the wall clock: near 1, the server
@@ -28,6 +31,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +46,7 @@ from peers.capacity_sides import (
     Side,
     Workload,
     find_tokenizer,
+    read_report,
 )
 from peers.environments import INSPECT, LM_EVAL, find_python
 
@@ -80,9 +85,10 @@ class Server:
 
 
 @contextmanager
-def instant_server() -> Iterator[Server]:
-    """A server in a process of its own, on a free port; stopped at the end."""
-    process = subprocess.Popen([sys.executable, str(SERVER), "--port", "0"], stdout=subprocess.PIPE, text=True)
+def instant_server(rate: float | None) -> Iterator[Server]:
+    """A server in a process of its own, on a free port, of `rate` questions a second; stopped at the end."""
+    limit = [f"--rate={rate}"] if rate else []
+    process = subprocess.Popen([sys.executable, str(SERVER), "--port=0", *limit], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
@@ -303,6 +309,55 @@ def scale(arguments: argparse.Namespace, server: Server, scratch: Path) -> dict[
     }
 
 
+def pair(arguments: argparse.Namespace, server: Server, scratch: Path) -> dict[str, Any]:
+    """The document of `pair`."""
+    side = MedexamSide("guided")
+    work = write_workload(read_source(arguments.data), arguments.questions, scratch)
+    run_at_once(1, side, write_workload(read_source(arguments.data), 100, scratch), server, scratch)
+    rounds = []
+    for turn in range(arguments.rounds):
+        found = {many: run_at_once(many, side, work, server, scratch) for many in ((1, 2) if turn % 2 == 0 else (2, 1))}
+        rounds.append((found[1], found[2]))
+        say(f"round {turn + 1}: alone {found[1]:.1f} questions/s, two together {found[2]:.1f}")
+    alone, together = (statistics.median(rates) for rates in zip(*rounds, strict=True))
+    return {
+        "versions": side.versions(),
+        "server_questions_per_s": arguments.rate,
+        "questions": arguments.questions,
+        "rounds": arguments.rounds,
+        "each_round": [[round(rate, 1) for rate in rates] for rates in rounds],
+        "alone_questions_per_s": round(alone, 1),
+        "together_questions_per_s": round(together, 1),
+        "ratio": round(statistics.median(two / one for one, two in rounds), 3),
+    }
+
+
+def run_at_once(many: int, side: MedexamSide, work: Workload, server: Server, scratch: Path) -> float:
+    """Questions a second of `many` runs together, from when the first begins to ask until the last is answered."""
+    with tempfile.TemporaryDirectory(dir=scratch) as name, ThreadPoolExecutor(many) as pool:
+        folders = [Path(name) / str(number) for number in range(many)]
+        for folder in folders:
+            folder.mkdir()
+        commands = [side.command(work, folder, server.endpoint, {}) for folder in folders]
+        running = [
+            pool.submit(measure, command, {}, server, folder, work.number)
+            for command, folder in zip(commands, folders, strict=True)
+        ]
+        for each in running:
+            each.result()
+        spans = [asking_span(folder, work.number) for folder in folders]
+    return many * work.number / (max(end for _, end in spans) - min(begin for begin, _ in spans))
+
+
+def asking_span(folder: Path, number: int) -> tuple[float, float]:
+    """When a run began to ask and when its last answer was on the disk, seconds since 1970."""
+    (run,) = read_report(folder)
+    if run["metrics"]["n"] != number:
+        raise RuntimeError(f"medexam answered {run['metrics']['n']} of {number} questions")
+    end = (Path(run["run_dir"]) / "predictions.jsonl").stat().st_mtime
+    return end - run["costs"]["seconds"]["total"], end
+
+
 def make_sides(arguments: argparse.Namespace) -> list[Side]:
     """All sides, those of other interpreters only where they are wanted."""
     sides: list[Side] = [MedexamSide("guided"), MedexamSide("free"), DSPySide()]
@@ -324,7 +379,7 @@ def say(line: str) -> None:
 
 
 NAMES = ("medexam_guided", "medexam_free", "dspy", "inspect_ai", "lm_eval_generate", "lm_eval_loglikelihood")
-PARTS = {"compare": compare, "scale": scale}
+PARTS = {"compare": compare, "scale": scale, "pair": pair}
 
 
 def read_arguments() -> argparse.Namespace:
@@ -340,13 +395,18 @@ def read_arguments() -> argparse.Namespace:
     comparing.add_argument("--lm-eval-python", type=Path, help="it has lm-eval; made in the cache by default")
     scaling = parts.add_parser("scale", parents=[shared])
     scaling.add_argument("--sizes", type=int, nargs=2, default=[12751, 127510], help="questions of the two runs")
+    pairing = parts.add_parser("pair", parents=[shared])
+    pairing.add_argument("--questions", type=int, default=4000, help="questions of each run")
+    pairing.add_argument("--rate", type=float, default=150.0, help="questions a second that the server serves")
+    pairing.add_argument("--rounds", type=int, default=3)
     return parser.parse_args()
 
 
 def main() -> None:
     arguments = read_arguments()
     load_average = round(os.getloadavg()[0], 2)
-    with tempfile.TemporaryDirectory(prefix="medexam-capacity-") as scratch, instant_server() as server:
+    start = instant_server(getattr(arguments, "rate", None))
+    with tempfile.TemporaryDirectory(prefix="medexam-capacity-") as scratch, start as server:
         report = PARTS[arguments.part](arguments, server, Path(scratch))
     floor_mb = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     print(json.dumps({"part": arguments.part, "load_average": load_average, "floor_mb": floor_mb, **report}, indent=1))

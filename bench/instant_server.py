@@ -1,14 +1,15 @@
 """A server that answers at once, so that what a client can carry is all that is measured.
 
-    python bench/instant_server.py --port 8123 [--delay-ms 0]
+    python bench/instant_server.py --port 8123 [--delay-ms 0] [--rate 200]
 
 It speaks the OpenAI wire as vLLM does, as far as medexam, lm-evaluation-harness, inspect-ai and stock DSPy read it,
 with SmolLM2's own tokenizer and chat template, and without a model: a guided choice is the first that is allowed, a
 chat reply takes the first option in the form that its prompt asks for, and each token of an echoed prompt has a
 log-probability between -2 and -1. Replies are as large as vLLM's: the tokens of a prompt are told where they are asked
 for, as so many made-up ones where the prompt is text. `/cpu` tells the seconds of processor time that it has used,
-which shows whether the client or the server was the slower. Prints its address once it listens; port 0 takes any that
-is free.
+which shows whether the client or the server was the slower. With `--rate` it serves no more than so many prompts a
+second, in the order in which they come, however many clients there are. Prints its address once it listens; port 0
+takes any that is free.
 """
 
 import argparse
@@ -39,14 +40,16 @@ LOGPROBS = 97
 
 
 class Instant:
-    """The routes and their state: a tokenizer."""
+    """The routes and their state: a tokenizer, and when the prompts that are there will have been served."""
 
-    def __init__(self, delay_s: float) -> None:
+    def __init__(self, delay_s: float, rate: float | None) -> None:
         from transformers import AutoTokenizer
 
         self.folder = smollm2_folder()
         self.tokenizer = AutoTokenizer.from_pretrained(self.folder)
         self.delay_s = delay_s
+        self.rate = rate
+        self.free_at = 0.0
         self.decode = lru_cache(maxsize=None)(lambda token: str(self.tokenizer.decode([token])))
 
     def application(self) -> web.Application:
@@ -97,13 +100,22 @@ class Instant:
         prompts = body["prompt"]
         if isinstance(prompts, str) or (prompts and isinstance(prompts[0], int)):
             prompts = [prompts]
-        if self.delay_s:
-            await asyncio.sleep(self.delay_s)
+        await self.take_time(len(prompts))
         choices = [self.choice(place, prompt, body) for place, prompt in enumerate(prompts)]
         usage = {"prompt_tokens": 100 * len(prompts), "completion_tokens": len(prompts)}
         usage["total_tokens"] = sum(usage.values())
         head = {"id": "cmpl-1", "object": "text_completion", "created": 1, "model": MODEL}
         return reply({**head, "choices": choices, "usage": usage})
+
+    async def take_time(self, prompts: int) -> None:
+        """Wait as long as a server of this delay and rate takes for a request, behind those that came before it."""
+        wait_s = self.delay_s
+        if self.rate:
+            now = asyncio.get_running_loop().time()
+            self.free_at = max(now, self.free_at) + prompts / self.rate
+            wait_s += self.free_at - now
+        if wait_s:
+            await asyncio.sleep(wait_s)
 
     def choice(self, place: int, prompt: str | list[int], body: dict[str, Any]) -> dict[str, Any]:
         allowed = body.get("allowed_token_ids")
@@ -131,8 +143,7 @@ class Instant:
 
     async def chat(self, request: web.Request) -> web.Response:
         body = await request.read()
-        if self.delay_s:
-            await asyncio.sleep(self.delay_s)
+        await self.take_time(1)
         content = next((said for words, said in ASKED_FORMS.items() if words in body), CHAT_REPLY)
         choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
         usage = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
@@ -144,8 +155,8 @@ def reply(body: dict[str, Any]) -> web.Response:
     return web.Response(body=orjson.dumps(body), content_type="application/json")
 
 
-async def serve(port: int, delay_s: float) -> None:
-    runner = web.AppRunner(Instant(delay_s).application(), access_log=None)
+async def serve(port: int, delay_s: float, rate: float | None) -> None:
+    runner = web.AppRunner(Instant(delay_s, rate).application(), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, backlog=2048).start()
     print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)
@@ -156,5 +167,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--port", type=int, default=8123)
     parser.add_argument("--delay-ms", type=float, default=0.0)
+    parser.add_argument("--rate", type=float, help="prompts a second; as many as it can by default")
     arguments = parser.parse_args()
-    asyncio.run(serve(arguments.port, arguments.delay_ms / 1000))
+    asyncio.run(serve(arguments.port, arguments.delay_ms / 1000, arguments.rate))

@@ -2,8 +2,9 @@
 
     python bench/table.py [--endpoint http://127.0.0.1:8000/v1] [--only-write]
 
-The client's capacity and its growth are measured always, the live server's row with `--endpoint`. Each bench's document
-is kept in `bench/results/`, and the table is written from what lies there, so that a part can be measured alone.
+The client's capacity, its growth and two runs at once are measured always, the live server's row with `--endpoint`.
+Each bench's document is kept in `bench/results/`, and the table is written from what lies there, so that a part can be
+measured alone.
 """
 
 import argparse
@@ -23,6 +24,7 @@ OPENING, CLOSING = "<!-- written by bench/table.py -->\n", "<!-- end -->\n"
 COMMANDS = {
     "client": ["client_capacity.py", "compare"],
     "scale": ["client_capacity.py", "scale"],
+    "pair": ["client_capacity.py", "pair"],
     "vllm": ["vllm_speed.py"],
 }
 SIDES = {
@@ -65,6 +67,8 @@ def lines() -> Iterator[str]:
         yield from client_lines(known["client"])
     if "scale" in known:
         yield from scale_lines(known["scale"])
+    if "pair" in known:
+        yield from pair_lines(known["pair"])
     if "vllm" in known:
         yield from vllm_lines(known["vllm"])
 
@@ -98,6 +102,20 @@ def scale_lines(document: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         f"Running the finished {document['again_of']:,} again takes {again['run']} s, `--resume` {again['resume']} s."
+    )
+
+
+def pair_lines(document: dict[str, Any]) -> Iterator[str]:
+    """Two runs at once beside one alone."""
+    yield ""
+    yield f"| runs at once, {document['questions']:,} questions each | questions/s together | to one alone |"
+    yield "|--:|--:|--:|"
+    yield f"| 1 | {document['alone_questions_per_s']} | |"
+    yield f"| 2 | {document['together_questions_per_s']} | {document['ratio']:.2f} |"
+    yield ""
+    yield (
+        f"Both ask a server that serves {document['server_questions_per_s']:.0f} questions a second, median of "
+        f"{document['rounds']} rounds."
     )
 
 
@@ -135,6 +153,7 @@ def main() -> None:
     if not arguments.only_write:
         measure("client")
         measure("scale")
+        measure("pair")
         if arguments.endpoint:
             measure("vllm", arguments.endpoint)
     write_table()

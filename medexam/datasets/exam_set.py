@@ -46,7 +46,8 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
     """
     reading = read_rows(spec.name, spec.language, spec.path)
     _check_sound(reading, spec.name)
-    golds = {row.question.key: Gold(number=row.gold) for row in reading.rows if row.gold is not None}
+    stated = {row.question.key: row.gold for row in reading.rows if row.gold is not None}
+    golds = {number: Gold(number=number) for number in set(stated.values())}
     questions = select_questions([row.question for row in reading.rows if row.gold is not None], spec)
     entry = CATALOGUE[spec.name]
     return ExamSet(
@@ -56,7 +57,7 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         source=reading.source,
         fingerprint=reading.fingerprint,
         questions=questions,
-        key=AnswerKey({question.key: golds[question.key] for question in questions}),
+        key=AnswerKey({question.key: golds[stated[question.key]] for question in questions}),
         left_out=tuple(row.question.key for row in reading.rows if row.gold is None),
         licence=entry.licence,
         citation=entry.citation,

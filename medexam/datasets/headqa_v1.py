@@ -8,10 +8,13 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from medexam.datasets.rows import (
     Fault,
+    Pool,
     Reading,
     Row,
     RowError,
@@ -36,7 +39,8 @@ def read_headqa_v1(path: Path, language: Language) -> Reading:
     except (OSError, EOFError) as error:
         raise DatasetError(f"{path}: cannot be read ({error}): the file may be truncated; bring it again") from None
     try:
-        document = json.loads(content)
+        pool: Pool = {}
+        document = json.loads(content, object_hook=lambda entry: _read_exam(entry, language, pool))
     except ValueError as error:
         raise DatasetError(
             f"{path}: is not JSON ({error}): the file may be truncated; copy it again "
@@ -71,15 +75,35 @@ def parse_headqa_v1(document: object, language: Language) -> tuple[str, tuple[Ro
         )
     rows: list[Row] = []
     faults: list[Fault] = []
+    pool: Pool = {}
     for name, entry in document["exams"].items():
-        for found in _parse_entries(name, entry, language):
+        exam = entry if isinstance(entry, _ReadExam) else _read(name, entry, language, pool)
+        for found in exam.found:
             (rows if isinstance(found, Row) else faults).append(found)  # type: ignore[arg-type]
     if not rows and not faults:
         raise DatasetError("holds no questions: its exams are empty")
     return str(document.get("version", "unknown")), tuple(rows), tuple(faults)
 
 
-def _parse_entries(name: str, entry: object, language: Language) -> Iterator[Row | Fault]:
+@dataclass(frozen=True, slots=True)
+class _ReadExam:
+    """What stands in the place of an exam's object once it is read."""
+
+    found: tuple[Row | Fault, ...]
+
+
+def _read_exam(entry: dict[str, Any], language: Language, pool: Pool) -> object:
+    """An exam as soon as its object ends, so that no more than one is ever held as JSON; any other object as it is."""
+    if isinstance(entry.get("data"), list) and isinstance(entry.get("name"), str):
+        return _read(entry["name"], entry, language, pool)
+    return entry
+
+
+def _read(name: str, entry: object, language: Language, pool: Pool) -> _ReadExam:
+    return _ReadExam(tuple(_parse_entries(name, entry, language, pool)))
+
+
+def _parse_entries(name: str, entry: object, language: Language, pool: Pool) -> Iterator[Row | Fault]:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("data"), list):
         yield Fault(f"exam {name}", 'is not an object with "name", "category", "year" and a list "data"')
         return
@@ -89,10 +113,10 @@ def _parse_entries(name: str, entry: object, language: Language) -> Iterator[Row
         yield Fault(f"exam {name}", str(error))
         return
     for position, record in enumerate(entry["data"], start=1):
-        yield _parse_record(record, exam, language, position)
+        yield _parse_record(record, exam, language, position, pool)
 
 
-def _parse_record(record: object, exam: Exam, language: Language, position: int) -> Row | Fault:
+def _parse_record(record: object, exam: Exam, language: Language, position: int, pool: Pool) -> Row | Fault:
     place = f"exam {exam.name}, entry {position}"
     try:
         if not isinstance(record, Mapping):
@@ -104,6 +128,7 @@ def _parse_record(record: object, exam: Exam, language: Language, position: int)
         gold = parse_whole_number(record.get("ra"))
         if gold is None:
             raise RowError(f"gold answer ra is {record.get('ra')!r}, not an option number")
-        return Row(parse_question(record, key=key, exam=exam, language=language, image=image), gold)
+        question = parse_question(record, key=key, exam=exam, language=language, image=image, pool=pool)
+        return Row(question, gold)
     except RowError as error:
         return Fault(place, str(error))

@@ -8,11 +8,13 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from medexam.datasets.rows import (
     Fault,
+    Pool,
     Reading,
     Row,
     RowError,
@@ -30,6 +32,11 @@ VERSION = "2.0"
 SOURCE_METADATA = b"medexam.source"
 """The Parquet metadata under which a fetched file says which hub revision it holds."""
 
+_BLOCK = 1 << 20
+"""Bytes that are hashed at once."""
+_ROWS = 1024
+"""Rows of a Parquet file that are held at once."""
+
 Placed = tuple[str, object]
 """Where a record stands in its file, and the record, or the `Fault` that stands in its place."""
 
@@ -40,25 +47,11 @@ def read_headqa_v2(paths: Sequence[Path], language: Language) -> Reading:
     Raises `DatasetError` when a file cannot be read, is neither Parquet nor JSON Lines, or lacks one of `FIELDS`.
     """
     digest = hashlib.sha256()
-    placed: list[Placed] = []
-    source = ", ".join(str(path) for path in paths)
-    for path in paths:
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise DatasetError(f"{path}: cannot be read ({error})") from None
-        digest.update(content)
-        if path.suffix == ".parquet":
-            records, origin = _read_parquet(path)
-            source += f" ({origin})" if origin else ""
-        elif path.suffix == ".jsonl":
-            records = list(_read_json_lines(path, content))
-        else:
-            raise DatasetError(f"{path}: is neither a .parquet nor a .jsonl file, the two that headqa_v2 is read from")
-        placed += records
-    if not placed:
+    origins: list[str] = []
+    rows, faults = parse_headqa_v2(_read_files(paths, digest, origins), language)
+    source = ", ".join(str(path) for path in paths) + "".join(f" ({origin})" for origin in origins)
+    if not rows and not faults:
         raise DatasetError(f"{source}: holds no questions")
-    rows, faults = parse_headqa_v2(placed, language)
     return Reading(
         source=source, folder=paths[0].parent, version=VERSION, fingerprint=digest.hexdigest(), rows=rows, faults=faults
     )
@@ -71,8 +64,10 @@ def parse_headqa_v2(placed: Iterable[Placed], language: Language) -> tuple[tuple
     that exam carry the booklet's name before the number.
     """
     faults: list[Fault] = []
-    exams: list[tuple[Mapping[str, Any], Exam]] = []
+    found: list[tuple[Exam, int, Row | str]] = []
     booklets: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
+    exams: dict[Exam, Exam] = {}
+    pool: Pool = {}
     for place, record in placed:
         try:
             if isinstance(record, Fault):
@@ -81,21 +76,23 @@ def parse_headqa_v2(placed: Iterable[Placed], language: Language) -> tuple[tuple
             if not isinstance(record, Mapping):
                 raise RowError(f"is {record!r}, not an object with the fields {', '.join(FIELDS)}")
             exam = parse_exam(record.get("name"), record.get("category"), record.get("year"))
-            place = f"exam {exam.name}, question {parse_number(record)}"
+            exam = exams.setdefault(exam, exam)
+            number = parse_number(record)
+            place = f"exam {exam.name}, question {number}"
             if "ra" not in record:
                 raise RowError("has no field ra, which holds the gold answer or 0")
-            exams.append((record, exam))
+            found.append((exam, number, _parse_record(record, _key(exam, number), exam, language, pool)))
             booklets[exam.year, exam.discipline].add(exam.name)
         except RowError as error:
             faults.append(Fault(place, str(error)))
     rows: list[Row] = []
-    for record, exam in exams:
-        booklet = f"{exam.name}/" if len(booklets[exam.year, exam.discipline]) > 1 else ""
-        key = f"headqa-v2/{exam.year}/{exam.discipline}/{booklet}{parse_number(record)}"
-        try:
-            rows.append(_parse_record(record, key, exam, language))
-        except RowError as error:
-            faults.append(Fault(key, str(error)))
+    for exam, number, row in found:
+        shared = len(booklets[exam.year, exam.discipline]) > 1
+        key = _key(exam, number, f"{exam.name}/" if shared else "")
+        if isinstance(row, str):
+            faults.append(Fault(key, row))
+        else:
+            rows.append(Row(row.question.model_copy(update={"key": key}), row.gold) if shared else row)
     return tuple(rows), tuple(faults)
 
 
@@ -112,34 +109,61 @@ def parse_image(value: object) -> str | None:
     return path if isinstance(path, str) and path else "embedded"
 
 
-def _parse_record(record: Mapping[str, Any], key: str, exam: Exam, language: Language) -> Row:
+def _key(exam: Exam, number: int, booklet: str = "") -> str:
+    return f"headqa-v2/{exam.year}/{exam.discipline}/{booklet}{number}"
+
+
+def _parse_record(record: Mapping[str, Any], key: str, exam: Exam, language: Language, pool: Pool) -> Row | str:
+    """The row, or what is wrong with the record."""
     gold = parse_whole_number(record["ra"])
     if gold is None and record["ra"] is not None:
-        raise RowError(f"gold answer ra is {record['ra']!r}, not an option number")
-    question = parse_question(record, key=key, exam=exam, language=language, image=parse_image(record.get("image")))
+        return f"gold answer ra is {record['ra']!r}, not an option number"
+    image = parse_image(record.get("image"))
+    try:
+        question = parse_question(record, key=key, exam=exam, language=language, image=image, pool=pool)
+    except RowError as error:
+        return str(error)
     return Row(question, gold or None)
 
 
-def _read_json_lines(path: Path, content: bytes) -> Iterator[Placed]:
+def _read_files(paths: Sequence[Path], digest: "hashlib._Hash", origins: list[str]) -> Iterator[Placed]:
+    """The records of all files in order; a file's content goes to `digest`, what it was made from to `origins`."""
+    for path in paths:
+        try:
+            with path.open("rb") as stream:
+                while block := stream.read(_BLOCK):
+                    digest.update(block)
+        except OSError as error:
+            raise DatasetError(f"{path}: cannot be read ({error})") from None
+        if path.suffix == ".parquet":
+            yield from _read_parquet(path, origins)
+        elif path.suffix == ".jsonl":
+            yield from _read_json_lines(path)
+        else:
+            raise DatasetError(f"{path}: is neither a .parquet nor a .jsonl file, the two that headqa_v2 is read from")
+
+
+def _read_json_lines(path: Path) -> Iterator[Placed]:
     readable = 0
     first_fault: str | None = None
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        place = f"line {number}"
-        try:
-            record = json.loads(line)
-            readable += 1
-            yield place, record
-        except ValueError as error:
-            first_fault = first_fault or f"{place}: {error}"
-            yield place, Fault(place, f"is not JSON ({error}): the file may be truncated")
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            place = f"line {number}"
+            try:
+                record = json.loads(line)
+                readable += 1
+                yield place, record
+            except ValueError as error:
+                first_fault = first_fault or f"{place}: {error}"
+                yield place, Fault(place, f"is not JSON ({error}): the file may be truncated")
     if first_fault and not readable:
         raise DatasetError(f"{path}: is not JSON Lines ({first_fault}): it needs one object a line")
 
 
-def _read_parquet(path: Path) -> tuple[list[Placed], str | None]:
-    """The records, without the bytes of pictures, and the hub revision that the file states."""
+def _read_parquet(path: Path, origins: list[str]) -> Iterator[Placed]:
+    """The records, without the bytes of pictures; the hub revision that the file states goes to `origins`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -150,13 +174,16 @@ def _read_parquet(path: Path) -> tuple[list[Placed], str | None]:
                 raise DatasetError(
                     f"{path}: lacks the columns {', '.join(missing)}: headqa_v2 needs {', '.join(FIELDS)}"
                 )
+            if origin := (schema.metadata or {}).get(SOURCE_METADATA):
+                origins.append(origin.decode())
             image = "image.path" if pa.types.is_struct(schema.field("image").type) else "image"
-            table = file.read(columns=[field if field != "image" else image for field in FIELDS])
+            columns = [field if field != "image" else image for field in FIELDS]
+            batches = file.iter_batches(batch_size=_ROWS, columns=columns)
+            records = chain.from_iterable(batch.to_pylist() for batch in batches)
+            for number, record in enumerate(records, start=1):
+                yield f"row {number}", record
     except (OSError, pa.ArrowException) as error:
         raise DatasetError(
             f"{path}: is not a whole Parquet file ({error}): it may be truncated; copy it again or run "
             f"`medexam data fetch headqa_v2`"
         ) from None
-    origin = (schema.metadata or {}).get(SOURCE_METADATA)
-    records = [(f"row {number}", record) for number, record in enumerate(table.to_pylist(), start=1)]
-    return records, origin.decode() if origin else None

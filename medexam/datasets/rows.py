@@ -13,6 +13,9 @@ from medexam.questions import Discipline, Exam, Language, Option, Question
 Record = Mapping[str, object]
 """One question as JSON or Parquet gives it: `qid`, `qtext`, `ra`, `image` and `answers` of `aid`, `atext`."""
 
+Pool = dict[tuple[int, str], Option]
+"""The options that one reading has met, so that those of the same number and text are one object."""
+
 _SPELLINGS = {"nursery": Discipline.NURSING}
 
 
@@ -94,18 +97,20 @@ def parse_number(record: Record) -> int:
     return number
 
 
-def parse_question(record: Record, *, key: str, exam: Exam, language: Language, image: str | None) -> Question:
-    """The question of a record; raises `RowError` naming the field that is wrong."""
+def parse_question(
+    record: Record, *, key: str, exam: Exam, language: Language, image: str | None, pool: Pool
+) -> Question:
+    """The question of a record, its options from `pool`; raises `RowError` naming the field that is wrong."""
     stem = record.get("qtext")
     if not isinstance(stem, str):
         raise RowError(f"qtext is {stem!r}, not text")
-    options = _parse_options(record.get("answers"))
+    options = _parse_options(record.get("answers"), pool)
     return Question(
         key=key, exam=exam, number=parse_number(record), language=language, stem=stem, options=options, image=image
     )
 
 
-def _parse_options(answers: object) -> tuple[Option, ...]:
+def _parse_options(answers: object, pool: Pool) -> tuple[Option, ...]:
     if not isinstance(answers, list):
         raise RowError(f"answers is {answers!r}, not a list of options")
     options = []
@@ -114,7 +119,10 @@ def _parse_options(answers: object) -> tuple[Option, ...]:
         text = answer.get("atext") if isinstance(answer, Mapping) else None
         if number is None or not isinstance(text, str):
             raise RowError(f"answers holds {answer!r}, which is no option with a number aid and a text atext")
-        options.append(Option(number=number, text=text))
+        option = pool.get((number, text))
+        if option is None:
+            option = pool[number, text] = Option(number=number, text=text)
+        options.append(option)
     numbers = [option.number for option in options]
     if len(options) < 2:
         raise RowError(f"a question needs at least two options, this one has {len(options)}")

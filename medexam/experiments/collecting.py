@@ -1,4 +1,4 @@
-"""Garbage collection while thousands of questions are asked.
+"""Garbage collection while thousands of questions are read or asked.
 
 Python looks for circles among all objects whenever so many are new, and half a million that imports left behind are
 looked at again and again, for nearly half of a client's time. They are no garbage.

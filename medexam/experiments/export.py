@@ -4,6 +4,7 @@ It is made from the questions, the key and `predictions.jsonl`; the answers them
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -55,26 +56,25 @@ SCHEMA = pa.schema(
 `option_scores` holds one score an option in the order of the exam, in `score_unit`; null where none were scored.
 `passages` holds ids, most relevant first, and `passage_scores` the score of each in the retriever's own unit; both are
 null where no passages were looked for. `passages_cut` counts the characters of them that were left out."""
-
-
-def predictions_table(questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]) -> pa.Table:
-    """One row for each of `questions` that has a prediction, in their order, with the columns of `SCHEMA`."""
-    rows = [
-        _row(question, key[question.key].number, predictions[question.key])
-        for question in questions
-        if question.key in predictions
-    ]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+ROW_GROUP = 2048
+"""Rows that are held in memory and written at once."""
 
 
 def write_parquet(
     folder: RunFolder, questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
 ) -> None:
-    """Write `predictions.parquet` whole or not at all; raises `RunFolderError` where that fails."""
+    """Write `predictions.parquet` whole or not at all; raises `RunFolderError` where that fails.
+
+    One row for each of `questions` that has a prediction, in their order, with the columns of `SCHEMA`.
+    """
     target = folder.path / PARQUET
     draft = target.with_name(f".{PARQUET}.draft")
     try:
-        pq.write_table(predictions_table(questions, key, predictions), draft, compression="zstd")
+        with pq.ParquetWriter(draft, SCHEMA, compression="zstd") as writer:
+            asked = (question for question in questions if question.key in predictions)
+            while batch := list(islice(asked, ROW_GROUP)):
+                rows = [_row(question, key[question.key].number, predictions[question.key]) for question in batch]
+                writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
         draft.replace(target)
     except OSError as error:
         raise RunFolderError(f"cannot write {target}: {error}") from None

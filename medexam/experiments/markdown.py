@@ -137,19 +137,19 @@ def _settings(run: StoredRun) -> Table:
 
 def _unanswered(questions: Iterable[str], predictions: Mapping[str, Prediction]) -> list[str]:
     """How questions stayed unanswered, and the first few replies, for a look at what the model does instead."""
-    found = [predictions[key] for key in questions if key in predictions]
-    silent = [prediction for prediction in found if prediction.status is Status.UNANSWERED]
-    if not silent:
+    found = 0
+    reasons: Counter[str] = Counter()
+    shown: list[str] = []
+    for prediction in (predictions[key] for key in questions if key in predictions):
+        found += 1
+        if prediction.status is Status.UNANSWERED:
+            reasons[str(prediction.reason)] += 1
+            if prediction.reply is not None and len(shown) < SHOWN_REPLIES:
+                shown.append(f"`{prediction.question}` ({prediction.reason}):\n\n{_fenced(prediction.reply)}")
+    if not reasons:
         return []
-    reasons = Counter(str(prediction.reason) for prediction in silent)
     counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
-    parts = [f"## Unanswered questions\n\n{len(silent)} of {len(found)}: {counts}."]
-    replied = [prediction for prediction in silent if prediction.reply is not None]
-    parts += [
-        f"`{prediction.question}` ({prediction.reason}):\n\n{_fenced(prediction.reply or '')}"
-        for prediction in replied[:SHOWN_REPLIES]
-    ]
-    return parts
+    return [f"## Unanswered questions\n\n{reasons.total()} of {found}: {counts}.", *shown]
 
 
 def _fenced(reply: str) -> str:

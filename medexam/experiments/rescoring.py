@@ -21,12 +21,12 @@ def score_folder(folder: RunFolder, questions: Sequence[Question], key: AnswerKe
 
     The folder must hold its `spec.json`. Raises `RunFolderError` where it cannot be written.
     """
-    predictions = folder.read_predictions()
-    metrics = compute_metrics(questions, key, predictions)
-    folder.write_json(METRICS, metrics.model_dump(mode="json"))
-    write_parquet(folder, questions, key, predictions)
-    run = stored_run(folder, metrics, predictions)
-    folder.write_text(REPORT, run_report(run, predictions))
+    with folder.opened_predictions() as predictions:
+        metrics = compute_metrics(questions, key, predictions)
+        folder.write_json(METRICS, metrics.model_dump(mode="json"))
+        write_parquet(folder, questions, key, predictions)
+        run = stored_run(folder, metrics, predictions if metrics.failed else {})
+        folder.write_text(REPORT, run_report(run, predictions))
     return run
 
 
@@ -38,6 +38,6 @@ def rescore(folder: RunFolder) -> StoredRun:
     record = folder.read_record()
     exam_set = load_exam_set(record.cell.dataset)
     questions = stored_questions(record, exam_set)
-    predictions = folder.read_predictions()
-    metrics = compute_metrics(questions, exam_set.key, predictions)
-    return stored_run(folder, metrics, predictions)
+    with folder.opened_predictions() as predictions:
+        metrics = compute_metrics(questions, exam_set.key, predictions)
+        return stored_run(folder, metrics, predictions if metrics.failed else {})

@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
+from medexam.experiments.stored_predictions import Outcome, StoredPredictions, cut_torn_line, scan_predictions
 from medexam.predictions import Prediction, Status
 from medexam.specs import CellSpec
 
@@ -153,28 +154,39 @@ class RunFolder:
         A torn last line, left by a process that was killed while writing, counts as not written. A line that is
         damaged anywhere else raises `RunFolderError`.
         """
-        path = self.path / PREDICTIONS
-        if not path.exists():
-            return {}
-        lines = path.read_bytes().split(b"\n")
-        found: dict[str, Prediction] = {}
-        for number, line in enumerate(lines[:-1], start=1):
-            try:
-                prediction = Prediction.model_validate_json(line)
-            except ValidationError as error:
-                detail = error.errors()[0]["msg"]
-                raise RunFolderError(
-                    f"{path}, line {number} is damaged ({detail}); remove the line to ask it again"
-                ) from None
-            found[prediction.question] = prediction
+        return {prediction.question: prediction for _, prediction in scan_predictions(self.path / PREDICTIONS)}
+
+    def read_outcomes(self) -> dict[str, Outcome]:
+        """How each question last came out, by key; raises as `read_predictions` does."""
+        alike: dict[Outcome, Outcome] = {}
+        found = {}
+        for _, prediction in scan_predictions(self.path / PREDICTIONS):
+            outcome = Outcome(prediction.status, prediction.answer)
+            found[prediction.question] = alike.setdefault(outcome, outcome)
         return found
+
+    @contextmanager
+    def opened_predictions(self) -> Iterator[Mapping[str, Prediction]]:
+        """What `read_predictions` gives, read from the disk at each look, for runs of any size."""
+        path = self.path / PREDICTIONS
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            yield {}
+            return
+        except OSError as error:
+            raise RunFolderError(f"cannot read {path}: {error}") from None
+        try:
+            yield StoredPredictions(path, descriptor)
+        finally:
+            os.close(descriptor)
 
     @contextmanager
     def appending(self) -> Iterator["PredictionLog"]:
         """A log that appends predictions; what a dead process left torn is cut off first."""
         path = self.path / PREDICTIONS
         try:
-            _cut_torn_line(path)
+            cut_torn_line(path)
             stream = path.open("ab")
         except OSError as error:
             raise RunFolderError(f"cannot write {path}: {error}") from None
@@ -234,7 +246,7 @@ class PredictionLog:
         self._waiting.clear()
 
 
-def owed(questions: Iterable[str], predictions: Mapping[str, Prediction]) -> list[str]:
+def owed(questions: Iterable[str], predictions: Mapping[str, Prediction] | Mapping[str, Outcome]) -> list[str]:
     """Keys still to be asked: those without a prediction, and those whose asking failed."""
     return [key for key in questions if key not in predictions or predictions[key].status is Status.FAILED]
 
@@ -253,13 +265,3 @@ def find_runs(paths: Iterable[Path]) -> list[RunFolder]:
             raise RunFolderError(f"no run at {path}: give a run folder, or a folder that holds run folders")
         found.update({folder.path.resolve(): folder for folder in folders})
     return list(found.values())
-
-
-def _cut_torn_line(path: Path) -> None:
-    if not path.exists():
-        return
-    data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        with path.open("rb+") as stream:
-            stream.truncate(whole)

@@ -3,6 +3,7 @@
 What a prediction says was found is all that is read: this knows neither retrievers nor the passages' words.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 from medexam.answer_key import AnswerKey
 from medexam.metrics.intervals import LEVEL, rate_interval
 from medexam.metrics.retrieval_results import Correlation, RetrievalMetrics, ScoreQuartile, SourceShare
-from medexam.predictions import Prediction, RetrievedPassage, Status
+from medexam.predictions import Prediction, Status
 from medexam.questions import Question
 
 Borders = tuple[float, float, float]
@@ -24,16 +25,15 @@ _SAME = 1e-9
 """Scores that differ by less, relative to their size, differ by rounding alone."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Found:
-    """One scored question with what its query found, at least one passage."""
+    """One scored question whose query found a passage."""
 
-    passages: tuple[RetrievedPassage, ...]
+    score: float
+    """The best passage's."""
+    source: str
+    """The best passage's."""
     right: bool
-
-    @property
-    def best(self) -> RetrievedPassage:
-        return self.passages[0]
 
 
 def retrieval_metrics(
@@ -43,26 +43,31 @@ def retrieval_metrics(
 
     Raises `DatasetError` when `key` lacks one of them.
     """
-    looked_up = []
-    cut = 0
+    looked_up = cut = 0
+    found: list[_Found] = []
+    passages: Counter[str] = Counter()
     for question in questions:
         prediction = predictions.get(question.key)
         if prediction is None or prediction.status is Status.FAILED or prediction.passages is None:
             continue
-        looked_up.append(_Found(prediction.passages, prediction.answer == key[question.key].number))
+        looked_up += 1
         cut += bool(prediction.passages_cut)
+        right = prediction.answer == key[question.key].number
+        passages.update(sys.intern(passage.source) for passage in prediction.passages)
+        if prediction.passages:
+            best = prediction.passages[0]
+            found.append(_Found(best.score, sys.intern(best.source), right))
     if not looked_up:
         return None
-    found = [each for each in looked_up if each.passages]
-    scores, right = [each.best.score for each in found], [each.right for each in found]
+    scores, outcomes = [each.score for each in found], [each.right for each in found]
     borders = quartile_borders(scores)
     return RetrievalMetrics(
         n=len(found),
-        without_passages=len(looked_up) - len(found),
-        score_correctness=score_correctness(scores, right),
+        without_passages=looked_up - len(found),
+        score_correctness=score_correctness(scores, outcomes),
         borders=borders,
-        quartiles=score_quartiles(scores, right, borders),
-        by_source=_source_shares(found),
+        quartiles=score_quartiles(scores, outcomes, borders),
+        by_source=_source_shares(passages, found),
         cut=cut,
     )
 
@@ -116,11 +121,10 @@ def _quartile(group: Sequence[tuple[float, bool]]) -> ScoreQuartile:
     )
 
 
-def _source_shares(found: Sequence[_Found]) -> tuple[SourceShare, ...]:
-    """One for each source, the most frequent first, equals by name."""
-    passages = Counter(passage.source for each in found for passage in each.passages)
-    best = Counter(each.best.source for each in found)
-    right = Counter(each.best.source for each in found if each.right)
+def _source_shares(passages: Counter[str], found: Sequence[_Found]) -> tuple[SourceShare, ...]:
+    """One for each source, the most frequent first, equals by name; `passages` counts those of every question."""
+    best = Counter(each.source for each in found)
+    right = Counter(each.source for each in found if each.right)
     return tuple(
         SourceShare(
             source=source,

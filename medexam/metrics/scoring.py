@@ -1,5 +1,6 @@
 """From questions, golds and predictions to `Metrics`: a pure function, so a stored run can be scored again."""
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -105,17 +106,25 @@ def _exam_names(cells: Cells) -> dict[Exam, str]:
 
 
 def _cost(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
-    asked = [predictions[question.key] for question in questions if question.key in predictions]
-    latencies = [p.latency_s for p in asked if p.latency_s is not None and p.status is not Status.FAILED]
+    prompt = completion = None
+    latencies = array("d")
+    for question in questions:
+        prediction = predictions.get(question.key)
+        if prediction is None:
+            continue
+        prompt = _plus(prompt, prediction.prompt_tokens)
+        completion = _plus(completion, prediction.completion_tokens)
+        if prediction.latency_s is not None and prediction.status is not Status.FAILED:
+            latencies.append(prediction.latency_s)
     p50, p95 = (float(value) for value in np.percentile(latencies, (50, 95))) if latencies else (None, None)
     return {
-        "prompt_tokens": _sum_known(prediction.prompt_tokens for prediction in asked),
-        "completion_tokens": _sum_known(prediction.completion_tokens for prediction in asked),
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
         "latency_p50_s": p50,
         "latency_p95_s": p95,
     }
 
 
-def _sum_known(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+def _plus(total: int | None, more: int | None) -> int | None:
+    """The sum of what is known; None where nothing is."""
+    return total if more is None else (total or 0) + more

@@ -128,3 +128,28 @@ def test_text_that_is_not_utf8_is_refused(tmp_path) -> None:
     path.write_bytes(b'{"language": "en", "exams": {"\xff\xfe": 1}}')
     with pytest.raises(DatasetError, match="is not JSON"):
         load_exam_set(_spec(path))
+
+
+def test_an_exam_is_read_whatever_the_order_of_its_fields(document, write_json) -> None:
+    plain = load_exam_set(_spec(write_json(document)))
+    turned = {name: dict(reversed(exam.items())) for name, exam in document["exams"].items()}
+    again = load_exam_set(_spec(write_json({"exams": turned, **{k: document[k] for k in ("language", "version")}})))
+    assert again.questions == plain.questions
+
+
+def test_an_exam_without_a_name_goes_by_its_key(document, write_json) -> None:
+    named = load_exam_set(_spec(write_json(document)))
+    for exam in document["exams"].values():
+        del exam["name"]
+    assert [q.exam.name for q in load_exam_set(_spec(write_json(document))).questions] == [
+        question.exam.name for question in named.questions
+    ]
+
+
+def test_what_questions_have_in_common_is_held_once(document, first, write_json) -> None:
+    twin = {**first, "qid": "9001", "qtext": "Another question?"}
+    document["exams"]["Cuaderno_2013_1_B"]["data"].append(twin)
+    questions = load_exam_set(_spec(write_json(document))).questions
+    one, other = (q for q in questions if q.key in ("headqa-v1/2013/biology/8", "headqa-v1/2013/biology/9001"))
+    assert one.exam is other.exam
+    assert all(mine is its for mine, its in zip(one.options, other.options, strict=True))

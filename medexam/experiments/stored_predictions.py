@@ -1,0 +1,99 @@
+"""Predictions as they lie on the disk, one line each: read a line at a time, so that memory does not bound a run.
+
+A torn last line, left by a process that was killed while writing, counts as not written; a line that is damaged
+anywhere else is an error. Which file it is and what the predictions are worth is known elsewhere.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from medexam.errors import RunFolderError
+from medexam.predictions import Prediction, Status
+
+_BLOCK = 4096
+"""Bytes read at once where one line is looked up or a file's end is searched; most lines are shorter."""
+
+
+class Outcome(NamedTuple):
+    """What planning needs to know of a prediction."""
+
+    status: Status
+    answer: int | None
+    """The printed number of the chosen option; None unless answered."""
+
+
+def scan_predictions(path: Path) -> Iterator[tuple[int, Prediction]]:
+    """Each line's prediction behind the byte at which the line begins, in the file's order; none without a file.
+
+    Raises `RunFolderError` where a line other than a torn last one is damaged.
+    """
+    if not path.exists():
+        return
+    begins = 0
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                prediction = Prediction.model_validate_json(line[:-1])
+            except ValidationError as error:
+                detail = error.errors()[0]["msg"]
+                raise RunFolderError(
+                    f"{path}, line {number} is damaged ({detail}); remove the line to ask it again"
+                ) from None
+            yield begins, prediction
+            begins += len(line)
+
+
+class StoredPredictions(Mapping[str, Prediction]):
+    """The last prediction of each question by key, where only the place of its line is held in memory.
+
+    Each look at a prediction reads its line anew. What is appended after the start is not seen.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """`descriptor` is the file at `path`, open for as long as predictions are looked at.
+
+        Raises `RunFolderError` where a line is damaged.
+        """
+        self._descriptor = descriptor
+        self._begins = {prediction.question: begins for begins, prediction in scan_predictions(path)}
+
+    def __getitem__(self, key: str) -> Prediction:
+        begins = self._begins[key]
+        line = b""
+        while b"\n" not in line:
+            more = os.pread(self._descriptor, max(_BLOCK, len(line)), begins + len(line))
+            if not more:
+                raise RunFolderError(f"the prediction of {key} is gone from its file: it was changed meanwhile")
+            line += more
+        return Prediction.model_validate_json(line[: line.index(b"\n")])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._begins
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._begins)
+
+    def __len__(self) -> int:
+        return len(self._begins)
+
+
+def cut_torn_line(path: Path) -> None:
+    """Cut off what a dead process left behind the last whole line; only the file's end is read."""
+    if not path.exists():
+        return
+    with path.open("rb+") as stream:
+        size = end = stream.seek(0, os.SEEK_END)
+        whole = 0
+        while end and not whole:
+            begins = max(0, end - _BLOCK)
+            stream.seek(begins)
+            found = stream.read(end - begins).rfind(b"\n")
+            whole, end = (begins + found + 1 if found >= 0 else 0), begins
+        if whole < size:
+            stream.truncate(whole)
