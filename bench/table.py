@@ -26,6 +26,7 @@ COMMANDS = {
     "scale": ["client_capacity.py", "scale"],
     "pair": ["client_capacity.py", "pair"],
     "vllm": ["vllm_speed.py"],
+    "optimising": ["optimising.py"],
 }
 SIDES = {
     "medexam_guided": "medexam, guided",
@@ -71,6 +72,8 @@ def lines() -> Iterator[str]:
         yield from pair_lines(known["pair"])
     if "vllm" in known:
         yield from vllm_lines(known["vllm"])
+    if "optimising" in known:
+        yield from optimising_lines(known["optimising"])
 
 
 def client_lines(document: dict[str, Any]) -> Iterator[str]:
@@ -140,6 +143,32 @@ def vllm_lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"| {ways[name]} | {speed} | {ratio} | {document['legal_answers'][name]} of {document['asked_each']} |"
 
 
+def optimising_lines(document: dict[str, Any]) -> Iterator[str]:
+    """A random search over demonstrations beside plain calls and beside stock DSPy's."""
+    ways = {
+        "optimize": "`medexam optimize`",
+        "run": "`medexam run` of the same programs",
+        "dspy": "stock DSPy's optimiser, 16 threads",
+    }
+    yield ""
+    yield (
+        f"A random search of {document['candidates']} candidates of {document['demonstrations']} demonstrations over "
+        f"{document['validation']} validation questions, {document['server']} on the same cores:"
+    )
+    yield ""
+    yield "| by | calls | seconds | seconds a call |"
+    yield "|---|--:|--:|--:|"
+    for name, seconds in document["seconds"].items():
+        calls = document["calls"][name]
+        yield f"| {ways[name]} | {calls} | {seconds:.0f} | {seconds / calls:.3f} |"
+    yield ""
+    yield (
+        f"A call of the optimisation takes {document['seconds_a_call_to_run']:.2f} of one of the runs; the whole takes "
+        f"{document['seconds_to_dspy']:.2f} of stock DSPy's time. {document['bootstrapping_calls']} of the calls looked "
+        "for demonstrations."
+    )
+
+
 def _lines(path: str) -> list[str]:
     file = Path(path)
     return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
@@ -156,6 +185,7 @@ def main() -> None:
         measure("pair")
         if arguments.endpoint:
             measure("vllm", arguments.endpoint)
+            measure("optimising", arguments.endpoint)
     write_table()
 
 
