@@ -94,16 +94,16 @@ def run_dspy(endpoint: str, model: str, validation: int, candidates: int) -> tup
         return bool(said.answer == example.answer)
 
     lm = dspy.LM(f"openai/{model}", api_base=endpoint, api_key="EMPTY", temperature=0.0, max_tokens=64, cache=False)
-    optimizer = BootstrapFewShotWithRandomSearch(
-        metric=is_right,
-        max_bootstrapped_demos=DEMOS,
-        max_labeled_demos=DEMOS,
-        num_candidate_programs=candidates,
-        num_threads=THREADS,
-        max_errors=10**6,
-    )
     program = dspy.Predict(dspy.Signature("question: str -> answer: int", "Answer with the number of one option."))
     with dspy.context(lm=lm, disable_history=True), contextlib.redirect_stdout(io.StringIO()):
+        optimizer = BootstrapFewShotWithRandomSearch(
+            metric=is_right,
+            max_bootstrapped_demos=DEMOS,
+            max_labeled_demos=DEMOS,
+            num_candidate_programs=candidates,
+            num_threads=THREADS,
+            max_errors=10**6,
+        )
         started = time.perf_counter()
         optimizer.compile(
             program,

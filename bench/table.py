@@ -164,8 +164,8 @@ def optimising_lines(document: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         f"A call of the optimisation takes {document['seconds_a_call_to_run']:.2f} of one of the runs; the whole takes "
-        f"{document['seconds_to_dspy']:.2f} of stock DSPy's time. {document['bootstrapping_calls']} of the calls looked "
-        "for demonstrations."
+        f"{document['seconds_to_dspy']:.2f} of stock DSPy's time. {document['bootstrapping_calls']} of the calls "
+        "looked for demonstrations."
     )
 
 

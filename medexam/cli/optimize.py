@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medexam.cli.run import INCOMPLETE, SPEC_HELP, JsonOption, RunsDirOption, SetOption
-from medexam.errors import SpecError
+from medexam.errors import SpecError, TrackingError
 
 if TYPE_CHECKING:
     from medexam.experiments.optimising.optimization import Optimization
@@ -50,6 +50,7 @@ def optimize(
 
     with TrialProgress() as progress:
         done = carry_out(planned, progress)
+    _track(done, tracking_uri)
     if as_json:
         sys.stdout.write(json.dumps(optimization_document(done), ensure_ascii=False, indent=2) + "\n")
     else:
@@ -78,6 +79,17 @@ def _plan(
     if resume is not None:
         return plan_resumed(find_optimization(resume, runs_dir), overrides)
     return plan_optimization(document, overrides, runs_dir=runs_dir, fresh=fresh)
+
+
+def _track(done: "Optimization", tracking_uri: str | None) -> None:
+    """Send it to MLflow; an outage costs nothing but a line, for the folder is complete."""
+    from medexam.experiments.mlflow_store import default_tracking_uri
+    from medexam.experiments.optimising.tracking import track_optimization
+
+    try:
+        track_optimization(done, tracking_uri=tracking_uri or default_tracking_uri(done.folder.path.parent))
+    except TrackingError as error:
+        sys.stderr.write(f"medexam: {error}\n")
 
 
 def _say_next(done: "Optimization", spec: str | None) -> None:

@@ -1,4 +1,4 @@
-"""`medexam track`: send stored runs to MLflow, now or after an outage."""
+"""`medexam track`: send stored runs and optimisations to MLflow, now or after an outage."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 RunsArgument = Annotated[
-    list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
+    list[Path],
+    typer.Argument(metavar="RUN...", help="Folders of runs or optimisations, folders of these, or ids in --runs-dir."),
 ]
 
 
@@ -20,15 +21,45 @@ def track(
         Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")
     ] = None,
 ) -> None:
-    """Send stored runs to MLflow; a run that is already there is updated."""
+    """Send stored runs and optimisations to MLflow; what is already there is updated."""
     from medexam.experiments.places import default_runs_dir, run_paths
     from medexam.experiments.run_folder import find_runs
     from medexam.experiments.summary import load_run
     from medexam.experiments.tracking import default_tracking_uri
     from medexam.experiments.tracking import track as send
 
-    stored = [load_run(folder) for folder in find_runs(run_paths(runs, runs_dir or default_runs_dir()))]
-    uri = tracking_uri or default_tracking_uri(runs_dir or stored[0].folder.path.resolve().parent)
+    paths = run_paths(runs, runs_dir or default_runs_dir())
+    optimizations = list(dict.fromkeys(found for path in paths for found in _optimizations(path)))
+    stored = [load_run(folder) for folder in find_runs(path for path in paths if _holds_runs(path))]
+    first = stored[0].folder.path if stored else optimizations[0]
+    uri = tracking_uri or default_tracking_uri(runs_dir or first.resolve().parent)
     for tracked in send(stored, tracking_uri=uri):
         sys.stdout.write(f"{tracked.run_id} is MLflow run {tracked.mlflow_run_id}\n")
+    for folder in optimizations:
+        _send_optimization(folder, uri)
     sys.stderr.write(f"sent to {uri}\n")
+
+
+def _optimizations(path: Path) -> list[Path]:
+    """The optimisation at `path`, or those in it."""
+    from medexam.experiments.optimising.folder import OptimizationFolder
+
+    inside = sorted(path.iterdir()) if path.is_dir() else []
+    return [place.resolve() for place in (path, *inside) if OptimizationFolder(place).exists()]
+
+
+def _holds_runs(path: Path) -> bool:
+    """Whether runs are to be looked for at `path`: where no optimisation is, it must hold some."""
+    from medexam.experiments.run_folder import RunFolder
+
+    return not _optimizations(path) or any(RunFolder(place).exists() for place in (path, *path.iterdir()))
+
+
+def _send_optimization(path: Path, uri: str) -> None:
+    from medexam.experiments.optimising.folder import OptimizationFolder
+    from medexam.experiments.optimising.optimization import load_optimization
+    from medexam.experiments.optimising.tracking import track_optimization
+
+    optimization = load_optimization(OptimizationFolder(path))
+    mlflow_run_id = track_optimization(optimization, tracking_uri=uri)
+    sys.stdout.write(f"{optimization.folder.name} is MLflow run {mlflow_run_id}\n")

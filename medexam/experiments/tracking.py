@@ -5,9 +5,11 @@ happens here, the run is complete on disk.
 """
 
 import getpass
+import io
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,7 +27,7 @@ from medexam.experiments.mlflow_store import default_tracking_uri, experiment_id
 from medexam.experiments.run_folder import CORPUS_MAP, ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC
 from medexam.experiments.summary import StoredRun
 
-__all__ = ["TrackedRun", "default_tracking_uri", "track"]
+__all__ = ["TrackedRun", "create_run", "default_tracking_uri", "end_run", "find_run", "track"]
 
 ARTIFACTS = (SPEC, ENVIRONMENT, METRICS, REPORT, PREDICTIONS, PARQUET, CORPUS_MAP)
 
@@ -60,6 +62,7 @@ def track(runs: Sequence[StoredRun], *, tracking_uri: str) -> list[TrackedRun]:
             parent = store.put_parent(family)
             for run in family:
                 tracked[id(run)] = store.put_run(run, parent)
+                _trace(client, run, tracked[id(run)], tracking_uri)
             store.end(parent, family)
     return [tracked[id(run)] for run in runs]
 
@@ -77,7 +80,10 @@ class _Store:
         known = {"medexam.kind": "experiment", "medexam.experiment_digest": record.experiment_digest}
         tags = {**version_tags(family[0].environment), "mlflow.note.content": record.description}
         name = f"{record.cell.name} {record.experiment_digest}"
-        run_id = self._find(known) or self._create(name, known, min(_millis(run, "started_at") for run in family))
+        started = min(_millis(run, "started_at") for run in family)
+        run_id = find_run(self.client, self.experiment_id, known) or create_run(
+            self.client, self.experiment_id, name, known, started
+        )
         self._log(run_id, tags=tags)
         return run_id
 
@@ -85,7 +91,9 @@ class _Store:
         """One cell under its parent: parameters, metrics, tags, data set and files."""
         known = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
         parentage = {"mlflow.parentRunId": parent}
-        run_id = self._find(known) or self._create(run.title, {**known, **parentage}, _millis(run, "started_at"))
+        run_id = find_run(self.client, self.experiment_id, known) or create_run(
+            self.client, self.experiment_id, run.title, {**known, **parentage}, _millis(run, "started_at")
+        )
         self._log(run_id, tags={**run_tags(run), **parentage}, run=run)
         self.client.log_inputs(run_id, datasets=[_dataset_input(run)])
         for name in ARTIFACTS:
@@ -98,17 +106,7 @@ class _Store:
     def end(self, run_id: str, runs: Sequence[StoredRun]) -> None:
         """Close a run: FAILED while any of `runs` owes a question."""
         status = "FINISHED" if all(run.complete for run in runs) else "FAILED"
-        self.client.set_terminated(run_id, status=status, end_time=max(_millis(run, "ended_at") for run in runs))
-
-    def _find(self, tags: Mapping[str, str]) -> str | None:
-        conditions = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
-        found = self.client.search_runs([self.experiment_id], filter_string=conditions, max_results=1)
-        return str(found[0].info.run_id) if found else None
-
-    def _create(self, name: str, tags: Mapping[str, str], start_time: int) -> str:
-        owner = {"mlflow.user": user} if (user := _user()) else {}
-        run = self.client.create_run(self.experiment_id, start_time=start_time, run_name=name, tags={**tags, **owner})
-        return str(run.info.run_id)
+        end_run(self.client, run_id, status, max(_millis(run, "ended_at") for run in runs))
 
     def _log(self, run_id: str, *, tags: Mapping[str, str], run: StoredRun | None = None) -> None:
         """One batch; its numbers are dated by the end of the run, so that sending them again adds none."""
@@ -125,6 +123,27 @@ class _Store:
         self.client.log_batch(run_id, metrics=metrics, params=params, tags=marks)
 
 
+def find_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str | None:
+    """MLflow's id of the run in an experiment that carries all of these tags; None where there is none."""
+    conditions = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
+    found = client.search_runs([experiment_id], filter_string=conditions, max_results=1)
+    return str(found[0].info.run_id) if found else None
+
+
+def create_run(client: Any, experiment_id: str, name: str, tags: Mapping[str, str], start_time: int) -> str:
+    """MLflow's id of a new run of whoever is logged in; `start_time` in milliseconds since 1970."""
+    owner = {"mlflow.user": user} if (user := _user()) else {}
+    run = client.create_run(experiment_id, start_time=start_time, run_name=name, tags={**tags, **owner})
+    return str(run.info.run_id)
+
+
+def end_run(client: Any, run_id: str, status: str, end_time: int) -> None:
+    """Close a run at `end_time`, milliseconds since 1970, as FINISHED, FAILED or KILLED."""
+    # With a server, MLflow prints the run's address on standard output, where our results stand.
+    with redirect_stdout(io.StringIO()):
+        client.set_terminated(run_id, status=status, end_time=end_time)
+
+
 def _dataset_input(run: StoredRun) -> Any:
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
@@ -137,6 +156,21 @@ def _dataset_input(run: StoredRun) -> Any:
         profile=json.dumps({"num_rows": metrics.selected, "exams": len(metrics.by_exam)}),
     )
     return DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])
+
+
+def _trace(client: Any, run: StoredRun, tracked: TrackedRun, tracking_uri: str) -> None:
+    if not run.record.cell.trace_questions:
+        return
+    # Imported here: it plans the run again, which takes DSPy.
+    from medexam.experiments.tracing import trace_run
+
+    trace_run(
+        client,
+        run,
+        mlflow_run_id=tracked.mlflow_run_id,
+        experiment_id=tracked.experiment_id,
+        tracking_uri=tracking_uri,
+    )
 
 
 def _millis(run: StoredRun, moment: str) -> int:

@@ -21,6 +21,8 @@ class CellSpec(Spec):
     dataset: DatasetSpec = DatasetSpec()
     model: ModelSpec = ModelSpec()
     program: ProgramSpec = ZeroShotSpec(kind="zero_shot")
+    trace_questions: Annotated[int, Field(ge=0, le=1000)] = 0
+    """Questions that MLflow also gets a complete trace of, always the same ones; no answer depends on it."""
 
 
 class ExperimentSpec(CellSpec):
