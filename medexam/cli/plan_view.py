@@ -7,9 +7,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.planning import Plan, PlannedCell
 from medexam.experiments.retrieving import Preview
-from medexam.programs import ExamProgram, build_program
+from medexam.programs import ExamProgram, WithNearest, build_program
 
 
 def plan_document(plan: Plan) -> list[dict[str, Any]]:
@@ -57,10 +58,18 @@ def _prompt(planned: PlannedCell) -> list[dict[str, str]]:
     if planned.retrieval is not None:
         cell = planned.cell
         program = build_program(
-            cell.program, cell.dataset.language, max_tokens=cell.model.max_tokens, finder=Preview(planned.retrieval)
+            cell.program,
+            cell.dataset.language,
+            max_tokens=cell.model.max_tokens,
+            finder=Preview(planned.retrieval),
+            nearest=NearestDemonstrations,
         )
     if not isinstance(program, ExamProgram):
         return []
-    call = next(program.steps(planned.exam_set.questions[0]))
-    turns: list[dict[str, str]] = program.adapter.format(call.predictor.signature, call.predictor.demos, call.inputs)
+    question = planned.exam_set.questions[0]
+    if isinstance(program, WithNearest) and isinstance(program.finder, NearestDemonstrations):
+        program.finder.fill([question])
+    call = next(program.steps(question))
+    shown = call.inputs.get("demos", call.predictor.demos)
+    turns: list[dict[str, str]] = program.adapter.format(call.predictor.signature, shown, call.inputs)
     return turns

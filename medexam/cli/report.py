@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from medexam.experiments.baselines import Contrast
+    from medexam.experiments.people import AgainstPeople
     from medexam.experiments.run_folder import RunFolder
     from medexam.experiments.summary import StoredRun
 
@@ -39,6 +40,9 @@ def report(
 ) -> None:
     """Show stored runs as tables and plots; scores them again, asks no model."""
     from medexam.experiments.baselines import contrast_runs
+    from medexam.experiments.comparing import run_names
+    from medexam.experiments.people import against_people
+    from medexam.experiments.people_tables import people_tables
     from medexam.experiments.places import default_runs_dir, run_paths
     from medexam.experiments.rescoring import rescore
     from medexam.experiments.run_folder import find_runs
@@ -51,17 +55,22 @@ def report(
     if layout is Layout.PAPER:
         _report_paper(stored, markdown, as_json=as_json)
         return
+    people = against_people(stored)
     if markdown is not None:
         from medexam.experiments.markdown import write_report
 
-        write_report(stored, markdown, contrasts)
+        write_report(stored, markdown, contrasts, people_tables(people, run_names(stored)))
         sys.stderr.write(f"wrote {markdown}\n")
     if as_json:
         from medexam.experiments.summary import run_document
 
-        sys.stdout.write(json.dumps([run_document(run) for run in stored], ensure_ascii=False, indent=2) + "\n")
+        documents = [
+            run_document(run) | {"against_people": [row.document() for row in rows]}
+            for run, rows in zip(stored, people, strict=True)
+        ]
+        sys.stdout.write(json.dumps(documents, ensure_ascii=False, indent=2) + "\n")
     else:
-        _print_tables(stored, contrasts)
+        _print_tables(stored, contrasts, people)
 
 
 def _write_plots(stored: "list[StoredRun]", folder: Path) -> None:
@@ -101,10 +110,14 @@ def _write_page(folders: "list[RunFolder]", path: Path) -> "tuple[list[StoredRun
     return list(read.runs), not read.without_data
 
 
-def _print_tables(stored: "list[StoredRun]", contrasts: "list[Contrast]") -> None:
+def _print_tables(
+    stored: "list[StoredRun]", contrasts: "list[Contrast]", people: "list[tuple[AgainstPeople, ...]]"
+) -> None:
     """Our own tables, and what a reader should know of each run."""
     from rich.console import Console
 
+    from medexam.experiments.comparing import run_names
+    from medexam.experiments.people_tables import build_people_tables
     from medexam.experiments.retrieval_tables import build_contrast_tables, build_retrieval_tables
     from medexam.experiments.run_tables import build_cost_tables, build_failure_table
     from medexam.experiments.score_tables import build_score_tables
@@ -117,6 +130,8 @@ def _print_tables(stored: "list[StoredRun]", contrasts: "list[Contrast]") -> Non
         tables = (*build_breakdowns(run), *build_cost_tables(run))
         for table in (*tables, *build_score_tables(run), *build_retrieval_tables(run)):
             console.print(table)
+    for table in build_people_tables(people, run_names(stored)):
+        console.print(table)
     for table in build_contrast_tables(contrasts):
         console.print(table)
     for run in stored:

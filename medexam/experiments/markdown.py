@@ -22,9 +22,15 @@ from medexam.predictions import Prediction, Status
 SHOWN_REPLIES = 3
 SHOWN_CHARACTERS = 600
 
+Captioned = Sequence[tuple[Table, str]]
+"""Tables, each with the caption that says how to read it."""
 
-def run_report(run: StoredRun, predictions: Mapping[str, Prediction]) -> str:
-    """`report.md`: headline, failures, breakdowns, costs, what option scores and passages tell, replies, settings."""
+
+def run_report(run: StoredRun, predictions: Mapping[str, Prediction], people: Captioned = ()) -> str:
+    """`report.md`: headline, failures, breakdowns, costs, what option scores and passages tell, replies, settings.
+
+    `people` is the table that sets the run beside people, where there is one.
+    """
     record = run.record
     parts = [f"# {record.cell.name}: {run.title}"]
     if record.description:
@@ -36,27 +42,35 @@ def run_report(run: StoredRun, predictions: Mapping[str, Prediction]) -> str:
         parts.append(f"## {failed.title}\n\n{render_table(failed)}\n\n`{run.folder.resume_command}` asks them again.")
     parts += [f"## {table.title}\n\n{render_table(table)}" for table in breakdowns(run.metrics, published=True)]
     parts.append(LEGEND + " v1: rounded and averaged over exams as the HEAD-QA v1 paper does.")
-    parts += _captioned([*cost_tables(run), *score_tables(run.metrics), *retrieval_tables(run.metrics)])
+    parts += _captioned([*people, *cost_tables(run), *score_tables(run.metrics), *retrieval_tables(run.metrics)])
     parts += _unanswered(record.questions, predictions)
     parts.append("## Settings\n\n" + render_table(_settings(run)))
     return "\n\n".join(parts) + "\n"
 
 
-def comparison_report(runs: Sequence[StoredRun], contrasts: Sequence[Contrast] = ()) -> str:
-    """Several runs side by side, the best score of each column in bold, and what passages flip in `contrasts`."""
+def comparison_report(runs: Sequence[StoredRun], contrasts: Sequence[Contrast] = (), people: Captioned = ()) -> str:
+    """Several runs side by side, the best score of each column in bold, and what passages flip in `contrasts`.
+
+    `people` is the table that sets the runs beside people, where there is one.
+    """
     table = comparison(runs)
     owing = [f"**{run.title}.** {_state(run)}" for run in runs if not run.complete]
     owing += [f"**{run.title}.** Warning: {warning}." for run in runs for warning in run.record.warnings]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
     flips = [part for contrast in contrasts for part in _contrast(contrast)]
-    parts = [f"# {table.title}", render_table(table), LEGEND, *owing, *flips, f"## Runs\n\n{render_table(folders)}"]
-    return "\n\n".join(parts) + "\n"
+    parts = [f"# {table.title}", render_table(table), LEGEND, *owing, *_captioned(people), *flips]
+    return "\n\n".join([*parts, f"## Runs\n\n{render_table(folders)}"]) + "\n"
 
 
-def write_report(runs: Sequence[StoredRun], path: Path, contrasts: Sequence[Contrast] = ()) -> None:
+def write_report(
+    runs: Sequence[StoredRun], path: Path, contrasts: Sequence[Contrast] = (), people: Captioned = ()
+) -> None:
     """Write the report of one run, or the comparison of several; raises `RunFolderError` where that fails."""
     one = len(runs) == 1
-    text = run_report(runs[0], runs[0].folder.read_predictions()) if one else comparison_report(runs, contrasts)
+    if one:
+        text = run_report(runs[0], runs[0].folder.read_predictions(), people)
+    else:
+        text = comparison_report(runs, contrasts, people)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

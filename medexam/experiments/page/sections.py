@@ -13,6 +13,8 @@ from medexam.experiments.comparison import describe_all
 from medexam.experiments.comparison_tables import breakdown_tables, headline, overall_tables, verdicts
 from medexam.experiments.formatting import NONE, flatten
 from medexam.experiments.page.side_by_side import Groups, matrix, merge, stack
+from medexam.experiments.people import against_people
+from medexam.experiments.people_tables import TITLE, people_tables
 from medexam.experiments.retrieval_tables import contrast_table, retrieval_tables
 from medexam.experiments.run_tables import cost_tables, failure_table
 from medexam.experiments.score_tables import score_tables
@@ -66,6 +68,7 @@ def build_sections(runs: Sequence[StoredRun], names: Sequence[str]) -> list[Sect
         Section("scores", "Scores", (Captioned(replace(comparison(runs), title="Scores"), LEGEND),)),
         Section("runs", "Runs", (_runs(runs, names),)),
         *_compared(runs),
+        Section("people", TITLE, _captioned(people_tables(against_people(runs), names))),
         *_passages(runs),
         *(_grouped(captioned) for captioned in groups),
         _stacked("costs", "Costs", [cost_tables(run) for run in runs], names),

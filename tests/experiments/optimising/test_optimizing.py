@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from medexam.cli.plan_view import plan_document
 from medexam.experiments.optimising.folder import CALLS
 from medexam.experiments.optimising.optimization import Ending
 from medexam.experiments.planning import plan_experiment
@@ -136,6 +137,7 @@ def test_a_run_asks_with_the_program_that_was_found(optimise, document, tmp_path
     (run,), _ = run_plan(plan, Silent())
     assert run.metrics.right == best.right
     assert run.program == "zero_shot-optimized"
+    assert len(plan_document(plan)[0]["prompt"]) == 2 + 2 * best.demos
     written = plan_experiment(document, {"dataset.split": "dev"}, runs_dir=tmp_path / "runs")
     assert written.cells[0].spec_digest != plan.cells[0].spec_digest
     moved = tmp_path / "moved"
