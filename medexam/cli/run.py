@@ -62,10 +62,14 @@ def run(
 
     with TerminalProgress() as progress:
         runs, stop = run_plan(plan, progress, max_failures=max_failures)
-    _track(runs, plan, tracking_uri)
-    _print(plan.runs_dir, runs, tracking_uri, as_json=as_json)
-    if stop is not None or not all(stored.complete for stored in runs):
-        _say_incomplete(spec, plan, runs, stop)
+    whole = stop is None and all(stored.complete for stored in runs)
+    incomplete, runs_dir = "" if whole else _incomplete(spec, plan, runs, stop), plan.runs_dir
+    # MLflow weighs as much as a hundred thousand questions; it takes their place.
+    del plan
+    _track(runs, runs_dir, tracking_uri)
+    _print(runs_dir, runs, tracking_uri, as_json=as_json)
+    if incomplete:
+        sys.stderr.write(incomplete)
         raise typer.Exit(INCOMPLETE)
 
 
@@ -129,12 +133,12 @@ def _warn(planned: "Plan") -> None:
         sys.stderr.write(f"medexam: warning: {warning}\n")
 
 
-def _track(runs: "list[StoredRun]", plan: "Plan", tracking_uri: str | None) -> None:
+def _track(runs: "list[StoredRun]", runs_dir: Path, tracking_uri: str | None) -> None:
     """Send the runs to MLflow; an outage costs nothing but a line, for the folders are complete."""
     from medexam.experiments.tracking import default_tracking_uri, track
 
     try:
-        track(runs, tracking_uri=tracking_uri or default_tracking_uri(plan.runs_dir))
+        track(runs, tracking_uri=tracking_uri or default_tracking_uri(runs_dir))
     except TrackingError as error:
         sys.stderr.write(f"medexam: {error}\n")
 
@@ -169,7 +173,7 @@ def _print_tables(runs_dir: Path, runs: "list[StoredRun]", tracking_uri: str | N
     sys.stderr.write(f"Runs are in {runs_dir}. See them in the MLflow UI: {sys.argv[0]} ui {where}\n")
 
 
-def _say_incomplete(spec: str | None, plan: "Plan", runs: "list[StoredRun]", stop: "Stop | None") -> None:
+def _incomplete(spec: str | None, plan: "Plan", runs: "list[StoredRun]", stop: "Stop | None") -> str:
     """One line: why the run is incomplete, how much is owed, what failed, and the command that goes on."""
     why = {
         None: "incomplete",
@@ -187,4 +191,4 @@ def _say_incomplete(spec: str | None, plan: "Plan", runs: "list[StoredRun]", sto
         go_on = f"{folders[0].resume_command} asks them"
     else:
         go_on = f"run {spec} again with the same settings to ask them"
-    sys.stderr.write(f"medexam: {why}: {sum(owing.values())} questions are still owed{mostly}; {go_on}\n")
+    return f"medexam: {why}: {sum(owing.values())} questions are still owed{mostly}; {go_on}\n"
