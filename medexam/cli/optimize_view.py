@@ -126,7 +126,7 @@ def print_plan(plan: OptimizationPlan) -> None:
         "validation questions": f"{len(plan.validation.exam_set.questions):,}",
         "tested questions": f"{plan.tested:,}, neither shown nor asked",
         "programs": f"{plan.candidates}"
-        + (f" of {spec.candidates}, as the budget allows" if plan.candidates < _wanted(plan) else ""),
+        + (f" of {plan.wanted}, as the budget allows" if plan.candidates < plan.wanted else ""),
         "calls": f"at most {plan.most_calls:,}{writes}",
         "budget": _budget(plan),
     }
@@ -185,10 +185,6 @@ def print_optimization(done: Optimization) -> None:
     ]
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
-
-
-def _wanted(plan: OptimizationPlan) -> int:
-    return 2 if plan.optimizer.kind in ("labeled", "knn", "bootstrap") else plan.optimizer.candidates
 
 
 def _budget(plan: OptimizationPlan) -> str:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
 from medexam.experiments.stored_predictions import Outcome, StoredPredictions, cut_torn_line, scan_predictions
+from medexam.experiments.work_folder import WorkFolder
 from medexam.predictions import Prediction, Status
 from medexam.specs import CellSpec
 
@@ -56,10 +56,10 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
-class RunFolder:
+class RunFolder(WorkFolder):
     """The files of one run under `path`."""
 
-    path: Path
+    kind = "run"
 
     @property
     def run_id(self) -> str:
@@ -70,32 +70,6 @@ class RunFolder:
     def resume_command(self) -> str:
         """What asks the questions that the run still owes."""
         return f"medexam run --resume {shlex.quote(str(self.path))}"
-
-    def create(self) -> None:
-        """Make the folder; raises `RunFolderError` where that is not possible."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            if not os.access(self.path, os.W_OK):
-                raise PermissionError(f"no permission to write in {self.path}")
-        except OSError as error:
-            raise RunFolderError(
-                f"cannot write runs to {self.path.parent}: {error}; choose another place by --runs-dir or MEDEXAM_RUNS"
-            ) from None
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the folder for one process; the system frees the lock of a process that dies."""
-        lock = FileLock(self.path / ".lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise RunFolderError(
-                f"run {self.run_id} is being written by another process; wait for it, or start another with --fresh"
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()
 
     def exists(self) -> bool:
         """Whether a run was begun here."""
@@ -133,20 +107,6 @@ class RunFolder:
     def read_metrics(self) -> dict[str, Any]:
         """The stored metrics, as JSON."""
         return self._read_json(METRICS)
-
-    def write_json(self, name: str, data: Mapping[str, Any]) -> None:
-        """Write one JSON file whole or not at all."""
-        self.write_text(name, json.dumps(data, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
-
-    def write_text(self, name: str, text: str) -> None:
-        """Write one text file whole or not at all."""
-        target = self.path / name
-        draft = target.with_name(f".{name}.draft")
-        try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(target)
-        except OSError as error:
-            raise RunFolderError(f"cannot write {target}: {error}") from None
 
     def read_predictions(self) -> dict[str, Prediction]:
         """The last prediction of each question, by key.

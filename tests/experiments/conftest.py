@@ -3,6 +3,7 @@
 import pytest
 
 from medexam.answer_key import AnswerKey, Gold
+from medexam.experiments.mlflow_store import default_tracking_uri
 from medexam.experiments.rescoring import score_folder
 from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
 from medexam.predictions import Failure, Prediction, Reason, Status
@@ -97,3 +98,19 @@ def make_run(tmp_path, exam_questions, answer_key):
         return score_folder(folder, exam_questions, answer_key)
 
     return make
+
+
+@pytest.fixture
+def uri(tmp_path, empty_store) -> str:
+    """A real MLflow store, empty, beside a runs directory."""
+    runs_dir = tmp_path / "runs"
+    runs_dir.mkdir(exist_ok=True)
+    (runs_dir / "mlflow.db").write_bytes(empty_store.read_bytes())
+    return default_tracking_uri(runs_dir)
+
+
+@pytest.fixture
+def client(uri):
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=uri)

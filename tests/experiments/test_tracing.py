@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medexam.experiments.mlflow_store import default_tracking_uri
 from medexam.experiments.planning import plan_experiment
 from medexam.experiments.runner import run_plan
 from medexam.experiments.tracing import read_traces, sample_keys
@@ -16,21 +15,6 @@ from medexam.specs import build_cells
 from watching import Silent
 
 CORPUS = Path(__file__).parents[1] / "retrievers" / "corpus_sample" / "passages.jsonl.gz"
-
-
-@pytest.fixture
-def uri(tmp_path, empty_store) -> str:
-    runs_dir = tmp_path / "runs"
-    runs_dir.mkdir()
-    (runs_dir / "mlflow.db").write_bytes(empty_store.read_bytes())
-    return default_tracking_uri(runs_dir)
-
-
-@pytest.fixture
-def client(uri):
-    from mlflow import MlflowClient
-
-    return MlflowClient(tracking_uri=uri)
 
 
 @pytest.fixture

@@ -11,28 +11,13 @@ import pytest
 
 from medexam.errors import TrackingError
 from medexam.experiments.mlflow_payload import run_params
-from medexam.experiments.mlflow_store import artifact_root, default_tracking_uri
+from medexam.experiments.mlflow_store import artifact_root
 from medexam.experiments.rescoring import score_folder
 from medexam.experiments.summary import load_run
 from medexam.experiments.tracking import track
 
 ZERO_SHOT = {"kind": "zero_shot"}
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
-
-
-@pytest.fixture
-def uri(tmp_path, empty_store) -> str:
-    runs_dir = tmp_path / "runs"
-    runs_dir.mkdir()
-    (runs_dir / "mlflow.db").write_bytes(empty_store.read_bytes())
-    return default_tracking_uri(runs_dir)
-
-
-@pytest.fixture
-def client(uri):
-    from mlflow import MlflowClient
-
-    return MlflowClient(tracking_uri=uri)
 
 
 def _all_runs(client):

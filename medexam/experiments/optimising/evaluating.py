@@ -100,10 +100,6 @@ class Evaluator:
         """The trials by number."""
         return sorted(self.trials.values(), key=lambda trial: trial.number)
 
-    def trial_folder(self, trial: Trial) -> Path:
-        """Where its program and predictions are."""
-        return self._folder / trial.digest
-
     @property
     def in_flight(self) -> int:
         """Programs that are being asked."""

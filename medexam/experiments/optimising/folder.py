@@ -6,15 +6,12 @@ from them. It is no run folder: nothing here was asked of the tested questions.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from medexam.errors import RunFolderError
+from medexam.experiments.work_folder import WorkFolder
 
 RECORD = "optimization.json"
 CALLS = "calls.jsonl"
@@ -26,10 +23,10 @@ CURVE = "curve.png"
 
 
 @dataclass(frozen=True)
-class OptimizationFolder:
+class OptimizationFolder(WorkFolder):
     """The files of one optimisation under `path`."""
 
-    path: Path
+    kind = "optimisation"
 
     @property
     def name(self) -> str:
@@ -46,26 +43,9 @@ class OptimizationFolder:
         return (self.path / RECORD).is_file()
 
     def create(self) -> None:
-        """Make the folder; raises `RunFolderError` where that is not possible."""
-        try:
-            self.programs.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunFolderError(
-                f"cannot write to {self.path.parent}: {error}; choose another place by --runs-dir or MEDEXAM_RUNS"
-            ) from None
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the folder for one process; the system frees the lock of a process that dies."""
-        lock = FileLock(self.path / ".lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise RunFolderError(f"{self.name} is being written by another process; wait for it") from None
-        try:
-            yield
-        finally:
-            lock.release()
+        """Make the folder and that of the trials; raises `RunFolderError` where that is not possible."""
+        super().create()
+        self.programs.mkdir(exist_ok=True)
 
     def read(self, name: str) -> dict[str, Any]:
         """One of the JSON files; raises `RunFolderError` where it cannot be read."""
@@ -77,20 +57,6 @@ class OptimizationFolder:
         if not isinstance(data, dict):
             raise RunFolderError(f"{path} is not a JSON object")
         return data
-
-    def write_json(self, name: str, data: Mapping[str, Any]) -> None:
-        """Write a JSON file whole or not at all."""
-        self.write(name, (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode())
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file whole or not at all."""
-        target = self.path / name
-        draft = target.with_name(f".{name}.draft")
-        try:
-            draft.write_bytes(data)
-            draft.replace(target)
-        except OSError as error:
-            raise RunFolderError(f"cannot write {target}: {error}") from None
 
 
 def find_optimization(place: str, runs_dir: Path) -> OptimizationFolder:

@@ -24,7 +24,7 @@ from medexam.experiments.optimising.budget import Budget, Limits, StoppedError
 from medexam.experiments.optimising.call_log import CallLog, LoggedEngine
 from medexam.experiments.optimising.compiling import Materials, compile_program
 from medexam.experiments.optimising.evaluating import Evaluator, TrialObserver
-from medexam.experiments.optimising.folder import CALLS, RECORD
+from medexam.experiments.optimising.folder import CALLS
 from medexam.experiments.optimising.optimization import Ending, Optimization, load_optimization, write_optimization
 from medexam.experiments.optimising.outcome import write_outcome
 from medexam.experiments.optimising.planning import OptimizationPlan
@@ -190,8 +190,3 @@ def _materials(plan: OptimizationPlan, evaluator: Evaluator, prompt_lm: dspy.LM)
 
 def _examples(questions: Sequence[Question], key: AnswerKey) -> list[dspy.Example]:
     return [dspy.Example(question=one, answer=key[one.key].number).with_inputs("question") for one in questions]
-
-
-def is_begun(plan: OptimizationPlan) -> bool:
-    """Whether there is something to go on with."""
-    return (plan.folder.path / RECORD).exists()

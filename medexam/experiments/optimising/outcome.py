@@ -27,11 +27,11 @@ def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
             shutil.copyfile(folder.programs / best.digest / PROGRAM, folder.path / PROGRAM)
         except OSError as error:
             raise RunFolderError(f"cannot write {folder.path / PROGRAM}: {error}") from None
-        folder.write(DEMONSTRATIONS, "\n".join(_demonstrations(optimization, plan)).encode())
-    folder.write(REPORT, "\n".join(report_lines(optimization)).encode())
+        folder.write_text(DEMONSTRATIONS, "\n".join(_demonstrations(optimization, plan)))
+    folder.write_text(REPORT, "\n".join(report_lines(optimization)))
     curve = draw_trials(optimization)
     if curve is not None:
-        folder.write(CURVE, curve)
+        folder.write_bytes(CURVE, curve)
 
 
 def draw_trials(optimization: Optimization) -> bytes | None:

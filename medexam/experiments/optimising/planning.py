@@ -5,7 +5,7 @@ It asks no model. `medexam optimize SPEC --plan` prints what this finds.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,11 @@ class OptimizationPlan:
     folder: OptimizationFolder
     candidates: int
     """Programs that the budget allows, the one as written included."""
+
+    @property
+    def wanted(self) -> int:
+        """Programs that the spec asks for, whatever the budget allows."""
+        return _wanted(self.optimizer)
 
     @property
     def trial_calls(self) -> int:
@@ -187,8 +192,6 @@ def _check_apart(sets: Mapping[str, ExamSet]) -> None:
 
 
 def _without(exam_set: ExamSet, keys: set[str]) -> ExamSet:
-    from dataclasses import replace
-
     kept: tuple[Question, ...] = tuple(question for question in exam_set.questions if question.key not in keys)
     if not kept:
         raise SpecError("optimizer.train: every question is nearly one that is tested; choose other exams")
@@ -209,9 +212,13 @@ def _most_calls(optimizer: OptimizerSpec, candidates: int, trial: int, attempt: 
     return trials * trial + (candidates - 1) * attempt
 
 
+def _wanted(optimizer: OptimizerSpec) -> int:
+    return 2 if optimizer.kind in _PAIRS else optimizer.candidates
+
+
 def _affordable(optimizer: OptimizerSpec, validation: PlannedCell, train: ExamSet) -> int:
     """The candidates that the calls allow; raises `SpecError` where those are less than two."""
-    wanted = 2 if optimizer.kind in _PAIRS else optimizer.candidates
+    wanted = _wanted(optimizer)
     if optimizer.max_calls is None:
         return wanted
     program = validation.program

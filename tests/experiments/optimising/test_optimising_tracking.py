@@ -33,21 +33,6 @@ START_S = 120
 
 
 @pytest.fixture
-def uri(tmp_path, empty_store) -> str:
-    runs_dir = tmp_path / "runs"
-    runs_dir.mkdir(exist_ok=True)
-    (runs_dir / "mlflow.db").write_bytes(empty_store.read_bytes())
-    return default_tracking_uri(runs_dir)
-
-
-@pytest.fixture
-def client(uri):
-    from mlflow import MlflowClient
-
-    return MlflowClient(tracking_uri=uri)
-
-
-@pytest.fixture
 def done(optimise):
     return optimise()[0]
 
