@@ -8,6 +8,8 @@ from pydantic import Field, model_validator
 from medexam.specs.base import Spec
 
 EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
+REGISTRY = "registry:"
+"""Opens an endpoint that is a registry file."""
 DType = Literal["auto", "float32", "bfloat16", "float16"]
 
 
@@ -18,16 +20,29 @@ class ModelSpec(Spec):
     """`embedded`: transformers in this process. `vllm`: vLLM's OpenAI-compatible servers. `litellm`: any hosted
     model that litellm knows. `scripted`: replies from a table, for dry runs."""
     name: str | None = None
-    """Hub id, or the name a server or provider knows the model by. None: SmolLM2-135M-Instruct when embedded, the
-    only model of the server when vllm."""
+    """Hub id, or the name a server or provider knows the model by. None: SmolLM2-135M-Instruct when embedded; when
+    vllm the profile's model, or the only model of the server."""
+    profile: str | None = None
+    """vllm: a model profile, by its name or as a YAML file; it gives `name` and `revision` where they are None."""
+    start: bool = False
+    """vllm: start the profile's server on this machine, use it, and stop it at the end of the run."""
     path: Path | None = None
     """embedded: a folder with the model. scripted: a YAML file with the replies."""
     revision: str | None = None
     """embedded: the hub's branch, tag or commit; None is the default branch."""
     endpoints: tuple[str, ...] = ()
-    """vllm: base addresses such as `http://127.0.0.1:8000/v1`. litellm: at most one, for a compatible provider."""
+    """vllm: base addresses such as `http://127.0.0.1:8000/v1`, or one `registry:FILE`, whose servers may come and go
+    during a run; none: those that `medexam serve` started on this machine. litellm: at most one, for a compatible
+    provider."""
+    wait_s: Annotated[float, Field(ge=0)] = 0.0
+    """vllm: seconds that a run waits for the first server of a registry."""
     api_key_env: str | None = None
-    """Name of the environment variable that holds the key; None: the provider's usual one, or no key."""
+    """Name of the environment variable that holds the key; None: the key that a registry tells, the provider's usual
+    variable, or no key."""
+    api_key_file: Path | None = None
+    """A file that holds the key and that only its owner may read; in the place of `api_key_env`."""
+    ca_bundle: Path | None = None
+    """vllm: a file of certificates (PEM) that https endpoints are checked against; None: the system's."""
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     """vllm, litellm: seconds that one request may take, waiting in the server's queue included."""
     dtype: DType = "auto"
@@ -43,8 +58,7 @@ class ModelSpec(Spec):
 
     @model_validator(mode="after")
     def _engine_has_what_it_needs(self) -> Self:
-        if self.engine == "vllm" and not self.endpoints:
-            raise ValueError("engine 'vllm' needs endpoints, such as [http://127.0.0.1:8000/v1]")
+        self._check_servers()
         if self.engine == "litellm" and not self.name:
             raise ValueError("engine 'litellm' needs a name, such as openai/gpt-4o-mini")
         if self.engine == "litellm" and len(self.endpoints) > 1:
@@ -57,6 +71,25 @@ class ModelSpec(Spec):
             raise ValueError("engine 'embedded' takes a name from the hub or a path, not both")
         return self
 
+    def _check_servers(self) -> None:
+        if self.engine != "vllm" and (self.profile or self.start or self.wait_s or self.ca_bundle):
+            raise ValueError("profile, start, wait_s and ca_bundle belong to engine 'vllm'")
+        if self.start and self.profile is None:
+            raise ValueError("start needs a profile, such as profile: smollm2-cpu")
+        if self.start and self.endpoints:
+            raise ValueError("start begins a server of its own and takes no endpoints")
+        registries = [one for one in self.endpoints if one.startswith(REGISTRY)]
+        if registries and len(self.endpoints) > 1:
+            raise ValueError("a registry stands alone in endpoints: it names servers itself")
+        if self.api_key_env and self.api_key_file:
+            raise ValueError("api_key_env or api_key_file, not both")
+
+    @property
+    def registry(self) -> Path | None:
+        """The registry file that `endpoints` names; None where it names none."""
+        first = self.endpoints[0] if self.endpoints else ""
+        return Path(first.removeprefix(REGISTRY)).expanduser() if first.startswith(REGISTRY) else None
+
     @property
     def label(self) -> str:
         """Short name for tables: the model's own, without its folder or organisation."""
@@ -66,4 +99,6 @@ class ModelSpec(Spec):
             return self.path.name
         if self.name is not None:
             return self.name.rsplit("/", 1)[-1]
+        if self.profile is not None:
+            return Path(self.profile).stem
         return "SmolLM2-135M-Instruct" if self.engine == "embedded" else "served"
