@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE ?= 1
+# A file's tests share what takes long to make, so they stay together.
+PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: quickstart test chaos bench lint clean
 
@@ -10,10 +12,10 @@ quickstart: $(VENV)/.local
 	$(BIN)/medexam run quickstart
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 chaos: $(VENV)/.dev
-	$(BIN)/python -m pytest -m chaos
+	$(BIN)/python -m pytest $(PARALLEL) -m chaos
 
 # ENDPOINT: a live vLLM server of SmolLM2, for the rows that need one.
 bench: $(VENV)/.dev

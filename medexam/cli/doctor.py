@@ -1,82 +1,175 @@
-"""`medexam doctor`: what a server really honours."""
+"""`medexam doctor`: what servers really honour, how fast they are, whether they agree, and what to change."""
 
 import json as json_format
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from medexam.serve.examining.diagnosis import Diagnosis, Examination
+    from medexam.serve.examining.read_check import ReadVerdict
+    from medexam.serve.examining.replicas import Replicas
     from medexam.serve.probe import Capabilities
-    from medexam.serve.read_check import ReadVerdict
+
+INCOMPLETE = 3
+"""Some of several servers cannot be used."""
 
 
 def doctor(
-    endpoint: Annotated[str, typer.Argument(help="Such as http://127.0.0.1:8000/v1.", metavar="ENDPOINT")],
+    endpoints: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Such as http://127.0.0.1:8000/v1, or registry:FILE; those registered on this machine by default.",
+            metavar="ENDPOINT",
+            show_default=False,
+        ),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="The model to ask; the only one by default.")] = None,
+    burst: Annotated[
+        float, typer.Option(help="Seconds that the throughput is measured; 0: not at all.", min=0, metavar="SECONDS")
+    ] = 10.0,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
+    api_key_file: Annotated[Path | None, typer.Option(help="File that holds the key, of mode 600.")] = None,
+    ca_bundle: Annotated[Path | None, typer.Option(help="Certificates (PEM) for https endpoints.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Ask a server what it is and what it honours."""
+    """Ask servers what they are and what they honour, and say what to change.
+
+    Exit codes: 0 all can be used, 2 none can, 3 some cannot.
+    """
     import asyncio
 
-    seen, verdicts = asyncio.run(_ask(endpoint, model, api_key_env))
+    from medexam.serve.examining.advice import advise
+    from medexam.serve.examining.diagnosis import examine, find_patients
+
+    patients = find_patients(
+        endpoints or (), model=model, api_key_env=api_key_env, api_key_file=api_key_file, ca_bundle=ca_bundle
+    )
+    examined = asyncio.run(examine(patients, burst_s=burst))
+    advice = advise(examined)
     if as_json:
-        document = {
-            **seen.model_dump(),
-            "guided_by": seen.guided_by,
-            "reads": [verdict.model_dump() for verdict in verdicts],
-        }
-        sys.stdout.write(json_format.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        sys.stdout.write(json_format.dumps(_document(examined, advice), ensure_ascii=False, indent=2) + "\n")
     else:
-        _print_table(seen, verdicts)
+        _print(examined, advice)
+    if any(one.seen is None for one in examined.diagnoses):
+        raise typer.Exit(INCOMPLETE)
 
 
-async def _ask(endpoint: str, model: str | None, api_key_env: str | None) -> "tuple[Capabilities, list[ReadVerdict]]":
-    from medexam.serve import build_engine
-    from medexam.serve.endpoints import NO_KEY, open_endpoints, read_key
-    from medexam.serve.probe import probe_endpoint
-    from medexam.serve.read_check import check_reads
-    from medexam.specs import ModelSpec
-
-    asked = open_endpoints([endpoint], read_key(api_key_env, "VLLM_API_KEY") or NO_KEY)[0]
-    seen = await probe_endpoint(asked, model)
-    spec = ModelSpec(engine="vllm", endpoints=(endpoint,), name=seen.model, api_key_env=api_key_env)
-    engine = await build_engine(spec, guided=False)
-    try:
-        return seen, await check_reads(engine)
-    finally:
-        await engine.aclose()
+def _document(examined: "Examination", advice: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "endpoints": [_as_json(one) for one in examined.diagnoses],
+        "replicas": examined.replicas.model_dump(mode="json") if examined.replicas else None,
+        "advice": list(advice),
+    }
 
 
-def _print_table(seen: "Capabilities", verdicts: "list[ReadVerdict]") -> None:
+def _as_json(one: "Diagnosis") -> dict[str, Any]:
+    found = one.model_dump(mode="json", exclude={"seen"})
+    if one.seen is None:
+        return found
+    return {**one.seen.model_dump(mode="json"), "revision": one.revision, "guided_by": one.seen.guided_by, **found}
+
+
+def _print(examined: "Examination", advice: tuple[str, ...]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=seen.endpoint, show_header=False)
-    rows = {
+    columns = [_column(one) for one in examined.diagnoses]
+    alone = len(columns) == 1
+    table = Table("", *(one.endpoint for one in examined.diagnoses), show_header=not alone)
+    if alone:
+        table.title = examined.diagnoses[0].endpoint
+    for name in dict.fromkeys(name for column in columns for name in column):
+        table.add_row(name, *(column.get(name, "") for column in columns))
+    console = Console()
+    console.print(table)
+    if examined.replicas is not None:
+        console.print(_agreement(examined.replicas), soft_wrap=True, markup=False, highlight=False)
+    console.print("\nWhat to change:" if advice else "\nNothing to change.")
+    for line in advice:
+        console.print(f"- {line}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _column(one: "Diagnosis") -> dict[str, str]:
+    if one.seen is None:
+        return {"server": "silent" if one.silent else "cannot be used"}
+    return {
+        **_identity(one, one.seen),
+        **_template(one.seen),
+        **_honoured(one.seen),
+        **{f"log-probabilities by {verdict.way}": _verdict(verdict) for verdict in one.reads},
+        **_pace(one, one.seen),
+    }
+
+
+def _identity(one: "Diagnosis", seen: "Capabilities") -> dict[str, str]:
+    return {
         "server": seen.server_version or "unknown",
         "models": ", ".join(seen.models),
         "asked": seen.model,
         "loaded from": seen.source or "not told",
+        "revision": one.revision or "not told",
         "context": f"{seen.max_context} tokens" if seen.max_context else "not told",
+    }
+
+
+def _template(seen: "Capabilities") -> dict[str, str]:
+    return {
         "system turn": "kept" if seen.system_turn else "refused: its words open the first user turn",
         "repeated turns": "kept" if seen.repeated_turns else "refused: joined into one",
         "renders its chat template": _yes(seen.renders),
+    }
+
+
+def _honoured(seen: "Capabilities") -> dict[str, str]:
+    return {
         "many prompts a request": _yes(seen.list_prompts),
         "allowed_token_ids": _yes(seen.allowed_token_ids),
         "structured_outputs": _yes(seen.structured_outputs),
         "echo": _yes(seen.echo_logprobs is not None),
         "logprob_token_ids": f"honoured, {seen.named_logprobs} a request" if seen.named_logprobs else _yes(False),
         "probabilities behind a mask": "those of all tokens" if seen.masked_logprobs else "not told",
-        "remembers prompts": f"in blocks of {seen.prefix_block} tokens" if seen.prefix_block else "no",
         "guided answers": f"by {seen.guided_by}" if seen.guided_by else "impossible: use answer_format free",
-        "one call, one token": f"{seen.call_s * 1000:.0f} ms",
-        **{f"log-probabilities by {verdict.way}": _verdict(verdict) for verdict in verdicts},
     }
-    for name, value in rows.items():
-        table.add_row(name, value)
-    Console().print(table)
+
+
+def _pace(one: "Diagnosis", seen: "Capabilities") -> dict[str, str]:
+    share = "" if one.prefix_hit_rate is None else f", {one.prefix_hit_rate:.0%} hits since its start"
+    return {
+        "remembers prompts": f"in blocks of {seen.prefix_block} tokens{share}" if seen.prefix_block else "no",
+        "one call, one token": f"{seen.call_s * 1000:.0f} ms",
+        "prompts a second": _of(one.burst, lambda burst: f"{burst.prompts_per_s:.1f}, {burst.in_flight} in flight"),
+        "tokens a second": _of(one.burst, lambda burst: f"{burst.tokens_per_s:.0f} written"),
+        "clock": _clock(one.clock_ahead_s),
+    }
+
+
+def _agreement(replicas: "Replicas") -> str:
+    if replicas.same_tokens is None:
+        return "Whether the servers agree is not known: fewer than two tell log-probabilities."
+    if not replicas.same_tokens:
+        return "The servers cut the same text into different tokens."
+    if replicas.difference is None:
+        return "The servers use the same tokens; their log-probabilities are read in different ways."
+    return (
+        f"The servers agree to {replicas.difference:.1e} nats on the log-probabilities of {replicas.tokens} tokens, "
+        "and use the same tokens."
+    )
+
+
+def _of(value: Any, show: Callable[[Any], str]) -> str:
+    return "not measured" if value is None else show(value)
+
+
+def _clock(ahead_s: float | None) -> str:
+    if ahead_s is None:
+        return "not told"
+    if ahead_s == 0:
+        return "as here, to a second"
+    return f"{abs(ahead_s):.0f} s {'ahead' if ahead_s > 0 else 'behind'}"
 
 
 def _verdict(verdict: "ReadVerdict") -> str:

@@ -1,89 +1,283 @@
-"""`medexam serve`: one model on this machine, behind vLLM, until Ctrl-C."""
+"""`medexam serve`: a model behind vLLM, on this machine until Ctrl-C, or as a Slurm job.
+
+What is printed on standard output is for scripts: addresses and a command, or a job's id. Keys are never printed.
+"""
 
 import contextlib
+import os
+import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from medexam.cli import serve_options as options
+from medexam.errors import EngineError
+
 if TYPE_CHECKING:
-    from medexam.serve.launching import Launch, ServerProcess
+    from medexam.serve.launching.processes import Launch
+    from medexam.serve.launching.slurm import Allocation
+    from medexam.serve.launching.supervising import Fleet
+    from medexam.serve.registry import Registry
+
+_EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
 def serve(
     context: typer.Context,
-    model: Annotated[str, typer.Argument(help="A hub id, a model folder, or smollm2.", metavar="MODEL")],
-    python: Annotated[Path | None, typer.Option(help="The Python that has vLLM; this one by default.")] = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to serve on.")] = 8000,
-    host: Annotated[str, typer.Option(help="Address to serve on; 0.0.0.0 is every one.")] = "127.0.0.1",
-    served_model_name: Annotated[str | None, typer.Option(help="Name that clients ask for.")] = None,
-    max_model_len: Annotated[int | None, typer.Option(min=1, help="Tokens of prompt and reply together.")] = None,
-    log: Annotated[Path | None, typer.Option(help="vLLM's output goes here; ./vllm-PORT.log by default.")] = None,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds that it may take to load.")] = 1800.0,
-    show: Annotated[bool, typer.Option("--print", help="Print the command instead of running it.")] = False,
+    model: options.Model = None,
+    list_profiles: options.ListProfiles = False,
+    replicas: options.Replicas = 1,
+    gpus: options.Gpus = None,
+    python: options.Python = None,
+    container: options.Container = None,
+    container_runtime: options.Runtime = "docker",
+    port: options.Port = None,
+    host: options.Host = "127.0.0.1",
+    served_model_name: options.ServedName = None,
+    max_model_len: options.MaxContext = None,
+    log: options.Log = None,
+    timeout: options.Timeout = 1800.0,
+    restarts: options.Restarts = 3,
+    registry: options.RegistryFile = None,
+    show: options.Show = False,
+    slurm: options.Slurm = False,
+    nodes: options.Nodes = 1,
+    span: options.Span = False,
+    partition: options.Partition = None,
+    time: options.Time = "04:00:00",
+    requeues: options.Requeues = 3,
+    account: options.Account = None,
+    gpus_per_node: options.GpusPerNode = None,
+    slurm_option: options.SlurmOption = None,
+    slurm_folder: options.SlurmFolder = Path("slurm"),
 ) -> None:
-    """Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are."""
-    from medexam.serve.launching import ServerProcess, plan_launch
+    """Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are.
 
-    launch = plan_launch(
-        model,
-        python=python,
-        host=host,
-        port=port,
-        served_name=served_model_name,
-        max_context=max_model_len,
-        flags=context.args,
-    )
-    if show:
-        sys.stdout.write(f"{launch}\n")
+    Runs with `model.engine=vllm` find it by themselves. The servers ask for a key: $VLLM_API_KEY, or one made for the
+    occasion that lies beside the registry, for you alone.
+    """
+    if list_profiles:
+        _list_profiles()
         return
-    with _stopped_by_signals(), ServerProcess(launch, log or Path(f"vllm-{port}.log")) as server:
-        _wait(server, model, timeout)
-        _announce(launch)
-        server.wait()
+    if model is None:
+        raise EngineError("nothing to serve: name a PROFILE or a MODEL; `medexam serve --list` shows the profiles")
+    wanted: dict[str, Any] = {
+        "python": _python(python),
+        "container": container,
+        "container_runtime": container_runtime,
+        "served_name": served_model_name,
+        "max_context": max_model_len,
+        "replicas": replicas,
+        "gpus": _numbers(gpus),
+        "flags": tuple(context.args),
+    }
+    if slurm:
+        _check_job(nodes, port, host, log, span=span)
+        allocation = _allocate(slurm_folder, nodes, time, requeues, partition, account, gpus_per_node, slurm_option)
+        wanted |= {"timeout_s": timeout, "restarts": restarts, "span": span}
+        _serve_by_slurm(model, wanted, allocation, registry, show=show)
+        return
+    if span or slurm_option:
+        raise EngineError("--span and --slurm-option belong to a Slurm job; add --slurm")
+    launches = _plan(model, wanted, host, port, show=show)
+    if not show:
+        _serve_here(launches, host, registry, log or Path(), timeout, restarts)
 
 
-def _wait(server: "ServerProcess", model: str, timeout_s: float) -> None:
+def _plan(model: str, wanted: dict[str, Any], host: str, port: int | None, *, show: bool) -> "Sequence[Launch]":
+    from medexam.serve.launching.vllm_command import plan_servers
+
+    launches = plan_servers(model, host=host, port=port, printing=show, **wanted)
+    for note in dict.fromkeys(note for launch in launches for note in launch.notes):
+        sys.stderr.write(f"{note}\n")
+    if show:
+        sys.stdout.write("".join(f"{launch}\n" for launch in launches))
+    return launches
+
+
+def _serve_here(
+    launches: "Sequence[Launch]", host: str, registry: Path | None, logs: Path, timeout_s: float, restarts: int
+) -> None:
+    import httpx
+
+    from medexam.serve.keys import kept_key, make_key
+    from medexam.serve.launching.supervising import Fleet
+    from medexam.serve.registry import Registry, local_registry, machine
+
+    told = Registry(registry) if registry else local_registry()
+    key = os.environ.get("VLLM_API_KEY") or make_key()
+    key_file = told.path.parent / "keys" / f"{httpx.URL(launches[0].address).port}-{os.getpid()}.key"
+    with (
+        _stopped_by_signals(),
+        kept_key(key_file, key),
+        Fleet(
+            launches,
+            logs=logs,
+            key=key,
+            key_file=key_file,
+            registry=told,
+            restarts=restarts,
+            reached_at=machine() if registry and host in _EVERY_ADDRESS else None,
+            tell=_tell,
+        ) as fleet,
+    ):
+        _wait(fleet, launches[0].model, timeout_s)
+        sys.stdout.write("".join(f"{address}\n" for address in fleet.addresses))
+        sys.stdout.write(f"{_run_command(told if registry else None)}\n")
+        sys.stdout.flush()
+        sys.stderr.write(f"healthy; runs find the key in {key_file}; Ctrl-C stops it\n")
+        fleet.watch()
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+def _serve_by_slurm(
+    model: str, wanted: dict[str, Any], allocation: "Allocation", registry: Path | None, *, show: bool
+) -> None:
+    from medexam.serve.launching.slurm import script, submit
+    from medexam.serve.launching.slurm_job import ServeJob
+    from medexam.serve.registry import Registry, local_registry
+
+    told = Registry(registry) if registry else local_registry()
+    job = ServeJob(model=model, registry=told.path, logs=allocation.folder, **wanted)
+    if show:
+        sys.stdout.write(f"{script(job, allocation)}\n")
+        return
+    number = submit(job, allocation)
+    sys.stdout.write(f"{number}\n{_run_command(told if registry else None, wait=True)}\n")
+    sys.stderr.write(
+        f"submitted job {number}; `scancel {number}` stops it\n"
+        f"registry: {told.path}\n"
+        f"logs: {allocation.folder}/{number}_*_log.err, and vLLM's in {allocation.folder}/{number}/\n"
+    )
+
+
+def _check_job(nodes: int, port: int | None, host: str, log: Path | None, *, span: bool) -> None:
+    if span and nodes == 1:
+        raise EngineError("--span needs several nodes; say how many with --nodes")
+    if port is not None or log is not None or host not in ("127.0.0.1", *_EVERY_ADDRESS):
+        raise EngineError("a job's nodes choose port and logs themselves; leave --port, --host and --log out")
+
+
+def _allocate(
+    folder: Path,
+    nodes: int,
+    time: str,
+    requeues: int,
+    partition: str | None,
+    account: str | None,
+    gpus_per_node: int | None,
+    pairs: list[str] | None,
+) -> "Allocation":
+    """What Slurm is asked for; its other options as `KEY=VALUE`, or `KEY` alone where one has no value."""
+    from medexam.serve.launching.slurm import Allocation, minutes
+
+    split = [pair.lstrip("-").partition("=") for pair in pairs or []]
+    return Allocation(
+        folder=folder.expanduser().absolute(),
+        nodes=nodes,
+        minutes=minutes(time),
+        requeues=requeues,
+        partition=partition,
+        account=account,
+        gpus_per_node=gpus_per_node,
+        options={key.replace("_", "-"): value if equals else True for key, equals, value in split},
+    )
+
+
+def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
+    words = ["medexam", "run", "headqa_v1", "--set", "model.engine=vllm"]
+    if registry is not None:
+        words += ["--set", f"model.endpoints=[registry:{registry.path}]"]
+    if wait:
+        words += ["--set", "model.wait_s=3600"]
+    return shlex.join([*words, "--limit", "200"])
+
+
+def _wait(fleet: "Fleet", model: str, timeout_s: float) -> None:
     from rich.console import Console
     from rich.markup import escape
 
     console = Console(stderr=True)
-    console.print(f"starting vLLM with {escape(model)}; its log is {escape(str(server.log))}")
+    logs = ", ".join(map(str, fleet.logs))
+    console.print(f"starting vLLM with {escape(model)}; its log is {escape(logs)}", soft_wrap=True)
     with console.status("starting") as status:
 
         def show(seconds: float, line: str) -> None:
             width = max(console.width - 24, 20)
             status.update(f"{seconds:4.0f} s  [dim]{escape(line[-width:])}[/dim]")
 
-        server.wait_healthy(timeout_s, show)
+        fleet.wait_healthy(timeout_s, show)
 
 
-def _announce(launch: "Launch") -> None:
-    sys.stdout.write(
-        f"{launch.address}\nmedexam run headqa_v1 --set model.engine=vllm --set 'model.endpoints=[{launch.address}]'\n"
+def _list_profiles() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from medexam.serve.launching.profile import load_profile, profile_names
+
+    profiles = {name: load_profile(name) for name in profile_names()}
+    sizes = sorted({layout.gpu_gb for profile in profiles.values() for layout in profile.layouts if layout.gpu_gb})
+    table = Table("Profile", "Model", box=None, pad_edge=False)
+    for title in ("Weights", *(f"{size:g} GB" for size in sizes)):
+        table.add_column(title, justify="right")
+    for name, profile in profiles.items():
+        cells = []
+        for size in sizes:
+            layouts = [layout for layout in profile.layouts if layout.gpu_gb == size]
+            first = min(layouts, key=lambda layout: layout.nodes, default=None)
+            over = f" on {first.nodes} nodes" if first and first.nodes > 1 else ""
+            cells.append(f"{first.gpus} x {first.max_context // 1024}k{over}" if first else "")
+        gated = " (gated)" if profile.gated else ""
+        table.add_row(name, f"{profile.model}{gated}", f"{profile.weights_gb:g} GB", *cells)
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    console.print(table)
+    sys.stderr.write(
+        "GPUs that one server takes, by the memory of a card, and the thousands of tokens of its context; "
+        "a profile without any runs on the processor\n"
     )
-    sys.stdout.flush()
-    sys.stderr.write("healthy; Ctrl-C stops it\n")
+
+
+def _python(named: Path | None) -> Path | None:
+    from medexam.serve.launching.starting import vllm_python
+
+    return named or vllm_python()
+
+
+def _numbers(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise EngineError(f"--gpus {text}: not a list of GPUs; write their numbers, such as --gpus 0,1") from None
 
 
 @contextlib.contextmanager
 def _stopped_by_signals() -> Iterator[None]:
     """Ctrl-C and SIGTERM end the block in order and count as success; a second one does not cut the stopping short."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        numbers.append(signal.SIGHUP)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in numbers:
             signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     except KeyboardInterrupt:
-        sys.stderr.write("stopped\n")
+        with contextlib.suppress(OSError):
+            sys.stderr.write("stopped\n")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from medexam.answer_key import AnswerKey
 from medexam.errors import RunFolderError
 from medexam.experiments.run_folder import PARQUET, RunFolder
+from medexam.experiments.work_folder import open_private
 from medexam.predictions import Prediction
 from medexam.questions import Question
 
@@ -70,7 +71,7 @@ def write_parquet(
     target = folder.path / PARQUET
     draft = target.with_name(f".{PARQUET}.draft")
     try:
-        with pq.ParquetWriter(draft, SCHEMA, compression="zstd") as writer:
+        with open_private(draft, "wb") as stream, pq.ParquetWriter(stream, SCHEMA, compression="zstd") as writer:
             asked = (question for question in questions if question.key in predictions)
             while batch := list(islice(asked, ROW_GROUP)):
                 rows = [_row(question, key[question.key].number, predictions[question.key]) for question in batch]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import TrackingError
+from medexam.experiments.work_folder import make_private_folder, open_private
 
 SQLITE = "sqlite:///"
 NOISY_LOGGERS = ("mlflow", "alembic", "urllib3")
@@ -72,6 +73,8 @@ def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
     found = client.get_experiment_by_name(name)
     if found is None:
         root = artifact_root(tracking_uri)
+        if root is not None:
+            make_private_folder(root)
         location = (root / name).as_uri() if root else None
         return str(client.create_experiment(name, artifact_location=location, tags=EXPERIMENT_TAGS))
     if found.lifecycle_stage != "active":
@@ -88,7 +91,9 @@ def _check_sqlite(tracking_uri: str, way_out: str) -> None:
     if path is None:
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
+        if not path.exists():
+            open_private(path, "ab").close()
         with closing(sqlite3.connect(path)) as database:
             database.execute("PRAGMA schema_version")
     except (OSError, sqlite3.Error) as error:

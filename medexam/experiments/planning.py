@@ -13,6 +13,7 @@ import dspy
 
 from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import CorpusUnreachableError, RunFolderError
+from medexam.experiments.cells import resolve_cells
 from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.leakage import check_demonstrations
 from medexam.experiments.nearest import NearestDemonstrations
@@ -24,7 +25,7 @@ from medexam.programs import ExamProgram, WithNearest, build_program, demonstrat
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.signatures import load_words
-from medexam.specs import AskingSpec, CellSpec, DatasetSpec, RetrieverSpec, build_cells
+from medexam.specs import AskingSpec, CellSpec, DatasetSpec, RetrieverSpec
 from medexam.specs.identity import differences, digest, identity
 from medexam.specs.places import cache_dir
 
@@ -118,7 +119,7 @@ def plan_experiment(
     hub that cannot be brought is a warning then, and the cell counts as a run that was not begun. Raises `SpecError`,
     `DatasetError`, or `RunFolderError` where a run's folder holds another.
     """
-    experiment, cells = build_cells(document, overrides)
+    experiment, cells = resolve_cells(document, overrides)
     sources = _Sources(only_look=only_look)
     prepared = [sources.prepare(cell) for cell in cells]
     planned = tuple(_planned(item, _folder(item.cell, item.identity, runs_dir, fresh)) for item in prepared)

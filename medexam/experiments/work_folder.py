@@ -1,4 +1,8 @@
-"""What the folders of runs and of optimisations share: made, held by one process, and files written whole."""
+"""What the folders of runs and of optimisations share: made, held by one process, and files written whole.
+
+What is made here is its owner's alone (folders of mode 700, files of mode 600): machines are shared, and exams, replies
+and prompts may not be. A folder that was there before keeps its mode.
+"""
 
 import json
 import os
@@ -6,11 +10,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from filelock import FileLock, Timeout
 
 from medexam.errors import RunFolderError
+
+PRIVATE = 0o600
+"""Mode of a file that its owner alone may read."""
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing, for their owner alone; raises `OSError`."""
+    if not path.parent.exists():
+        make_private_folder(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
+def open_private(path: Path, mode: str) -> IO[bytes]:
+    """Open a file in a binary mode; where it has to be made, it is its owner's alone. Raises `OSError`."""
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags, PRIVATE))
 
 
 @dataclass(frozen=True)
@@ -24,7 +43,7 @@ class WorkFolder:
     def create(self) -> None:
         """Make the folder; raises `RunFolderError` where that is not possible."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.path)
             if not os.access(self.path, os.W_OK):
                 raise PermissionError(f"no permission to write in {self.path}")
         except OSError as error:
@@ -36,7 +55,7 @@ class WorkFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder for one process; the system frees the lock of a process that dies."""
-        lock = FileLock(self.path / ".lock")
+        lock = FileLock(self.path / ".lock", mode=PRIVATE)
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -62,7 +81,8 @@ class WorkFolder:
         target = self.path / name
         draft = target.with_name(f".{name}.draft")
         try:
-            draft.write_bytes(data)
+            with open_private(draft, "wb") as stream:
+                stream.write(data)
             draft.replace(target)
         except OSError as error:
             raise RunFolderError(f"cannot write {target}: {error}") from None

@@ -6,12 +6,13 @@ Both must give the server's tokens, which is checked before either is used. This
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 import httpx
 from dspy.lm15 import InvalidRequestError
 
+from medexam.serve.connections import open_client
 from medexam.serve.endpoints import Endpoint
 from medexam.serve.http_calls import reply_object
 from medexam.serve.local_template import LocalTemplate, load_template
@@ -62,12 +63,15 @@ class ServerRenderer:
     template: str | None = None
     may_reason = True
 
-    def __init__(self, endpoints: Sequence[Endpoint], model: str, *, timeout_s: float = PROBE_TIMEOUT_S) -> None:
+    def __init__(
+        self, endpoints: Callable[[], Awaitable[Sequence[Endpoint]]], model: str, *, timeout_s: float = PROBE_TIMEOUT_S
+    ) -> None:
+        """`endpoints` tells the servers that are there now."""
         self._endpoints = endpoints
         self._asked = 0
         self._model = model
         self._timeout_s = timeout_s
-        self._client = httpx.AsyncClient(timeout=httpx.Timeout(timeout_s, connect=min(5.0, timeout_s)))
+        self._client: httpx.AsyncClient | None = None
 
     async def render(self, turns: Sequence[Turn]) -> str:
         """The server's tokens, put back into text."""
@@ -84,12 +88,15 @@ class ServerRenderer:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        if self._client is not None:
+            await self._client.aclose()
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         async def attempt() -> dict[str, Any]:
-            asked = self._asked
-            endpoint = self._endpoints[asked]
+            asked, there = self._asked, await self._endpoints()
+            endpoint = there[asked % len(there)]
+            # The servers of a spec have one CA bundle; their keys may differ, and go with each request.
+            self._client = self._client or open_client(endpoint, self._timeout_s)
             sending = self._client.post(
                 f"{endpoint.root}{path}", json={"model": self._model, **body}, headers=endpoint.headers
             )
@@ -97,7 +104,7 @@ class ServerRenderer:
                 return await reply_object(sending, path)
             except CURABLE:
                 if self._asked == asked:
-                    self._asked = (asked + 1) % len(self._endpoints)
+                    self._asked = asked + 1
                 raise
 
         return await ask_again(attempt, timeout_s=self._timeout_s)

@@ -75,6 +75,12 @@ class Concurrency:
         self.value += self.first
         self._start_anew(self.value)
 
+    def remove_server(self) -> None:
+        """One server fewer takes part; of none, as much may wait as one is given first."""
+        share = self.value // max(self.servers, 1)
+        self.servers = max(self.servers - 1, 0)
+        self._start_anew(share * self.servers)
+
     @contextmanager
     def carrying(self) -> Iterator[None]:
         """One more is in flight; it counts as answered unless an exception ends the block."""
@@ -133,6 +139,7 @@ class Concurrency:
         self._failures = min(self._failures + 1, _MOST_DOUBLINGS)
 
     def _start_anew(self, value: int) -> None:
-        self.value = min(max(value, LEAST * self.servers), MOST * self.servers)
+        places = max(self.servers, 1)
+        self.value = min(max(value, LEAST * places), MOST * places)
         self._to_beat, self._settling, self._content = None, True, 0
         self._period = _Period(self.clock())

@@ -7,13 +7,16 @@ addresses and keys; it opens no connection.
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from medexam.errors import SpecError
+from medexam.serve.keys import read_key_file
 
 NO_KEY = "EMPTY"
 """What servers without keys are sent, because clients insist on one."""
 
+_HIDDEN = "[the key]"
 _EXAMPLE = "write it as http://127.0.0.1:8000/v1"
 
 
@@ -25,6 +28,8 @@ class Endpoint:
     """Base address of the OpenAI API: `http://host:8000/v1`."""
     key: str = field(repr=False)
     """Sent as bearer token; never logged."""
+    ca_bundle: Path | None = None
+    """Certificates (PEM) that an https endpoint is checked against; None: those that this machine trusts."""
 
     @property
     def root(self) -> str:
@@ -61,19 +66,30 @@ def normalise_address(address: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
-def open_endpoints(addresses: Iterable[str], key: str) -> tuple[Endpoint, ...]:
+def open_endpoints(addresses: Iterable[str], key: str, ca_bundle: Path | None = None) -> tuple[Endpoint, ...]:
     """The endpoints of a spec, each once."""
-    return tuple(Endpoint(base, key) for base in dict.fromkeys(normalise_address(text) for text in addresses))
+    bases = dict.fromkeys(normalise_address(text) for text in addresses)
+    return tuple(Endpoint(base, key, ca_bundle) for base in bases)
 
 
-def read_key(variable: str | None, usual: str | None = None) -> str | None:
-    """The key from the variable that the spec names, else from the usual one, else None."""
+def read_key(variable: str | None, usual: str | None = None, *, file: Path | None = None) -> str | None:
+    """The key from the file or the variable that the spec names, else from the usual variable, else None.
+
+    Raises `SpecError` where the spec names one that cannot be used.
+    """
+    if file is not None:
+        return read_key_file(file.expanduser())
     if variable is None:
         return (os.environ.get(usual) or None) if usual else None
     key = os.environ.get(variable)
     if not key:
         raise SpecError(f"model.api_key_env names {variable}, and that environment variable is not set")
     return key
+
+
+def hide_key(text: str, key: str | None) -> str:
+    """The text without the key, which a server may quote where it says why it refuses."""
+    return text.replace(key, _HIDDEN) if key and key != NO_KEY else text
 
 
 def _split(text: str, address: str) -> SplitResult:

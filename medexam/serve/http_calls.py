@@ -10,6 +10,9 @@ import httpx
 from dspy.lm15 import LM15Error, ServerError, TransportError
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
+from medexam.serve.connections import redirect_fault
+from medexam.serve.endpoints import hide_key
+
 
 async def reply_object(sending: Awaitable[httpx.Response], what: str) -> dict[str, Any]:
     """The JSON object of a reply; raises `dspy.lm15` errors that open with `what` was asked."""
@@ -40,9 +43,10 @@ def _http_fault(reply: httpx.Response) -> LM15Error:
         body = {}
     detail = body.get("error", body) if isinstance(body, dict) else {}
     message = detail.get("message") if isinstance(detail, dict) else None
+    said = redirect_fault(reply) or str(message or f"HTTP {reply.status_code}")
     fault: LM15Error = map_http_error(
         reply.status_code,
-        str(message or f"HTTP {reply.status_code}"),
+        hide_key(said, reply.request.headers.get("Authorization", "").removeprefix("Bearer ")),
         retry_after=retry_after_seconds(reply.headers.get("retry-after")),
     )
     return fault

@@ -14,6 +14,8 @@ from typing import Any
 from dspy.lm15 import LM15Error, Response, ServerError, TransportError, response_from_openai_chat
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
+from medexam.serve.endpoints import hide_key
+
 _CHAIN = 10
 """How many causes of an error are looked at."""
 
@@ -40,13 +42,16 @@ def get_litellm() -> Any:
 
 async def call_litellm(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
     """One call of `litellm.<function>`; raises `dspy.lm15` errors, after `timeout_s` seconds at the latest."""
-    async with _call_errors(model, timeout_s), asyncio.timeout(timeout_s):
+    async with _call_errors(model, timeout_s, fields.get("api_key")), asyncio.timeout(timeout_s):
         return await getattr(get_litellm(), function)(model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)
 
 
 @asynccontextmanager
-async def _call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
-    """Say litellm's errors as `dspy.lm15` errors; what it cannot make sense of is a reply that cannot be read."""
+async def _call_errors(model: str, timeout_s: float, key: str | None) -> AsyncIterator[None]:
+    """Say litellm's errors as `dspy.lm15` errors; what it cannot make sense of is a reply that cannot be read.
+
+    The key is said in none of them.
+    """
     from dspy.clients.engines.litellm_errors import to_lm15_error
 
     try:
@@ -59,7 +64,11 @@ async def _call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
             fault = ServerError(f"the reply cannot be read: {error}")
         if isinstance(fault, LM15Error) and fault.retry_after is None:
             fault.retry_after = _asked_pause(error)
-        raise fault from error
+        quoted = any(hide_key(str(link), key) != str(link) for link in _causes(error))
+        if quoted and isinstance(fault, LM15Error):
+            fault.message = hide_key(fault.message, key)
+            fault.args = tuple(hide_key(str(part), key) for part in fault.args)
+        raise fault from None if quoted else error
 
 
 def to_response(raw: Any, model: str) -> Response:

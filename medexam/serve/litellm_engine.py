@@ -40,9 +40,9 @@ class LiteLLMEngine:
         self._timeout_s = spec.timeout_s
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
         self._connection: dict[str, Any] = {"api_base": self._address} if self._address else {}
-        if spec.api_key_env or self._address:
+        if spec.api_key_env or spec.api_key_file or self._address:
             # Without a key of its own an endpoint gets none: the provider's usual one is for the provider alone.
-            self._connection["api_key"] = read_key(spec.api_key_env) or NO_KEY
+            self._connection["api_key"] = read_key(spec.api_key_env, file=spec.api_key_file) or NO_KEY
         self._guided = False
         self._check_known()
 

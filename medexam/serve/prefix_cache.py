@@ -7,8 +7,11 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
+
+from medexam.serve.connections import trusted
 
 _TIMEOUT_S = 2.0
 _COUNTER = re.compile(r"^vllm:prefix_cache_(queries|hits)_total(?:\{.*\})? (\S+)$", re.MULTILINE)
@@ -23,12 +26,13 @@ class PrefixCount:
     """Those that were in the cache."""
 
 
-async def count_prefixes(bases: Sequence[str]) -> PrefixCount | None:
+async def count_prefixes(bases: Sequence[str], ca_bundle: Path | None = None) -> PrefixCount | None:
     """The counts of all servers together; None unless each of them tells its own.
 
-    `bases` are base addresses of OpenAI APIs, such as http://127.0.0.1:8000/v1.
+    `bases` are base addresses of OpenAI APIs, such as http://127.0.0.1:8000/v1. Raises `SpecError` for a CA bundle
+    that cannot be read.
     """
-    async with httpx.AsyncClient(timeout=_TIMEOUT_S) as client:
+    async with httpx.AsyncClient(timeout=_TIMEOUT_S, verify=trusted(ca_bundle), follow_redirects=False) as client:
         counts = await asyncio.gather(*(_count(client, base) for base in bases))
     known = [count for count in counts if count is not None]
     if not known or len(known) < len(bases):

@@ -18,16 +18,16 @@ from pydantic import BaseModel, ConfigDict
 
 from medexam.continuations import ReadBy
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
+from medexam.serve.connections import open_client, redirect_fault
 from medexam.serve.endpoints import Endpoint
 from medexam.serve.http_calls import reply_object
+from medexam.serve.refusals import choose_card, lost_server
 from medexam.serve.retrying import CURABLE, ask_again
 from medexam.serve.turns import TemplateRules, Turn
 from medexam.serve.vllm_logprobs import echo_fields, read_echo, read_fork
 
 PROBE_TIMEOUT_S = 60.0
 """A busy server answers late."""
-_CONNECT_S = 5.0
-"""One that is not there is found out at once."""
 _STARTING = (502, 503, 504)
 """What a gateway answers while the server behind it is not there."""
 _REFUSALS = (500, 501)
@@ -113,12 +113,11 @@ async def probe_endpoint(endpoint: Endpoint, name: str | None, *, timeout_s: flo
 
     `name` None takes the only model that it serves. `EndpointSilentError` is one that may answer later.
     """
-    timeout = httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
-    async with httpx.AsyncClient(headers=endpoint.headers, timeout=timeout) as client:
+    async with open_client(endpoint, timeout_s) as client:
         try:
             return await _Probe(client, endpoint, timeout_s).all(name)
         except (httpx.TransportError, *CURABLE) as error:
-            raise EndpointSilentError(_nobody(endpoint, error)) from error
+            raise lost_server(endpoint, error) from error
 
 
 class _Probe:
@@ -130,7 +129,7 @@ class _Probe:
 
     async def all(self, name: str | None) -> Capabilities:
         version, cards = await asyncio.gather(self._version(), self._models())
-        card = _choose(self._endpoint, cards, name)
+        card = choose_card(self._endpoint, cards, name)
         self._model = str(card["id"])
         letter = await self._letter()
         system, repeats, renders, (allowed, many) = await asyncio.gather(
@@ -175,10 +174,13 @@ class _Probe:
         if reply.status_code in (401, 403):
             raise EndpointUnreachableError(
                 f"{address} refuses the key (HTTP {reply.status_code}); "
-                "name the environment variable that holds it in model.api_key_env"
+                "name the environment variable that holds it in model.api_key_env, or the file in model.api_key_file"
             )
         if reply.status_code in _STARTING:
             raise EndpointSilentError(f"{address} answers HTTP {reply.status_code}; wait until the server is healthy")
+        moved = redirect_fault(reply)
+        if moved is not None:
+            raise EndpointUnreachableError(moved)
         cards = _object(reply).get("data")
         if not isinstance(cards, list) or not all(isinstance(card, dict) and card.get("id") for card in cards):
             raise EndpointUnreachableError(
@@ -303,23 +305,6 @@ class _Probe:
         return (first.get("message") or {}).get("content") == _WORD
 
 
-def _choose(endpoint: Endpoint, cards: list[dict[str, Any]], name: str | None) -> dict[str, Any]:
-    served = [str(card["id"]) for card in cards]
-    if name is None and len(cards) == 1:
-        return cards[0]
-    for card in cards:
-        if card["id"] == name:
-            return card
-    if name is None:
-        raise EndpointUnreachableError(
-            f"{endpoint.base} serves {len(served)} models ({', '.join(served) or 'none'}); name one in model.name"
-        )
-    raise EndpointUnreachableError(
-        f"{endpoint.base} serves {', '.join(served) or 'no model'}, not {name}; "
-        "correct model.name or model.endpoints, or leave model.name out to take the only one"
-    )
-
-
 def _user(content: str) -> Turn:
     return {"role": "user", "content": content}
 
@@ -333,11 +318,3 @@ def _object(reply: httpx.Response) -> dict[str, Any]:
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}
-
-
-def _nobody(endpoint: Endpoint, error: Exception) -> str:
-    reason = str(error) or type(error).__name__
-    return (
-        f"no server answers at {endpoint.base} ({reason}); start one with `medexam serve MODEL`, "
-        "wait until it is healthy, or correct the endpoint"
-    )

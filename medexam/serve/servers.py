@@ -6,14 +6,17 @@ It knows addresses and faults; what is said to a server is its callers' business
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from dspy.lm15 import TransportError
+
 from medexam.errors import EndpointSilentError, EngineError
-from medexam.serve.concurrency import MOST, Concurrency
+from medexam.serve.concurrency import Concurrency
+from medexam.serve.connections import open_model_client
 from medexam.serve.endpoints import Endpoint
-from medexam.serve.network import network
 from medexam.serve.retrying import CURABLE, ask_again, is_refusal
 
 T = TypeVar("T")
@@ -22,8 +25,6 @@ REST_S = 5.0
 """Seconds that a server is left alone after it failed, while others answer; and between looks for an absent one."""
 _LONGEST_REST = 12
 """No rest is longer than so many of the shortest."""
-_KEEP_ALIVE_S = 4.0
-"""Idle connections are dropped before vLLM drops them (after 5 s), or a request could meet a closing one."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +41,9 @@ class Server:
     faults: int = 0
     """Calls in a row that met a fault."""
     rests_until: float = 0.0
+
+    leaving: bool = False
+    """It takes part no more; its connections close with its last answer."""
 
     def ready(self, now: float) -> bool:
         """Whether it may be asked; one that failed is asked one thing at a time after its rest, until it answers."""
@@ -59,10 +63,17 @@ class Servers:
     endpoints: Iterable[Endpoint]
     timeout_s: float
     """Seconds one request may take, waiting in the server's queue included."""
+    wait_s: float = 0.0
+    """Seconds that a call waits for a server to take part where none does."""
     live: list[Server] = field(default_factory=list)
+    """Those that take part now."""
+    bases: list[str] = field(default_factory=list)
+    """Addresses of all that ever took part."""
     load: Concurrency = field(init=False)
     """How many requests they are given at once; whoever gives them says when one begins and ends."""
     _looks: set[asyncio.Task[None]] = field(default_factory=set)
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while a server takes part."""
 
     def __post_init__(self) -> None:
         self.load = Concurrency(self.timeout_s, servers=0)
@@ -71,11 +82,35 @@ class Servers:
 
     def add(self, endpoint: Endpoint) -> None:
         """Let a server take part."""
-        self.live.append(Server(endpoint, _open_client(endpoint, self.timeout_s)))
+        self.live.append(Server(endpoint, open_model_client(endpoint, self.timeout_s)))
         self.load.add_server()
+        if endpoint.base not in self.bases:
+            self.bases.append(endpoint.base)
+        self._arrived.set()
 
-    def least_busy(self) -> Server:
-        """The server with the fewest prompts outstanding, of those that are ready; else the one that failed least."""
+    async def remove(self, base: str) -> None:
+        """Ask the server at this address nothing more; what it was asked, it may still answer."""
+        for server in [one for one in self.live if one.endpoint.base == base]:
+            self.live.remove(server)
+            self.load.remove_server()
+            server.leaving = True
+            await self._close_idle(server)
+        if not self.live:
+            self._arrived.clear()
+
+    async def there(self) -> list[Endpoint]:
+        """The servers that take part now, waiting for one where there is none; raises `TransportError`."""
+        if not self.live:
+            await self._next_arrival()
+        return [server.endpoint for server in self.live]
+
+    def least_busy(self) -> Server | None:
+        """The server with the fewest prompts outstanding, of those that are ready; else the one that failed least.
+
+        None where none takes part.
+        """
+        if not self.live:
+            return None
         now = time.monotonic()
         ready = [server for server in self.live if server.ready(now)]
         if ready:
@@ -91,7 +126,8 @@ class Servers:
 
         async def attempt() -> T:
             nonlocal preferred
-            server, preferred = preferred or self.least_busy(), None
+            first = None if preferred is None or preferred.leaving else preferred
+            server, preferred = first or self.least_busy() or await self._next_arrival(), None
             server.outstanding += weight
             try:
                 reply = await send(server)
@@ -102,6 +138,7 @@ class Servers:
                 raise
             finally:
                 server.outstanding -= weight
+                await self._close_idle(server)
             server.faults = 0
             return reply
 
@@ -112,7 +149,11 @@ class Servers:
 
         Where `probe` raises another `EngineError` than that the server is silent, the server stays out.
         """
-        task = asyncio.get_running_loop().create_task(self._look(endpoint, probe))
+        self.accompany(self._look(endpoint, probe))
+
+    def accompany(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this as long as the servers are used."""
+        task = asyncio.get_running_loop().create_task(work)
         self._looks.add(task)
         task.add_done_callback(self._looks.discard)
 
@@ -122,6 +163,18 @@ class Servers:
             task.cancel()
         await asyncio.gather(*self._looks, return_exceptions=True)
         for server in self.live:
+            await server.client.close()
+
+    async def _next_arrival(self) -> Server:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._arrived.wait(), self.wait_s)
+        server = self.least_busy()
+        if server is None:
+            raise TransportError("the last server has left the registry, and none came")
+        return server
+
+    async def _close_idle(self, server: Server) -> None:
+        if server.leaving and not server.outstanding:
             await server.client.close()
 
     def _any_ready(self) -> bool:
@@ -140,20 +193,3 @@ class Servers:
                 return
             self.add(endpoint)
             return
-
-
-def _open_client(endpoint: Endpoint, timeout_s: float) -> Any:
-    import httpx
-    from openai import AsyncOpenAI, DefaultAioHttpClient
-
-    limits = httpx.Limits(max_connections=MOST, max_keepalive_connections=MOST, keepalive_expiry=_KEEP_ALIVE_S)
-    timeout = httpx.Timeout(timeout_s, connect=min(10.0, timeout_s))
-    client = AsyncOpenAI(
-        base_url=endpoint.base,
-        api_key=endpoint.key,
-        max_retries=0,
-        timeout=timeout,
-        http_client=DefaultAioHttpClient(limits=limits, timeout=timeout),
-    )
-    network().close_at_exit(client)
-    return client

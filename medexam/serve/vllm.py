@@ -125,7 +125,7 @@ class VLLMEngine:
         return EngineInfo(
             engine="vllm",
             model=self.model,
-            endpoints=tuple(server.endpoint.base for server in self.servers.live),
+            endpoints=tuple(self.servers.bases),
             server_version=", ".join(sorted(versions)) or None,
             max_context=min(contexts, default=None),
             chat_template=self.renderer.template if self.renderer else None,
@@ -146,7 +146,7 @@ class VLLMEngine:
 
     def _most_prompts(self) -> int:
         """Prompts that one request may hold."""
-        share = self.concurrency // (_BATCHES * len(self.servers.live))
+        share = self.concurrency // (_BATCHES * max(len(self.servers.live), 1))
         return min(share, _MOST_PROMPTS) if self._lists else 1
 
     def _enough(self) -> int:

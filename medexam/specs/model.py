@@ -34,8 +34,9 @@ class ModelSpec(Spec):
     """vllm: base addresses such as `http://127.0.0.1:8000/v1`, or one `registry:FILE`, whose servers may come and go
     during a run; none: those that `medexam serve` started on this machine. litellm: at most one, for a compatible
     provider."""
-    wait_s: Annotated[float, Field(ge=0)] = 0.0
-    """vllm: seconds that a run waits for the first server of a registry."""
+    wait_s: Annotated[float, Field(ge=0)] = 300.0
+    """vllm: seconds that a run waits for a server of the registry that `endpoints` names: for the first one, and when
+    the last one has left."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; None: the key that a registry tells, the provider's usual
     variable, or no key."""
@@ -72,8 +73,8 @@ class ModelSpec(Spec):
         return self
 
     def _check_servers(self) -> None:
-        if self.engine != "vllm" and (self.profile or self.start or self.wait_s or self.ca_bundle):
-            raise ValueError("profile, start, wait_s and ca_bundle belong to engine 'vllm'")
+        if self.engine != "vllm" and (self.profile or self.start or self.ca_bundle):
+            raise ValueError("profile, start and ca_bundle belong to engine 'vllm'")
         if self.start and self.profile is None:
             raise ValueError("start needs a profile, such as profile: smollm2-cpu")
         if self.start and self.endpoints:

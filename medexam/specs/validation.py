@@ -79,7 +79,7 @@ def _models(model: type[BaseModel], key: str) -> list[type[BaseModel]]:
     while queue:
         annotation = queue.pop()
         origin = typing.get_origin(annotation)
-        if origin in (typing.Union, types.UnionType, typing.Annotated):
+        if origin in (typing.Union, types.UnionType, typing.Annotated, tuple, list):
             queue.extend(typing.get_args(annotation))
         elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
             found.append(annotation)

@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from medexam.errors import RunFolderError
+from medexam.experiments.export import write_parquet
 from medexam.experiments.run_folder import PREDICTIONS, RunFolder, find_runs, owed
 from medexam.predictions import Failure, Prediction, Status
 
@@ -125,3 +127,29 @@ def test_json_is_written_whole(folder) -> None:
     folder.write_json("metrics.json", {"n": 1})
     assert json.loads((folder.path / "metrics.json").read_text()) == {"n": 1}
     assert [p.name for p in folder.path.iterdir()] == ["metrics.json"]
+
+
+def _modes(root: Path) -> dict[str, str]:
+    """The last three digits of the mode of everything below a folder."""
+    return {str(path.relative_to(root)): f"{path.stat().st_mode & 0o777:o}" for path in sorted(root.rglob("*"))}
+
+
+def test_what_is_made_is_its_owners_alone(tmp_path) -> None:
+    run = RunFolder(tmp_path / "runs" / "run")
+    run.create()
+    with run.locked():
+        _write(run, _prediction("a"))
+        run.write_text("report.md", "# a")
+        write_parquet(run, [], {}, {})
+    files = dict.fromkeys(["runs/run/predictions.jsonl", "runs/run/predictions.parquet", "runs/run/report.md"], "600")
+    modes = _modes(tmp_path)
+    modes.pop("runs/run/.lock", None)
+    assert modes == {"runs": "700", "runs/run": "700", **files}
+
+
+def test_a_folder_that_was_there_keeps_its_mode(tmp_path) -> None:
+    shared = tmp_path / "runs"
+    shared.mkdir()
+    shared.chmod(0o775)
+    RunFolder(shared / "run").create()
+    assert _modes(tmp_path) == {"runs": "775", "runs/run": "700"}

@@ -13,7 +13,7 @@ from medexam.datasets import load_exam_set
 from medexam.errors import LogprobsUnavailableError
 from medexam.serve import ScriptedEngine, build_engine
 from medexam.serve.embedded import EmbeddedEngine
-from medexam.serve.read_check import check_reads
+from medexam.serve.examining.read_check import check_reads
 from medexam.specs import DatasetSpec, ModelSpec
 
 QUESTIONS = load_exam_set(DatasetSpec(name="headqa_sample", language="en", limit=4)).questions

@@ -1,7 +1,5 @@
 """The probe believes what it sees and says what to do about the rest."""
 
-import json
-
 import pytest
 from wire_server import Wire, serving
 
@@ -166,16 +164,3 @@ def test_addresses_that_are_none(address: str, message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
         normalise_address(address)
     assert "secret" not in str(caught.value)
-
-
-def test_doctor_prints_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    from medexam.cli.doctor import doctor
-
-    with serving(Wire()) as wire:
-        doctor(wire.address, as_json=True)
-        document = json.loads(capsys.readouterr().out)
-        doctor(wire.address)
-        table = capsys.readouterr().out
-    assert document["guided_by"] == "prefill"
-    assert document["endpoint"] == wire.address
-    assert "by prefill" in table

@@ -5,7 +5,10 @@ What it honours is said by its fields, so that a test can be an old vLLM that ig
 """
 
 import json
+import ssl
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +33,10 @@ class Wire:
     echo: bool = True
     named: bool = True
     """Honour `logprob_token_ids`."""
+    most_named: int = 128
+    """What it was started with as `--max-logprobs`."""
+    drift: float = 0.0
+    """Nats by which its log-probabilities are lower than those of other servers."""
     garble: str | None = None
     """How its log-probabilities are wrong, once it is past the probe: `nan`, `short`, `equal` or `other`."""
     refuse: dict[str, int] = field(default_factory=dict)
@@ -39,7 +46,15 @@ class Wire:
     reasoning: str | None = None
     metrics: str | None = None
     """What `/metrics` tells; None where there is none."""
+    quotes: bool = False
+    """Its refusals quote the request's headers."""
+    moved: dict[str, str] = field(default_factory=dict)
+    """Path to the address that it redirects to."""
+    ahead_s: float = 0.0
+    """How far its clock is ahead."""
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
+    """The `Authorization` header of each request."""
     address: str = ""
 
     def bodies(self, path: str) -> list[dict[str, Any]]:
@@ -61,6 +76,8 @@ class Wire:
             return 200, {"prompt": "".join(chr(token) for token in body["tokens"])}
         if path in ("/v1/completions", "/v1/chat/completions") and body.get("model") not in self.models:
             return 404, _fault("no such model")
+        if self.named and len(body.get("logprob_token_ids") or ()) > self.most_named:
+            return 400, _fault(f"at most {self.most_named} tokens")
         if path == "/v1/completions":
             return self._complete(body)
         if path == "/v1/chat/completions":
@@ -119,7 +136,7 @@ class Wire:
         }
 
     def _logprob(self, token: int) -> float:
-        return {"nan": float("nan"), "equal": -1.0}.get(self.garble or "", -(token % 7) - 0.5)
+        return {"nan": float("nan"), "equal": -1.0}.get(self.garble or "", -(token % 7) - 0.5 - self.drift)
 
     def _chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         prompt = self._render(body["messages"])
@@ -142,10 +159,32 @@ class Wire:
         }
 
 
-@contextmanager
-def serving(wire: Wire) -> Iterator[Wire]:
-    """Serve until the block ends; `wire.address` is the base address."""
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError | ValueError):  # what a client that hangs up leaves
+            super().handle_error(request, client_address)
+
+
+@contextmanager
+def serving(wire: Wire, tls: ssl.SSLContext | None = None) -> Iterator[Wire]:
+    """Serve until the block ends, over TLS where a certificate is given; `wire.address` is the base address."""
+    with _Server(("127.0.0.1", 0), _build_handler(wire)) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        wire.address = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}/v1"
+        try:
+            yield wire
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         wbufsize = -1
@@ -158,37 +197,35 @@ def serving(wire: Wire) -> Iterator[Wire]:
 
         def _answer(self, body: dict[str, Any]) -> None:
             wire.requests.append((self.path, body))
+            wire.keys.append(self.headers["Authorization"])
             if wire.drop and self.path.endswith("/completions"):
                 self.close_connection = True
                 return
             status, reply = wire.reply(self.path, body)
             if wire.key is not None and self.headers["Authorization"] != f"Bearer {wire.key}":
                 status, reply = 401, _fault("Unauthorized")
+            if wire.quotes and status != 200:
+                reply = _fault(f"{reply}, asked with {dict(self.headers)}")
             data = json.dumps(reply).encode()
             if self.path == "/metrics" and wire.metrics is not None:
                 status, data = 200, wire.metrics.encode()
+            if self.path in wire.moved:
+                status = 307
             self.send_response(status)
+            if self.path in wire.moved:
+                self.send_header("Location", wire.moved[self.path])
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
 
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return super().date_time_string((timestamp or time.time()) + wire.ahead_s)
+
         def log_message(self, *_: object) -> None:
             pass
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 256
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        wire.address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-        try:
-            yield wire
-        finally:
-            server.shutdown()
-            thread.join()
+    return Handler
 
 
 def _write(allowed: list[int], body: dict[str, Any]) -> list[int]:

@@ -118,9 +118,9 @@ def test_labels_are_the_same_by_one_place_and_by_echo(endpoint) -> None:
 
 
 def test_the_doctor_compares_the_ways(endpoint) -> None:
-    result = CliRunner().invoke(app, ["doctor", endpoint, "--json"])
+    result = CliRunner().invoke(app, ["doctor", endpoint, "--burst", "0", "--json"])
     assert result.exit_code == 0, result.output
-    reads = {read["way"]: read for read in json.loads(result.stdout)["reads"]}
+    reads = {read["way"]: read for read in json.loads(result.stdout)["endpoints"][0]["reads"]}
     assert set(reads) == {"echo", "trie", "label"}
     assert all(read["refusal"] is None for read in reads.values())
     assert all(read["difference"] < TOKEN for way, read in reads.items() if way != "echo")

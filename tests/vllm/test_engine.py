@@ -14,7 +14,8 @@ from medexam.datasets import load_exam_set
 from medexam.errors import EndpointUnreachableError
 from medexam.serve.chat_text import ServerRenderer
 from medexam.serve.contract import CHOICE, Engine
-from medexam.serve.endpoints import NO_KEY, Endpoint, normalise_address
+from medexam.serve.endpoints import normalise_address
+from medexam.serve.finding import named_endpoints
 from medexam.serve.hosted import build_hosted_engine
 from medexam.serve.local_template import LocalTemplate
 from medexam.serve.network import network
@@ -68,13 +69,12 @@ async def engine(endpoint: str) -> AsyncIterator[Engine]:
 
 async def limited(endpoint: str, *, renderer: bool, **changes: Any) -> VLLMEngine:
     """An engine that believes less of the server than it honours."""
-    address = Endpoint(normalise_address(endpoint), NO_KEY)
+    (address,) = named_endpoints(ModelSpec(engine="vllm", endpoints=(endpoint,)))
     seen = (await probe_endpoint(address, None)).model_copy(update=changes)
 
     async def build() -> VLLMEngine:
-        return VLLMEngine(
-            Servers([address], 600.0), [seen], ServerRenderer([address], seen.model) if renderer else None
-        )
+        servers = Servers([address], 600.0)
+        return VLLMEngine(servers, [seen], ServerRenderer(servers.there, seen.model) if renderer else None)
 
     return await network().acall(build())
 
@@ -165,7 +165,7 @@ async def test_local_and_server_rendering_are_the_same(engine: Engine, endpoint:
     remote = cast(Any, engine)._remote
     if not isinstance(remote.renderer, LocalTemplate):
         pytest.skip("the model's files are not on this machine")
-    server = ServerRenderer([Endpoint(normalise_address(endpoint), NO_KEY)], remote.model)
+    server = ServerRenderer(remote.servers.there, remote.model)
     for one in questions("es", 10):
         turns = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": one.request.messages[0].text or ""}]
         text = await remote.renderer.render(turns)
@@ -202,7 +202,12 @@ async def test_another_model_and_the_version(endpoint: str, engine: Engine) -> N
 
 @pytest.mark.parametrize("provider", ["hosted_vllm", "openai"])
 async def test_the_litellm_engine_reaches_it_too(endpoint: str, engine: Engine, provider: str) -> None:
-    spec = ModelSpec(engine="litellm", name=f"{provider}/{engine.info().model}", endpoints=(endpoint,))
+    spec = ModelSpec(
+        engine="litellm",
+        name=f"{provider}/{engine.info().model}",
+        endpoints=(endpoint,),
+        api_key_env="VLLM_API_KEY",
+    )
     hosted = await build_hosted_engine(spec, guided=True)
     asked = questions("en", 4)
     texts = await answers(hosted, asked)
@@ -214,8 +219,8 @@ async def test_the_litellm_engine_reaches_it_too(endpoint: str, engine: Engine, 
 def test_doctor_says_what_is_honoured(endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
     from medexam.cli.doctor import doctor
 
-    doctor(endpoint, as_json=True)
-    document = json.loads(capsys.readouterr().out)
+    doctor([endpoint], burst=3, as_json=True)
+    (document,) = json.loads(capsys.readouterr().out)["endpoints"]
     honoured = (
         "renders",
         "allowed_token_ids",
@@ -228,6 +233,8 @@ def test_doctor_says_what_is_honoured(endpoint: str, capsys: pytest.CaptureFixtu
     )
     assert {name: bool(document[name]) for name in honoured} == dict.fromkeys(honoured, True)
     assert document["guided_by"] == "prefill"
+    assert document["burst"]["tokens_per_s"] == pytest.approx(16 * document["burst"]["prompts_per_s"], rel=0.01)
+    assert document["clock_ahead_s"] == 0
     assert document["call_s"] > 0
 
 
@@ -236,13 +243,15 @@ def _same(first: list[str | None], second: list[str | None]) -> float:
     return sum(one == other for one, other in zip(first, second, strict=True)) / len(first)
 
 
-async def test_free_replies_that_travel_together_are_those_of_the_chat_endpoint(engine: Engine, endpoint: str) -> None:
+async def test_free_replies_that_travel_together_are_those_of_the_chat_endpoint(
+    engine: Engine, endpoint: str, headers: dict[str, str]
+) -> None:
     asked = ["Which organ pumps blood?", "Name one vitamin.", "¿Qué es una neurona?", "Say hello."]
     replies = await asyncio.gather(*(engine.complete(free(text)) for text in asked))
     remote = cast(VLLMEngine, engine._remote)  # type: ignore[attr-defined]
     assert remote.renderer is not None
     assert not remote.renderer.may_reason
-    async with httpx.AsyncClient(timeout=600.0) as client:
+    async with httpx.AsyncClient(timeout=600.0, headers=headers) as client:
         for text, reply in zip(asked, replies, strict=True):
             body = {"messages": [{"role": "user", "content": text}], "temperature": 0.0, "max_tokens": 12}
             said = (await client.post(f"{endpoint}/chat/completions", json=body)).json()

@@ -9,7 +9,7 @@ from medexam.experiments.runner import run_plan
 from watching import Silent
 
 ENDPOINT = os.environ.get("MEDEXAM_VLLM_ENDPOINT")
-QUESTIONS = 40
+QUESTIONS = 16
 
 pytestmark = [
     pytest.mark.vllm,

@@ -20,6 +20,7 @@ from dspy.lm15 import Message, Request, Response, TextPart, ThinkingPart, Usage
 
 from medexam.errors import RunFolderError
 from medexam.experiments.optimising.budget import Budget
+from medexam.experiments.work_folder import open_private
 from medexam.serve import Engine
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.network import network
@@ -103,7 +104,7 @@ class CallLog:
         """Put one call on the disk; raises `RunFolderError` where it does not fit."""
         line = {"for": purpose, "key": key, "tokens": tokens, "reply": reply}
         try:
-            with self._path.open("ab") as stream:
+            with open_private(self._path, "ab") as stream:
                 stream.write(json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n")
         except OSError as error:
             raise RunFolderError(f"cannot write {self._path}: {error.strerror}") from None

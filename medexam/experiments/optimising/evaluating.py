@@ -27,6 +27,7 @@ from medexam.experiments.optimising.taking_turns import Turns
 from medexam.experiments.optimising.trials import Trial, mean_score, program_digest, score_prediction
 from medexam.experiments.planning import PlannedCell
 from medexam.experiments.run_folder import PREDICTIONS, RunFolder, owed
+from medexam.experiments.work_folder import PRIVATE
 from medexam.predictions import Prediction
 from medexam.programs import ExamProgram, WithNearest, save_program
 from medexam.programs.loading import PROGRAM
@@ -177,6 +178,7 @@ class Evaluator:
         cell = self._planned.cell
         assert isinstance(cell.program, ReplySpec)  # noqa: S101 - only such programs are planned
         save_program(program, path, cell.program, cell.dataset.language)
+        path.chmod(PRIVATE)
 
     def _promise(self, program: ExamProgram, questions: Sequence[Question], purpose: Purpose) -> None:
         self._budget.check()

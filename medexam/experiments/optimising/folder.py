@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import RunFolderError
-from medexam.experiments.work_folder import WorkFolder
+from medexam.experiments.work_folder import WorkFolder, make_private_folder
 
 RECORD = "optimization.json"
 CALLS = "calls.jsonl"
@@ -45,7 +45,7 @@ class OptimizationFolder(WorkFolder):
     def create(self) -> None:
         """Make the folder and that of the trials; raises `RunFolderError` where that is not possible."""
         super().create()
-        self.programs.mkdir(exist_ok=True)
+        make_private_folder(self.programs)
 
     def read(self, name: str) -> dict[str, Any]:
         """One of the JSON files; raises `RunFolderError` where it cannot be read."""

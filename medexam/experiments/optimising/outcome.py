@@ -1,6 +1,5 @@
 """What an optimisation leaves for people: the best program, its demonstrations as text, the trials as a report."""
 
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
@@ -24,9 +23,10 @@ def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
     folder, best = optimization.folder, optimization.best
     if best is not None:
         try:
-            shutil.copyfile(folder.programs / best.digest / PROGRAM, folder.path / PROGRAM)
+            program = (folder.programs / best.digest / PROGRAM).read_bytes()
         except OSError as error:
             raise RunFolderError(f"cannot write {folder.path / PROGRAM}: {error}") from None
+        folder.write_bytes(PROGRAM, program)
         folder.write_text(DEMONSTRATIONS, "\n".join(_demonstrations(optimization, plan)))
     folder.write_text(REPORT, "\n".join(report_lines(optimization)))
     curve = draw_trials(optimization)

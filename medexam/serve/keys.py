@@ -1,0 +1,77 @@
+"""API keys of servers: making one, and keeping it in a file that only its owner may read.
+
+A key in a file is on no command line, in no spec and in no script. This module knows files; who sends the key is
+another's business.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from medexam.errors import EngineError, SpecError
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def make_key() -> str:
+    """A new key of 256 random bits, in characters that a header and a shell take as they are."""
+    return secrets.token_urlsafe(32)
+
+
+def write_key(path: Path, key: str) -> None:
+    """Write the key anew, for its owner alone; a folder that has to be made is closed to others too.
+
+    Raises `EngineError` where it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as stream:
+            stream.write(f"{key}\n")
+    except OSError as error:
+        raise EngineError(
+            f"{path}: the key cannot be kept there: {error.strerror}; name a registry in another folder with --registry"
+        ) from None
+
+
+@contextlib.contextmanager
+def kept_key(path: Path, key: str) -> Iterator[Path]:
+    """Keep the key in the file as long as the block runs, and no longer; raises `EngineError` as `write_key` does.
+
+    The folder goes too, where no other key lies there.
+    """
+    write_key(path, key)
+    try:
+        yield path
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()
+
+
+def read_key_file(path: Path) -> str:
+    """The key in the file; raises `SpecError` where it is missing, empty, no key, or others may read it."""
+    path = path.expanduser()
+    try:
+        mode = path.stat().st_mode
+        if mode & _OTHERS:
+            raise SpecError(
+                f"{path}: others may read this key (mode {mode & 0o777:o}); close it with `chmod 600 {path}`"
+            )
+        key = path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        raise SpecError(
+            f"{path}: no such key file; name the right one with api_key_file, or a variable with api_key_env"
+        ) from None
+    except OSError as error:
+        raise SpecError(f"{path}: the key cannot be read: {error.strerror}; name another with api_key_file") from None
+    except UnicodeDecodeError:
+        raise SpecError(f"{path}: not a key file; name another with api_key_file") from None
+    if not key:
+        raise SpecError(f"{path}: the key file is empty; write the key into it, or name another with api_key_file")
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise SpecError(f"{path}: not a key file, it holds more than one word; name another with api_key_file")
+    return key

@@ -1,0 +1,70 @@
+"""A server's command inside a container: docker, podman, or apptainer, which clusters have."""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from medexam.errors import EngineError
+
+ContainerRuntime = Literal["docker", "podman", "apptainer"]
+_PASSED_ON = ("VLLM_API_KEY", "HF_TOKEN")
+"""Variables named on the command line without their values, which the runtime takes from its own environment."""
+_CACHE_INSIDE = "/root/.cache/huggingface"
+
+
+def check_runtime(runtime: ContainerRuntime) -> None:
+    """Raise `EngineError` where the runtime is not installed."""
+    if shutil.which(runtime) is None:
+        others = " or ".join(name for name in ("docker", "podman", "apptainer") if name != runtime)
+        raise EngineError(
+            f"{runtime} is not on the PATH; name another with --container-runtime ({others}), or take --python with a "
+            "Python that has vLLM in the place of --container"
+        )
+
+
+def wrap(
+    runtime: ContainerRuntime,
+    image: str,
+    arguments: Sequence[str],
+    *,
+    name: str,
+    folder: Path | None,
+    gpus: Sequence[int] | None,
+    environment: Mapping[str, str],
+) -> tuple[str, ...]:
+    """The command that runs `python3` with `arguments` in the image.
+
+    `folder` is a model's, seen inside under the same path, read-only; None: it comes from the hub's cache, which is
+    shared. `gpus` None is every card, () none. `environment` is set inside; apptainer takes it from outside.
+    """
+    if runtime == "apptainer":
+        binds = [str(folder)] if folder is not None else _hub_cache_outside_home()
+        inside = ["apptainer", "exec", *([] if gpus == () else ["--nv"])]
+        return (*inside, *(part for bind in binds for part in ("--bind", bind)), image, "python3", *arguments)
+    command = [runtime, "run", "--rm", "--init", "--name", name, "--network", "host", "--ipc", "host"]
+    command += _cards(runtime, gpus)
+    command += [part for variable in _PASSED_ON for part in ("-e", variable)]
+    command += [part for key, value in environment.items() for part in ("-e", f"{key}={value}")]
+    command += ["-v", f"{folder}:{folder}:ro" if folder is not None else f"{_hub_cache()}:{_CACHE_INSIDE}"]
+    return (*command, "--entrypoint", "python3", image, *arguments)
+
+
+def _cards(runtime: ContainerRuntime, gpus: Sequence[int] | None) -> list[str]:
+    if gpus is not None and not gpus:
+        return []
+    if runtime == "podman":
+        names = ["all"] if gpus is None else [str(index) for index in gpus]
+        return [part for name in names for part in ("--device", f"nvidia.com/gpu={name}")]
+    # the quotes belong to docker, which reads the value as comma-separated
+    return ["--gpus", "all" if gpus is None else f'"device={",".join(map(str, gpus))}"']
+
+
+def _hub_cache() -> Path:
+    return Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface").expanduser().absolute()
+
+
+def _hub_cache_outside_home() -> list[str]:
+    cache = _hub_cache()
+    return [] if cache.is_relative_to(Path.home()) else [str(cache)]

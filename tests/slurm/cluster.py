@@ -1,0 +1,158 @@
+"""A real Slurm on this machine alone, without systemd: munge, the controller and two nodes, all under one folder."""
+
+import contextlib
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "squeue")
+NODES = ("n1", "n2")
+_SEARCHED = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+
+CONFIGURATION = """
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
+CredType=cred/munge
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=sched_interval=1
+MpiDefault=none
+ReturnToService=2
+KillWait=20
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+{nodes}
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def missing() -> str:
+    """The programs of Slurm's that are not on this machine, in words; empty where none lacks."""
+    return ", ".join(name for name in NEEDED if shutil.which(name, path=_SEARCHED) is None)
+
+
+@dataclass
+class Cluster:
+    """A cluster that runs; its environment makes `sbatch` and its like speak to it."""
+
+    folder: Path
+    environment: dict[str, str]
+    _daemons: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+
+    def ask(self, *command: str) -> str:
+        """What one of Slurm's commands prints."""
+        asked = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True, timeout=30)
+        return asked.stdout.strip()
+
+    def state(self, job: str) -> str:
+        """The job's state, such as `RUNNING`."""
+        return self._field(job, "JobState")
+
+    def exit_code(self, job: str) -> str:
+        """The job's exit code and signal, such as `1:0`."""
+        return self._field(job, "ExitCode")
+
+    def wait_for(self, true: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+        """Return once it is true; fails with the daemons' last words."""
+        deadline = time.monotonic() + seconds
+        while not true():
+            if time.monotonic() > deadline:
+                logs = [path.read_text(errors="replace")[-1500:] for path in sorted(self.folder.glob("slurm*.log"))]
+                raise AssertionError("\n".join([f"not within {seconds:.0f} s: {what}", *logs]))
+            time.sleep(0.1)
+
+    def _field(self, job: str, name: str) -> str:
+        words = self.ask("scontrol", "show", "job", job).split()
+        return next(word.partition("=")[2] for word in words if word.startswith(f"{name}="))
+
+    def _start(self, name: str, *flags: str) -> None:
+        program = shutil.which(name, path=_SEARCHED)
+        assert program is not None
+        with (self.folder / f"{name}.out").open("ab") as out:
+            self._daemons.append(
+                subprocess.Popen(
+                    [program, *flags], env=self.environment, stdout=out, stderr=out, start_new_session=True
+                )
+            )
+
+    def _stop(self) -> None:
+        with contextlib.suppress(subprocess.SubprocessError):
+            self.ask("scancel", "--user", pwd.getpwuid(os.getuid()).pw_name)
+            self.wait_for(lambda: not self.ask("squeue", "--noheader"), "an empty queue", 40)
+        for daemon in reversed(self._daemons):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(daemon.pid, signal.SIGTERM)
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(daemon.pid, signal.SIGKILL)
+                daemon.wait()
+
+
+@contextlib.contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """Start it in a new folder, wait until its node is idle, and leave nothing behind."""
+    folder = Path(tempfile.mkdtemp(prefix="slurm-"))
+    host = socket.gethostname()
+    (folder / "state").mkdir()
+    key = folder / "munge.key"
+    key.write_bytes(secrets.token_bytes(128))
+    key.chmod(0o400)
+    configuration = folder / "slurm.conf"
+    line = "NodeName={} NodeHostname={} NodeAddr=127.0.0.1 Port={} CPUs=1 RealMemory=2000"
+    text = CONFIGURATION.format(
+        host=host,
+        controller=_free_port(),
+        nodes="\n".join(line.format(name, host, _free_port()) for name in NODES),
+        user=pwd.getpwuid(os.getuid()).pw_name,
+        folder=folder,
+    )
+    configuration.write_text(text, encoding="utf-8")
+    cluster = Cluster(folder, {**os.environ, "SLURM_CONF": str(configuration)})
+    try:
+        munge = {"key-file": key, "socket": "munge.socket", "pid-file": "munge.pid", "seed-file": "munge.seed"}
+        flags = [f"--{name}={folder / value}" for name, value in munge.items()]
+        cluster._start("munged", "--foreground", "--force", f"--log-file={folder / 'munge.log'}", *flags)
+        cluster.wait_for((folder / "munge.socket").exists, "munge's socket", 10)
+        cluster._start("slurmctld", "-D")
+        for name in NODES:
+            cluster._start("slurmd", "-D", "-N", name)
+        cluster.wait_for(lambda: _idle(cluster), "idle nodes", 30)
+        yield cluster
+    finally:
+        cluster._stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _idle(cluster: Cluster) -> bool:
+    try:
+        return cluster.ask("sinfo", "--noheader", "--format=%D %T") == f"{len(NODES)} idle"
+    except subprocess.SubprocessError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

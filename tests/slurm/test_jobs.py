@@ -1,0 +1,231 @@
+"""Servers as jobs of a real Slurm, with a package that calls itself vllm and, where it is installed, with vLLM."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from fake_vllm import write_fake_vllm
+
+from medexam.serve.keys import read_key_file
+from medexam.serve.registry import Registered, Registry, machine
+from medexam.specs.places import cache_dir
+from slurm.cluster import Cluster
+
+pytestmark = pytest.mark.slurm
+
+
+@dataclass
+class Place:
+    """Where one test's jobs live."""
+
+    cluster: Cluster
+    folder: Path
+    environment: dict[str, str]
+
+    @property
+    def registry(self) -> Registry:
+        return Registry(self.folder / "registry" / "servers.json")
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    def command(self, *words: str) -> list[str]:
+        main = "from medexam.cli.main import main; main()"
+        return [sys.executable, "-c", main, *words]
+
+    def serve(self, *words: str, before: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
+        """Submit; standard output's first line is the job's id."""
+        folders = ["--registry", str(self.registry.path), "--slurm-folder", str(self.logs)]
+        command = self.command("serve", *words[:1], "--slurm", *folders, *words[1:])
+        return subprocess.run([*before, *command], env=self.environment, capture_output=True, text=True, check=True)
+
+    def registered(self, job: str, seconds: float = 60) -> Registered:
+        """The job's only server, once it is there."""
+        (entry,) = self.all_registered(job, 1, seconds)
+        return entry
+
+    def all_registered(self, job: str, count: int, seconds: float = 60) -> tuple[Registered, ...]:
+        """The job's servers, once all are there."""
+        self.cluster.wait_for(lambda: len(self.registry.read()) == count, f"job {job} in the registry", seconds)
+        entries = self.registry.read()
+        assert {entry.job for entry in entries} == {job}
+        return entries
+
+    def told(self, job: str) -> str:
+        return "\n".join(path.read_text() for path in sorted(self.logs.glob(f"{job}_*_log.err")))
+
+    def processes(self) -> list[str]:
+        """Commands that run with this test's environment: the job's Python, guards, servers and workers."""
+        found = []
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if f"MEDEXAM_CACHE={self.folder}".encode() in environment.read_bytes():
+                    found.append((environment.parent / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue
+        return found
+
+    def is_gone(self, job: str) -> None:
+        """Cancelled, out of the registry, and no process or key left."""
+        self.cluster.wait_for(lambda: self.cluster.state(job) == "CANCELLED", f"job {job} cancelled")
+        self.cluster.wait_for(lambda: not self.cluster.ask("squeue", "--noheader"), "an empty queue")
+        self.cluster.wait_for(lambda: not self.processes(), "no process left", 10)
+        assert self.registry.read() == ()
+        assert not list(self.folder.rglob("*.key"))
+
+
+@pytest.fixture
+def place(cluster: Cluster, tmp_path: Path) -> Place:
+    environment = {**cluster.environment, "MEDEXAM_CACHE": str(tmp_path), "VLLM_API_KEY": "of-the-submitter"}
+    return Place(cluster, tmp_path, environment)
+
+
+@pytest.fixture
+def model(place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A model folder, and a Python whose vllm is not the real one."""
+    write_fake_vllm(place.folder / "site")
+    place.environment["PYTHONPATH"] = str(place.folder / "site")
+    place.environment.pop("MEDEXAM_VLLM_PYTHON", None)
+    folder = place.folder / "Tiny-1B"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}", encoding="utf-8")
+    (folder / "model.safetensors").touch()
+    return str(folder)
+
+
+def test_a_job_serves_registers_and_takes_itself_out_when_it_is_cancelled(place: Place, model: str) -> None:
+    submitted = place.serve(model)
+    job, run = submitted.stdout.splitlines()
+    assert run == (
+        f"medexam run headqa_v1 --set model.engine=vllm --set 'model.endpoints=[registry:{place.registry.path}]' "
+        "--set model.wait_s=3600 --limit 200"
+    )
+    assert f"`scancel {job}` stops it" in submitted.stderr
+    entry = place.registered(job)
+    assert (entry.host, entry.model) == (machine(), "Tiny-1B")
+    assert httpx.URL(entry.address).host == machine()
+    assert httpx.get(entry.address.replace("/v1", "/health"), trust_env=False).status_code == 200
+    assert entry.key_file is not None
+    key = read_key_file(entry.key_file)
+    assert key != "of-the-submitter"
+    script = next(place.logs.glob(f"{job}_submission.sh")).read_text()
+    for text in (script, place.cluster.ask("scontrol", "show", "job", job), submitted.stdout, submitted.stderr):
+        assert key not in text
+        assert "of-the-submitter" not in text
+    place.cluster.ask("scancel", job)
+    place.is_gone(job)
+    assert "cancelled; the servers are stopped" in place.told(job)
+    assert list((place.logs / job / machine()).glob("vllm-*.log"))
+
+
+def test_a_job_comes_back_after_its_walltime_and_when_it_is_requeued(place: Place, model: str) -> None:
+    job = place.serve(model, "--time", "00:10:00").stdout.splitlines()[0]
+    first = place.registered(job)
+    place.cluster.ask("scancel", "--signal=USR2", job)  # what Slurm sends before the walltime
+    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry", 20)
+    second = place.registered(job)
+    assert second.pid != first.pid
+    assert "the job's time is over; the servers are stopped" in place.told(job)
+    assert "Requeued job" in place.told(job) + "".join(path.read_text() for path in place.logs.glob("*.out"))
+    place.cluster.ask("scontrol", "requeue", job)
+    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry", 20)
+    third = place.registered(job)
+    assert third.pid != second.pid
+    place.cluster.ask("scancel", job)
+    place.is_gone(job)
+
+
+def test_every_node_serves_and_all_come_back_together(place: Place, model: str) -> None:
+    job = place.serve(model, "--nodes", "2").stdout.splitlines()[0]
+    first = place.all_registered(job, 2)
+    assert len({entry.key_file for entry in first}) == 2
+    assert len({read_key_file(entry.key_file) for entry in first if entry.key_file}) == 2
+    place.cluster.ask("scancel", "--signal=USR2", job)
+    place.cluster.wait_for(lambda: not place.registry.read(), "the entries to leave the registry", 20)
+    second = place.all_registered(job, 2)
+    assert {entry.pid for entry in first}.isdisjoint(entry.pid for entry in second)
+    place.cluster.ask("scancel", job)
+    place.is_gone(job)
+
+
+def test_a_job_that_came_back_often_enough_ends(place: Place, model: str) -> None:
+    job = place.serve(model, "--requeues", "0", "--time", "00:05:00").stdout.splitlines()[0]
+    place.registered(job)
+    place.cluster.ask("scancel", "--signal=USR2", job)
+    place.cluster.wait_for(lambda: place.cluster.state(job) == "FAILED", "the job's end")
+    assert "timed-out too many times" in place.told(job)
+    assert place.registry.read() == ()
+
+
+def test_a_server_that_dies_is_in_the_jobs_log_and_exit_code(place: Place, model: str) -> None:
+    job = place.serve(model, "--", "--die", "all").stdout.splitlines()[0]
+    place.cluster.wait_for(lambda: place.cluster.state(job) == "FAILED", "the job's end")
+    assert place.cluster.exit_code(job) == "1:0"
+    assert "the server ended with exit code 1; the last lines of" in place.told(job)
+    assert "no weights: all" in place.told(job)
+    assert "Traceback" not in place.told(job)
+    assert place.registry.read() == ()
+    assert not list(place.folder.rglob("*.key"))
+    place.cluster.wait_for(lambda: not place.processes(), "no process left", 10)
+
+
+@pytest.mark.parametrize("hidden", ["registry", "logs"])
+def test_a_shared_folder_that_is_not_shared(place: Place, model: str, hidden: str) -> None:
+    folder = place.folder / hidden
+    folder.mkdir()
+    apart = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(folder))
+    if not shutil.which("unshare") or subprocess.run([*apart, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this machine lets nobody mount a folder that others do not see")
+    job = place.serve(model, before=apart).stdout.splitlines()[0]
+    began = time.monotonic()
+    place.cluster.wait_for(lambda: place.cluster.state(job) == "FAILED", "the job's end")
+    assert time.monotonic() - began < 20
+    assert place.cluster.exit_code(job) == "72:0"
+    assert f"medexam: n1 does not see {folder} as the submitting machine does" in place.told(job)
+    assert place.registry.read() == ()
+
+
+def test_slurm_refuses_the_job(place: Place, model: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as raised:
+        place.serve(model, "--partition", "nowhere")
+    assert raised.value.returncode == 2
+    assert raised.value.stderr.startswith("medexam: Slurm does not take the job: ")
+    assert "invalid partition" in raised.value.stderr
+    assert raised.value.stderr.count("\n") == 1
+
+
+def test_vllm_answers_a_run_from_a_job(place: Place, tmp_path: Path) -> None:
+    if "MEDEXAM_VLLM_PYTHON" not in os.environ:
+        pytest.skip("no vLLM: name a Python that has it with MEDEXAM_VLLM_PYTHON")
+    (cache_dir() / "models").mkdir(parents=True, exist_ok=True)
+    (place.folder / "models").symlink_to(cache_dir() / "models")  # so that SmolLM2 is not unpacked anew
+    flags = ("--max-model-len", "2048", "--timeout", "1200")
+    job = place.serve("smollm2-cpu", *flags).stdout.splitlines()[0]
+    entry = place.registered(job, 1200)
+    assert entry.key_file is not None
+    assert httpx.get(f"{entry.address}/models", trust_env=False).status_code == 401
+    key = {"Authorization": f"Bearer {read_key_file(entry.key_file)}"}
+    (model,) = httpx.get(f"{entry.address}/models", headers=key, trust_env=False).json()["data"]
+    assert model["id"] == entry.model
+    settings = ["model.engine=vllm", f"model.endpoints=[registry:{place.registry.path}]", "dataset.name=headqa_sample"]
+    words = [word for setting in settings for word in ("--set", setting)]
+    ran = subprocess.run(
+        place.command("run", "headqa_v1", *words, "--limit", "10", "--runs-dir", str(tmp_path / "runs"), "--json"),
+        env={key: value for key, value in place.environment.items() if key != "VLLM_API_KEY"},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)
+    place.cluster.ask("scancel", job)
+    place.is_gone(job)
