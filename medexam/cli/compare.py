@@ -23,6 +23,9 @@ def compare(
     runs: RunsArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
+    languages: Annotated[
+        bool, typer.Option("--languages", help="Two runs in two languages: right in both, in one, in neither.")
+    ] = False,
     track: Annotated[bool, typer.Option("--track", help="Send the comparison to MLflow.")] = False,
     tracking_uri: Annotated[
         str | None,
@@ -37,7 +40,13 @@ def compare(
     from medexam.experiments.comparison import comparison_document
     from medexam.experiments.places import default_runs_dir, run_paths
 
-    comparison = compare_runs(find_compared(run_paths(runs, runs_dir or default_runs_dir())))
+    folders = find_compared(run_paths(runs, runs_dir or default_runs_dir()))
+    if languages:
+        from medexam.cli.compare_languages import print_languages
+
+        print_languages(folders, as_json=as_json)
+        return
+    comparison = compare_runs(folders)
     if markdown is not None:
         from medexam.experiments.comparison_markdown import write_paired_report
 

@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from medexam.cli.data_build import build
+from medexam.cli.data_quality import quality
+from medexam.cli.data_stats import stats
+from medexam.cli.data_translate import translate
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -21,6 +26,11 @@ EXAMPLES_SHOWN = 5
 UNSOUND = 2
 
 app = typer.Typer(help="Data sets: what is here, is it sound, what does it ask.", no_args_is_help=True)
+
+app.command()(stats)
+app.command()(build)
+app.command()(translate)
+app.command()(quality)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="headqa_sample, headqa_v1 or headqa_v2.")]
 PathOption = Annotated[

@@ -4,6 +4,9 @@ It parses, calls `medexam.retrievers` and prints; it knows nothing of vectors.
 """
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 INCOMPLETE = 3
 KINDS = ("flat", "hnsw", "ivfpq")
+EXECUTORS = ("local", "ray")
 PRECISIONS = ("float32", "bfloat16", "float16")
 
 app = typer.Typer(help="Vector indexes for dense retrieval.", no_args_is_help=True)
@@ -51,11 +55,22 @@ def build(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out rows that are not JSON or have no text, and count them.")
     ] = False,
+    executor: Annotated[
+        str, typer.Option(help="Who encodes: local, this process; ray, the workers of a cluster, into shards.")
+    ] = "local",
+    shards: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="ray: folders to encode into; one a worker by default.")
+    ] = None,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="ray: the cluster's head; by default one is started on this machine."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command goes on."""
     _check_choice("--kind", kind, KINDS)
     _check_choice("--dtype", dtype, PRECISIONS)
+    _check_executor(executor, kind, shards, ray_address)
     if chunk_overlap >= (chunk_tokens or 1):
         raise typer.BadParameter("needs --chunk-tokens, and fewer tokens than that", param_hint="--chunk-overlap")
     from medexam.retrievers.building import read_corpus, usual_index
@@ -69,7 +84,8 @@ def build(
     sys.stderr.write(f"Loading {encoder} ...\n")
     loaded = build_encoder(encoder, revision, device, cast("Precision", dtype))
     folder = out or usual_index(passages, loaded, cache_dir())
-    manifest = _build(passages, loaded, folder, cast("IndexKind", kind))
+    with _builder(executor, cast("IndexKind", kind), device, shards, ray_address) as builder:
+        manifest = _build(passages, loaded, folder, builder)
     _print(manifest, folder, as_json)
 
 
@@ -81,16 +97,40 @@ def info(folder: Annotated[Path, typer.Argument(metavar="DIR")], as_json: JsonOp
     _print(read_manifest(folder), folder, as_json)
 
 
-def _build(corpus: "Corpus", encoder: "Encoder", out: Path, kind: "IndexKind") -> "IndexManifest":
+@contextmanager
+def _builder(
+    executor: str, kind: "IndexKind", device: str, shards: int | None, ray_address: str | None
+) -> "Iterator[Callable[..., IndexManifest]]":
+    """What encodes: this process, or the workers of a cluster, which is open meanwhile."""
+    if executor == "ray":
+        from medexam.experiments.ray_cluster import open_cluster
+        from medexam.experiments.ray_indexing import build_index_on_ray
+
+        with open_cluster(ray_address) as cluster:
+            yield partial(build_index_on_ray, cluster, device=device, shards=shards)
+    else:
+        from medexam.retrievers.index_building import build_index
+
+        yield partial(build_index, kind=kind)
+
+
+def _check_executor(executor: str, kind: str, shards: int | None, ray_address: str | None) -> None:
+    _check_choice("--executor", executor, EXECUTORS)
+    if executor != "ray" and (shards is not None or ray_address is not None):
+        raise typer.BadParameter("needs --executor ray", param_hint="--shards and --ray-address")
+    if executor == "ray" and kind != "flat":
+        raise typer.BadParameter("ray builds flat indexes, in shards", param_hint="--kind")
+
+
+def _build(corpus: "Corpus", encoder: "Encoder", out: Path, build: "Callable[..., IndexManifest]") -> "IndexManifest":
     """Build with a bar on standard error; an interruption says how far it came and exits with code 3."""
     from medexam.cli.bars import EncodingProgress, open_bars
-    from medexam.retrievers.index_building import build_index
     from medexam.retrievers.index_manifest import read_progress
 
     try:
         with open_bars() as bars:
             progress = EncodingProgress(bars, f"{corpus.name}, {encoder.label}", len(corpus.passages))
-            return build_index(corpus, encoder, out, kind, progress)
+            return build(corpus, encoder, out, progress=progress)
     except KeyboardInterrupt:
         begun = read_progress(out)
         done = begun.done if begun is not None else 0

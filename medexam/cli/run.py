@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from medexam.experiments.summary import StoredRun
 
 INCOMPLETE = 3
+EXECUTORS = ("local", "ray")
 
 SPEC_HELP = "A YAML file, or the name of a shipped experiment."
 SpecArgument = Annotated[str, typer.Argument(help=SPEC_HELP, metavar="SPEC")]
@@ -39,9 +40,20 @@ def run(
         int | None, typer.Option(min=1, metavar="N", help="Stop when N questions have failed; no limit by default.")
     ] = None,
     tracking_uri: Annotated[str | None, typer.Option(help="MLflow store or server; the runs' own by default.")] = None,
+    executor: Annotated[
+        str, typer.Option(help="local: this process asks. ray: the workers of a cluster do.")
+    ] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="ray: the cluster's head; by default one is started on this machine."),
+    ] = None,
+    ray_workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="ray: workers, the machines in turn; one on each by default.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run an experiment, or continue it where it stopped."""
+    _check_executor(executor, ray_address, ray_workers)
     if resume is None:
         if spec is None:
             raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
@@ -57,11 +69,7 @@ def run(
             _print(complete.folder.path.parent, [complete], None, as_json=as_json)
             return
         plan = _plan_resume(resume, runs_dir)
-    from medexam.cli.progress import TerminalProgress
-    from medexam.experiments.runner import run_plan
-
-    with TerminalProgress() as progress:
-        runs, stop = run_plan(plan, progress, max_failures=max_failures)
+    runs, stop = _carry_out(plan, max_failures, ray_address, ray_workers, on_ray=executor == "ray")
     whole = stop is None and all(stored.complete for stored in runs)
     incomplete, runs_dir = "" if whole else _incomplete(spec, plan, runs, stop), plan.runs_dir
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
@@ -71,6 +79,35 @@ def run(
     if incomplete:
         sys.stderr.write(incomplete)
         raise typer.Exit(INCOMPLETE)
+
+
+def _check_executor(executor: str, ray_address: str | None, ray_workers: int | None) -> None:
+    if executor not in EXECUTORS:
+        raise typer.BadParameter(f"{executor!r} is not one of {', '.join(EXECUTORS)}", param_hint="--executor")
+    if executor != "ray" and (ray_address is not None or ray_workers is not None):
+        raise typer.BadParameter("needs --executor ray", param_hint="--ray-address and --ray-workers")
+
+
+def _carry_out(
+    plan: "Plan", max_failures: int | None, ray_address: str | None, ray_workers: int | None, *, on_ray: bool
+) -> "tuple[list[StoredRun], Stop | None]":
+    """Ask what the plan owes, here or on a cluster, which is not opened where nothing is owed to a model."""
+    from medexam.cli.progress import TerminalProgress
+    from medexam.experiments.runner import run_plan
+
+    asks = [planned for planned in plan.cells if planned.asks_model and planned.owed]
+    if not on_ray or not asks:
+        with TerminalProgress() as progress:
+            return run_plan(plan, progress, max_failures=max_failures)
+    from medexam.experiments.distributing import RayExecutor
+    from medexam.experiments.ray_cluster import open_cluster
+
+    where = f"the Ray cluster at {ray_address}" if ray_address else "a Ray cluster on this machine"
+    sys.stderr.write(f"Preparing {where} ...\n")
+    embedded = any(planned.cell.model.engine == "embedded" for planned in asks)
+    with open_cluster(ray_address) as cluster, TerminalProgress() as progress:
+        executor = RayExecutor(cluster, workers=ray_workers, a_gpu_each=embedded)
+        return run_plan(plan, progress, max_failures=max_failures, executor=executor)
 
 
 def plan(

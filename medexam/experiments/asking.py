@@ -7,9 +7,9 @@ knows programs and run folders; which engine answers and what the answers are wo
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import dspy
 from dspy.utils.exceptions import (
@@ -22,7 +22,6 @@ from dspy.utils.exceptions import (
 )
 
 from medexam.errors import EngineError, RunFolderError
-from medexam.experiments.planning import PlannedCell
 from medexam.experiments.run_folder import PredictionLog
 from medexam.predictions import Prediction, Status
 from medexam.programs import build_failure, build_prediction
@@ -72,9 +71,40 @@ class Account:
         return self.max_failures is not None and self.failed >= self.max_failures
 
 
+class Work(Protocol):
+    """Questions and the program that they are asked with, such as a planned cell."""
+
+    @property
+    def run_id(self) -> str:
+        """What the work is called in messages."""
+        ...
+
+    @property
+    def program_label(self) -> str:
+        """The program's name in predictions."""
+        ...
+
+    @property
+    def program(self) -> dspy.Module:
+        """Called with each question."""
+        ...
+
+    @property
+    def spec_digest(self) -> str:
+        """What predictions say they belong to."""
+        ...
+
+    @property
+    def owed(self) -> Sequence[Any]:
+        """The questions in the order of asking; each has a `key`."""
+        ...
+
+
 @dataclass
-class _Asking:
-    planned: PlannedCell
+class Asking:
+    """Questions being asked; `ask` drives one to its end."""
+
+    planned: Work
     log: PredictionLog
     observer: AskingObserver
     account: Account
@@ -114,6 +144,7 @@ class _Asking:
             self.gone.set()
 
     def keep(self, prediction: Prediction) -> None:
+        """One question is done: count it, put it in the log and tell who watches."""
         self.failures = self.failures + 1 if prediction.status is Status.FAILED else 0
         self.account.add(prediction)
         self.log.append(prediction)
@@ -121,7 +152,7 @@ class _Asking:
 
 
 async def ask(
-    planned: PlannedCell,
+    planned: Work,
     log: PredictionLog,
     observer: AskingObserver,
     account: Account,
@@ -135,8 +166,8 @@ async def ask(
     refused key, and `RunFolderError` where answers cannot be written. Cancelling begins no further question, waits
     `GRACE_S` seconds for those in flight and loses nothing that was finished; cancelling again does not wait.
     """
-    asking = _Asking(planned, log, observer, account, deque(planned.owed), concurrency)
-    flusher = asyncio.create_task(_flush_regularly(asking))
+    asking = Asking(planned, log, observer, account, deque(planned.owed), concurrency)
+    flusher = asyncio.create_task(flush_regularly(asking))
     asking.hire()
     try:
         await _finish(asking)
@@ -147,10 +178,10 @@ async def ask(
         await asyncio.gather(*tasks, return_exceptions=True)
         log.flush()
     if asking.hopeless:
-        raise EngineError(f"{planned.folder.run_id}: {asking.hopeless[0]}")
+        raise EngineError(f"{planned.run_id}: {asking.hopeless[0]}")
 
 
-async def _finish(asking: _Asking) -> None:
+async def _finish(asking: Asking) -> None:
     """Wait until the crew is through or one of it breaks; what broke it is raised."""
     try:
         await asking.gone.wait()
@@ -164,7 +195,7 @@ async def _finish(asking: _Asking) -> None:
         raise asking.broken
 
 
-async def _work(asking: _Asking, question: Question) -> None:
+async def _work(asking: Asking, question: Question) -> None:
     """Ask this question, then one after the other that is waiting, while not too many are in flight."""
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - it runs as a task
@@ -179,9 +210,9 @@ async def _work(asking: _Asking, question: Question) -> None:
         question = asking.waiting.popleft()
 
 
-async def _answer(asking: _Asking, question: Question) -> Prediction:
+async def _answer(asking: Asking, question: Question) -> Prediction:
     planned = asking.planned
-    names = {"program": planned.cell.program.label, "spec_digest": planned.spec_digest}
+    names = {"program": planned.program_label, "spec_digest": planned.spec_digest}
     begun = time.monotonic()
     try:
         said: dspy.Prediction = await planned.program.acall(question=question)
@@ -193,7 +224,8 @@ async def _answer(asking: _Asking, question: Question) -> Prediction:
     return build_prediction(question, said, latency_s=time.monotonic() - begun, **names)
 
 
-async def _flush_regularly(asking: _Asking) -> None:
+async def flush_regularly(asking: Asking) -> None:
+    """Put on the disk what was answered, every `FLUSH_S` seconds, until that is not possible or this is cancelled."""
     while not asking.unwritable:
         await asyncio.sleep(FLUSH_S)
         try:

@@ -16,9 +16,8 @@ from medexam.experiments.mlflow_payload import run_tags
 from medexam.experiments.mlflow_store import open_store, sqlite_path
 from medexam.experiments.run_folder import CORPUS_MAP
 from medexam.experiments.summary import StoredRun
-from medexam.retrievers.index_manifest import VECTORS, IndexManifest
+from medexam.retrievers.index_manifest import IndexManifest
 from medexam.retrievers.index_search import open_index
-from medexam.retrievers.passage_store import PassageStore
 from medexam.retrievers.projection import (
     LEAST,
     METRIC,
@@ -103,8 +102,6 @@ def make_map(folder: Path, spec: DatasetSpec, *, sample: int, seed: int, watch: 
     Raises `MedExamError` without umap-learn or with fewer passages than UMAP's neighbourhoods, `IndexStaleError` where
     the index or its encoder cannot be used, and `DatasetError` where the questions cannot.
     """
-    import numpy as np
-
     retriever = open_index(folder)
     rows = draw_rows(len(retriever), sample, seed)
     if len(rows) < LEAST:
@@ -122,14 +119,14 @@ def make_map(folder: Path, spec: DatasetSpec, *, sample: int, seed: int, watch: 
     queries = retriever.encoder.encode_queries(stems, lambda done: watch(encoding, done, len(stems)))
     fitting = f"fit {len(rows):,} of {len(retriever):,} passages"
     watch(fitting, 0, len(rows))
-    vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)[rows]
+    vectors = retriever.vectors_of(rows)
     projection = fit_projection(vectors, seed)
     watch(fitting, len(rows), len(rows))
     placing = f"place {len(stems):,} questions"
     watch(placing, 0, len(stems))
     places = projection.project(queries)
     watch(placing, len(stems), len(stems))
-    store = PassageStore(folder)
+    store = retriever.passages
     return CorpusMap(
         folder,
         retriever.manifest,

@@ -55,6 +55,16 @@ class PlannedCell:
         return f"{self.cell.program.label} {self.cell.dataset.language}"
 
     @property
+    def program_label(self) -> str:
+        """The program alone, as predictions name it."""
+        return self.cell.program.label
+
+    @property
+    def run_id(self) -> str:
+        """The name of the run's folder."""
+        return self.folder.run_id
+
+    @property
     def asks_model(self) -> bool:
         """Whether the program needs an engine; the controls do not."""
         return isinstance(self.cell.program, AskingSpec)

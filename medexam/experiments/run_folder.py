@@ -17,8 +17,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
+from medexam.experiments.parts import find_unmerged, remove_parts, scan_parts
 from medexam.experiments.stored_predictions import Outcome, StoredPredictions, cut_torn_line, scan_predictions
-from medexam.experiments.work_folder import WorkFolder
+from medexam.experiments.work_folder import WorkFolder, open_private
 from medexam.predictions import Prediction, Status
 from medexam.specs import CellSpec
 
@@ -117,13 +118,33 @@ class RunFolder(WorkFolder):
         return {prediction.question: prediction for _, prediction in scan_predictions(self.path / PREDICTIONS)}
 
     def read_outcomes(self) -> dict[str, Outcome]:
-        """How each question last came out, by key; raises as `read_predictions` does."""
+        """How each question last came out, by key, parts that are not merged yet included.
+
+        Raises as `read_predictions` does.
+        """
         alike: dict[Outcome, Outcome] = {}
         found = {}
         for _, prediction in scan_predictions(self.path / PREDICTIONS):
             outcome = Outcome(prediction.status, prediction.answer)
             found[prediction.question] = alike.setdefault(outcome, outcome)
+        for prediction in scan_parts(self.path):
+            known = found.get(prediction.question)
+            if known is None or known.status is Status.FAILED:
+                found[prediction.question] = Outcome(prediction.status, prediction.answer)
         return found
+
+    def merge_parts(self) -> frozenset[str]:
+        """Put what workers left in parts into `predictions.jsonl`; the keys of the questions that it answers.
+
+        The folder must be locked. Raises `RunFolderError` where a line is damaged or nothing can be written.
+        """
+        found = find_unmerged(self.path, self.path / PREDICTIONS)
+        if found:
+            with self.appending() as log:
+                for prediction in found.values():
+                    log.append(prediction)
+        remove_parts(self.path)
+        return frozenset(key for key, prediction in found.items() if prediction.status is not Status.FAILED)
 
     @contextmanager
     def opened_predictions(self) -> Iterator[Mapping[str, Prediction]]:
@@ -147,7 +168,7 @@ class RunFolder(WorkFolder):
         path = self.path / PREDICTIONS
         try:
             cut_torn_line(path)
-            stream = path.open("ab")
+            stream = open_private(path, "ab")
         except OSError as error:
             raise RunFolderError(f"cannot write {path}: {error}") from None
         with stream:

@@ -26,7 +26,8 @@ from medexam.experiments.rescoring import score_folder
 from medexam.experiments.retrieving import Retrieval
 from medexam.experiments.run_folder import ENVIRONMENT
 from medexam.experiments.summary import StoredRun
-from medexam.serve import Engine, build_engine
+from medexam.serve import Engine, EngineInfo, build_engine
+from medexam.serve.building import Needs
 from medexam.serve.prefix_cache import PrefixCount, count_prefixes
 from medexam.specs import LikelihoodSpec, ModelSpec
 from medexam.specs.identity import digest
@@ -79,10 +80,12 @@ class _Engines:
     async def get(self, model: ModelSpec, observer: RunObserver) -> Engine:
         if model not in self._built:
             observer.engine_starts(model)
-            self._built[model] = await build_engine(
-                model, guided=model in self._guided, logprobs=model in self._logprobs
-            )
+            self._built[model] = await build_engine(model, **self.needs(model))
         return self._built[model]
+
+    def needs(self, model: ModelSpec) -> Needs:
+        """What the cells ask of a model, as `build_engine` takes it."""
+        return {"guided": model in self._guided, "logprobs": model in self._logprobs}
 
     async def aclose(self) -> None:
         for engine in self._built.values():
@@ -102,26 +105,44 @@ def in_prefix_order(cells: Sequence[PlannedCell]) -> list[int]:
     return [place for group in alike.values() for place in group]
 
 
+class Executor(Protocol):
+    """Whoever asks the questions of cells on other machines, in the place of this process."""
+
+    async def prepare(self, planned: PlannedCell, observer: RunObserver, *, guided: bool, logprobs: bool) -> EngineInfo:
+        """Have every worker reach the cell's model; what really runs there. Raises `EngineError` where none can."""
+        ...
+
+    async def ask(self, planned: PlannedCell, observer: RunObserver, account: Account, spent: Spent) -> None:
+        """Do what `medexam.experiments.asking.ask` does, and leave the answers in the parts of the run's folder."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What `environment.json` says of it."""
+        ...
+
+
 def run_plan(
-    plan: Plan, observer: RunObserver, *, max_failures: int | None = None
+    plan: Plan, observer: RunObserver, *, max_failures: int | None = None, executor: Executor | None = None
 ) -> tuple[list[StoredRun], Stop | None]:
     """Ask what every cell of the plan owes; the stored runs, and why it stopped early, None where it did not.
 
     Ctrl-C begins no further question, waits a few seconds for those in flight, leaves every finished answer on disk and
     scores what is there; a second one does not wait. So do `max_failures` failed questions, over all cells together:
-    those in flight are finished, and may fail as well.
+    those in flight are finished, and may fail as well. `executor` asks the models; None: this process does.
     """
     runs: dict[int, StoredRun] = {}
     stop: Stop | None
     try:
         with truncation_unlogged():
-            stop = run_interruptibly(_run(plan, observer, runs, Account(max_failures)))
+            stop = run_interruptibly(_run(plan, observer, runs, Account(max_failures), executor))
     except (KeyboardInterrupt, CancelledError):
         stop = Stop.INTERRUPTED
     return [runs[place] for place in sorted(runs)], stop
 
 
-async def _run(plan: Plan, observer: RunObserver, runs: dict[int, StoredRun], account: Account) -> Stop | None:
+async def _run(
+    plan: Plan, observer: RunObserver, runs: dict[int, StoredRun], account: Account, executor: Executor | None
+) -> Stop | None:
     """Fill `runs`, each at its cell's place in the plan."""
     engines = _Engines(plan.cells)
     try:
@@ -129,7 +150,9 @@ async def _run(plan: Plan, observer: RunObserver, runs: dict[int, StoredRun], ac
             planned = plan.cells[place]
             planned.folder.create()
             with planned.folder.locked():
-                interrupted = await _run_cell(plan, planned, engines, observer, account)
+                answered = planned.folder.merge_parts()
+                planned = replace(planned, owed=tuple(one for one in planned.owed if one.key not in answered))
+                interrupted = await _run_cell(plan, planned, engines, observer, account, executor)
                 runs[place] = score_folder(planned.folder, planned.exam_set.questions, planned.exam_set.key)
             observer.cell_ends(runs[place])
             if interrupted:
@@ -142,17 +165,28 @@ async def _run(plan: Plan, observer: RunObserver, runs: dict[int, StoredRun], ac
 
 
 async def _run_cell(
-    plan: Plan, planned: PlannedCell, engines: _Engines, observer: RunObserver, account: Account
+    plan: Plan,
+    planned: PlannedCell,
+    engines: _Engines,
+    observer: RunObserver,
+    account: Account,
+    executor: Executor | None,
 ) -> bool:
     """Ask what the cell owes; whether that was interrupted."""
-    folder = planned.folder
-    engine = await engines.get(planned.cell.model, observer) if planned.asks_model and planned.owed else None
+    folder, model = planned.folder, planned.cell.model
+    asked_by = executor if planned.asks_model and planned.owed else None
+    if asked_by is not None:
+        info: EngineInfo | None = await asked_by.prepare(planned, observer, **engines.needs(model))
+        engine = None
+    else:
+        engine = await engines.get(model, observer) if planned.asks_model and planned.owed else None
+        info = engine.info() if engine else None
     folder.write_record(plan.record(planned))
     before = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
     if before and not planned.owed:
         return False
     spent = Spent()
-    _keep_environment(planned, engine, before, spent)
+    _keep_environment(planned, info, before, spent, asked_by)
     if planned.retrieval is not None:
         observer.retrieval_starts(planned)
         if not await _look_up(planned, planned.retrieval, observer):
@@ -163,40 +197,60 @@ async def _run_cell(
     observer.cell_starts(planned)
     begun, asked_before = time.monotonic(), account.asked
     try:
-        with (
-            folder.appending() as log,
-            dspy.context(lm=build_lm(planned.cell.model, engine) if engine else None, disable_history=True),
-            collecting_rarely(),
-        ):
-            counted = await _count_prefixes(engine)
-            await ask(
-                planned,
-                log,
-                observer,
-                account,
-                concurrency=lambda: engine.concurrency if engine else CONTROL_CONCURRENCY,
-            )
-            spent.count_cached(counted, await _count_prefixes(engine))
+        if asked_by is not None:
+            await asked_by.ask(planned, observer, account, spent)
+        else:
+            await _ask_here(planned, engine, observer, account, spent)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None:
             task.uncancel()
         return True
     finally:
+        folder.merge_parts()
         spent.seconds, spent.asked = time.monotonic() - begun, account.asked - asked_before
-        _keep_environment(planned, engine, before, spent)
+        _keep_environment(planned, engine.info() if engine else info, before, spent, asked_by)
     return False
 
 
-def _keep_environment(planned: PlannedCell, engine: Engine | None, before: dict[str, Any], spent: Spent) -> None:
-    model, info = planned.cell.model, engine.info() if engine else None
-    planned.folder.write_json(ENVIRONMENT, build_environment(model, info, before, spent))
+async def _ask_here(
+    planned: PlannedCell, engine: Engine | None, observer: RunObserver, account: Account, spent: Spent
+) -> None:
+    """Ask what the cell owes from this process; None stands for a program that asks no model."""
+    with (
+        planned.folder.appending() as log,
+        dspy.context(lm=build_lm(planned.cell.model, engine) if engine else None, disable_history=True),
+        collecting_rarely(),
+    ):
+        counted = await _count_prefixes(planned.cell.model, engine)
+        await ask(
+            planned,
+            log,
+            observer,
+            account,
+            concurrency=lambda: engine.concurrency if engine else CONTROL_CONCURRENCY,
+        )
+        spent.count_cached(counted, await _count_prefixes(planned.cell.model, engine))
 
 
-async def _count_prefixes(engine: Engine | None) -> PrefixCount | None:
+def _keep_environment(
+    planned: PlannedCell,
+    info: EngineInfo | None,
+    before: dict[str, Any],
+    spent: Spent,
+    executor: Executor | None,
+) -> None:
+    """Write `environment.json`; `executor` None: this process asks."""
+    environment = build_environment(planned.cell.model, info, before, spent)
+    if executor is not None:
+        environment["executor"] = executor.describe()
+    planned.folder.write_json(ENVIRONMENT, environment)
+
+
+async def _count_prefixes(model: ModelSpec, engine: Engine | None) -> PrefixCount | None:
     """What the servers' prefix caches have counted so far; None where there are none that tell."""
     info = engine.info() if engine else None
-    return await count_prefixes(info.endpoints) if info and info.engine == "vllm" else None
+    return await count_prefixes(info.endpoints, model.ca_bundle) if info and info.engine == "vllm" else None
 
 
 async def _look_up(planned: PlannedCell, retrieval: Retrieval, observer: RunObserver) -> bool:

@@ -22,6 +22,7 @@ from medexam.retrievers.index_manifest import (
     rebuild,
 )
 from medexam.retrievers.passage_store import PassageStore
+from medexam.retrievers.shards import JoinedPassages, Passages, is_sharded, read_shard, read_shards
 
 if TYPE_CHECKING:
     from medexam.retrievers.exhaustive import Rows, Scores, Vectors
@@ -41,11 +42,11 @@ class DenseRetriever:
             self._vectors: Vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
             raise IndexStaleError(f"{folder}: its vectors cannot be read: {error}; {rebuild(folder)}") from error
-        self._passages = PassageStore(folder)
+        self.passages: Passages = PassageStore(folder)
         shape = (manifest.corpus.count, manifest.encoder.dimension)
-        if self._vectors.shape != shape or self._vectors.dtype != np.float32 or len(self._passages) != shape[0]:
+        if self._vectors.shape != shape or self._vectors.dtype != np.float32 or len(self.passages) != shape[0]:
             raise IndexStaleError(
-                f"{folder}: it holds {self._vectors.shape} vectors of {len(self._passages):,} passages and its "
+                f"{folder}: it holds {self._vectors.shape} vectors of {len(self.passages):,} passages and its "
                 f"manifest says {shape}; {rebuild(folder)}"
             )
         self._structure = None
@@ -56,7 +57,7 @@ class DenseRetriever:
 
     def __len__(self) -> int:
         """How many passages the corpus has."""
-        return len(self._passages)
+        return len(self.passages)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """The `k` best passages of each query, best first; passages with equal scores in the order of the corpus.
@@ -71,7 +72,7 @@ class DenseRetriever:
         scores, rows = self.search_vectors(self.encoder.encode_queries(queries), k)
         return [
             [
-                Hit(self._passages[row], score, rank)
+                Hit(self.passages[row], score, rank)
                 for rank, (row, score) in enumerate(zip(found, scored, strict=True), start=1)
             ]
             for found, scored in zip(rows.tolist(), scores.tolist(), strict=True)
@@ -85,6 +86,10 @@ class DenseRetriever:
 
         return search_exhaustively(self._vectors, queries, k)
 
+    def vectors_of(self, rows: "Rows") -> "Vectors":
+        """The vectors `[n, dimension]` of these rows."""
+        return self._vectors[rows]
+
     @property
     def encoder(self) -> Encoder:
         """The encoder of the queries, loaded when it is first needed."""
@@ -97,6 +102,56 @@ class DenseRetriever:
         return self._encoder
 
 
+class ShardedRetriever(DenseRetriever):
+    """A `Retriever` over the shards of an index folder, searched one after the other, each in the memory of one.
+
+    Its hits and scores are those of the flat index.
+    """
+
+    def __init__(self, folder: Path, manifest: IndexManifest, encoder: Encoder | None = None) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.digest = manifest.digest
+        self._encoder = encoder
+        self._shards = [
+            DenseRetriever(folder / shard.folder, read_shard(folder, shard, manifest.encoder))
+            for shard in read_shards(folder)
+        ]
+        self.passages = JoinedPassages([shard.passages for shard in self._shards])
+        if len(self.passages) != manifest.corpus.count:
+            raise IndexStaleError(
+                f"{folder}: its shards hold {len(self.passages):,} passages and its manifest says "
+                f"{manifest.corpus.count:,}; {rebuild(folder)}"
+            )
+
+    def search_vectors(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
+        """Scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
+        import numpy as np
+
+        scores: list[Scores] = []
+        rows: list[Rows] = []
+        start = 0
+        for shard in self._shards:
+            found, places = shard.search_vectors(queries, min(k, len(shard)))
+            scores.append(found)
+            rows.append(places + start)
+            start += len(shard)
+        every, where = np.concatenate(scores, axis=1), np.concatenate(rows, axis=1)
+        order = np.lexsort((where, -every), axis=-1)[:, :k]
+        return np.take_along_axis(every, order, axis=-1), np.take_along_axis(where, order, axis=-1)
+
+    def vectors_of(self, rows: "Rows") -> "Vectors":
+        """The vectors `[n, dimension]` of these rows."""
+        import numpy as np
+
+        starts = np.cumsum([0, *map(len, self._shards)])
+        found = np.empty((len(rows), self.manifest.encoder.dimension), dtype=np.float32)
+        for start, end, shard in zip(starts, starts[1:], self._shards, strict=False):
+            here = (rows >= start) & (rows < end)
+            found[here] = shard.vectors_of(rows[here] - start)
+        return found
+
+
 def open_index(folder: Path, corpus_fingerprint: str | None = None, encoder: Encoder | None = None) -> DenseRetriever:
     """Open a finished index.
 
@@ -106,4 +161,4 @@ def open_index(folder: Path, corpus_fingerprint: str | None = None, encoder: Enc
     """
     manifest = read_manifest(folder)
     check_manifest(manifest, folder, corpus_fingerprint, EncoderRecord.of(encoder) if encoder is not None else None)
-    return DenseRetriever(folder, manifest, encoder)
+    return (ShardedRetriever if is_sharded(manifest) else DenseRetriever)(folder, manifest, encoder)

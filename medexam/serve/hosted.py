@@ -72,16 +72,18 @@ class HostedEngine:
         await network().acall(self._remote.close())
 
 
-async def build_hosted_engine(spec: ModelSpec, *, guided: bool, logprobs: bool = False) -> Engine:
+async def build_hosted_engine(
+    spec: ModelSpec, *, guided: bool, logprobs: bool = False, near: str | None = None
+) -> Engine:
     """Reach the servers of a spec and find out what they honour; raises `EngineError` where they cannot be used.
 
     With `guided`, raises `AnswerFormatError` where no constraint is honoured; with `logprobs`,
-    `LogprobsUnavailableError` where the log-probabilities of given texts cannot be read.
+    `LogprobsUnavailableError` where the log-probabilities of given texts cannot be read. `near` as in `build_engine`.
     """
     if spec.engine == "vllm":
         from medexam.serve.reaching import reach_vllm
 
-        return HostedEngine(await network().acall(reach_vllm(spec, guided=guided, logprobs=logprobs)))
+        return HostedEngine(await network().acall(reach_vllm(spec, guided=guided, logprobs=logprobs, near=near)))
     if logprobs:
         raise LogprobsUnavailableError(
             f"engine {spec.engine!r} writes replies and tells no log-probabilities of given texts; "

@@ -23,12 +23,12 @@ from medexam.specs.model import ModelSpec
 _log = logging.getLogger(__name__)
 
 
-async def reach_vllm(spec: ModelSpec, *, guided: bool, logprobs: bool) -> VLLMEngine:
+async def reach_vllm(spec: ModelSpec, *, guided: bool, logprobs: bool, near: str | None) -> VLLMEngine:
     """The engine of a spec, on the network loop; raises as `build_hosted_engine` does."""
     if spec.start:
         return await _start_and_reach(spec, guided=guided, logprobs=logprobs)
     registry = registry_of(spec)
-    finder = Finder(registry, spec) if registry is not None else None
+    finder = Finder(registry, spec, near) if registry is not None else None
     if finder is None:
         endpoints = named_endpoints(spec)
     else:

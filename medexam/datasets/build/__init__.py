@@ -1,0 +1,6 @@
+"""Exam booklets as the Ministry publishes them, made into data sets of the form of HEAD-QA v2."""
+
+from medexam.datasets.build.building import BuildRequest, Built, build_exam
+from medexam.datasets.build.report import Applied, BuildReport, Finding, LineEnd
+
+__all__ = ["Applied", "BuildReport", "BuildRequest", "Built", "Finding", "LineEnd", "build_exam"]

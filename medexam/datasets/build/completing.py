@@ -1,0 +1,104 @@
+"""What drafts get from elsewhere: pictures, formulas that a tool reads, and corrections made by hand."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+from medexam.datasets.build.corrections import Correction
+from medexam.datasets.build.drafts import Draft
+from medexam.datasets.build.formulas import read_formula
+from medexam.datasets.build.images import Picture, find_pictures, parse_links, read_pictures
+from medexam.datasets.build.keys import list_numbers
+from medexam.datasets.build.page_text import Box, OpenBooklet
+from medexam.errors import DatasetError
+
+SHARPNESS = 3.0
+"""Pixels to the point of a picture that is cut out of the booklet."""
+
+
+def link_pictures(drafts: list[Draft], folder: Path | None, *, without: bool) -> None:
+    """Give each linked question its picture from `folder`.
+
+    Raises `DatasetError` when a picture is missing, or there is no folder; `without` builds such questions bare.
+    """
+    links = {draft.number: parse_links(draft.stem)[0] for draft in drafts if parse_links(draft.stem)}
+    if not links or (without and folder is None):
+        return
+    if folder is None:
+        raise DatasetError(
+            f"{list_numbers(list(links))} of the booklet are linked to pictures: give --images the folder that holds "
+            f"them, or --without-images to build without"
+        )
+    wanted = {picture: number for number, picture in links.items()}
+    if without:
+        here = find_pictures(folder)
+        wanted = {picture: number for picture, number in wanted.items() if picture in here}
+    pictures = read_pictures(folder, wanted)
+    for draft in drafts:
+        if draft.number in links:
+            draft.picture = pictures.get(links[draft.number])
+
+
+def cut_out_drawings(drafts: list[Draft], booklet: OpenBooklet, exam: str) -> None:
+    """A question with drawings inside and no picture of its own gets them, cut out of the booklet."""
+    for draft in drafts:
+        if draft.picture is None and draft.drawings:
+            first = draft.drawings[0].box
+            boxes = [drawing.box for drawing in draft.drawings if drawing.box.page == first.page]
+            whole = Box(
+                first.page,
+                min(box.x0 for box in boxes),
+                min(box.bottom for box in boxes),
+                max(box.x1 for box in boxes),
+                max(box.top for box in boxes),
+            )
+            content = io.BytesIO()
+            booklet.crop(whole, SHARPNESS).save(content, "PNG")
+            draft.picture = Picture(f"{exam}-{draft.number}.png", content.getvalue())
+
+
+def read_formulas(drafts: list[Draft], booklet: OpenBooklet, command: str) -> None:
+    """Put what `command` makes of each drawing at the end of the stem or option that it stands in."""
+    for draft in drafts:
+        for drawing in draft.drawings:
+            formula = read_formula(command, booklet.crop(drawing.box, SHARPNESS))
+            if formula is None:
+                continue
+            draft.formulas.append(formula)
+            if drawing.option is None:
+                draft.stem = f"{draft.stem} {formula}".strip()
+            else:
+                draft.options[drawing.option] = f"{draft.options[drawing.option]} {formula}".strip()
+
+
+def correct(drafts: list[Draft], corrections: Mapping[int, Correction], source: Path | None) -> list[Draft]:
+    """The drafts with `corrections` in them, those that the parser did not find added.
+
+    Raises `DatasetError` when a correction is for no question and gives none, or names no picture.
+    """
+    found = {draft.number: draft for draft in drafts}
+    for number, correction in corrections.items():
+        if number not in found:
+            if correction.stem is None or not correction.options:
+                raise DatasetError(
+                    f"{source}: question {number} is not in the booklet as it was read: give its stem and options to "
+                    f"add it, or remove the entry"
+                )
+            found[number] = Draft(number, "", {}, ())
+        _apply(found[number], correction, source)
+    return [found[number] for number in sorted(found)]
+
+
+def _apply(draft: Draft, correction: Correction, source: Path | None) -> None:
+    if correction.stem is not None:
+        draft.stem = correction.stem
+    options: dict[int, str | None] = {**draft.options, **(correction.options or {})}
+    draft.options = {number: text for number, text in sorted(options.items()) if text is not None}
+    if correction.answer is not None:
+        draft.gold = correction.answer
+    if correction.image is not None:
+        path = correction.image if source is None else source.parent / correction.image
+        try:
+            draft.picture = Picture(path.name, path.read_bytes())
+        except OSError as error:
+            raise DatasetError(f"{source}: {draft.number}: image {path} cannot be read ({error.strerror})") from None

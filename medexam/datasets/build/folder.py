@@ -1,0 +1,90 @@
+"""The folder that built exams lie in: one Parquet file for each exam and language, reports, reviews and a data card.
+
+Each file is written beside its place and moved there whole, the questions last.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from medexam.datasets.build.card import render_card
+from medexam.datasets.build.report import BuildReport
+from medexam.errors import DatasetError
+
+
+def parquet_path(out: Path, report: BuildReport) -> Path:
+    """Where an exam's questions lie; `dataset.path` may name it or the folder."""
+    return out / report.language / f"{report.name}.parquet"
+
+
+def report_path(out: Path, report: BuildReport) -> Path:
+    """Where an exam's build report lies."""
+    return out / f"{report.name}.report.json"
+
+
+def review_path(out: Path, report: BuildReport) -> Path:
+    """Where an exam's page for the human lies."""
+    return out / f"{report.name}.review.html"
+
+
+def read_reports(out: Path) -> tuple[BuildReport, ...]:
+    """The reports of the exams in a folder, by name; raises `DatasetError` when one is damaged."""
+    reports = []
+    for path in sorted(out.glob("*.report.json")):
+        try:
+            reports.append(BuildReport.model_validate_json(path.read_text(encoding="utf-8")))
+        except (OSError, ValidationError) as error:
+            raise DatasetError(
+                f"{path}: is no build report ({str(error).splitlines()[0]}): remove it, or build into another folder"
+            ) from None
+    return tuple(reports)
+
+
+def write_build(out: Path, report: BuildReport, review: str, write_questions: Callable[[Path], None]) -> None:
+    """Put one exam into `out`, in the place of an earlier build of it.
+
+    Raises `DatasetError` when the folder cannot be written or holds the same exam's questions from elsewhere.
+    """
+    _check_ours(out, report)
+    others = [other for other in read_reports(out) if other.name != report.name]
+    home = parquet_path(out, report).parent
+    new = [folder for folder in (home, out) if not folder.exists()]
+    aside = out / f".{report.name}.{os.getpid()}.part"
+    try:
+        aside.mkdir(parents=True)
+        write_questions(aside / "questions")
+        (aside / "report").write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        (aside / "review").write_text(review, encoding="utf-8")
+        (aside / "card").write_text(render_card(sorted([*others, report], key=lambda one: one.name)), encoding="utf-8")
+        home.mkdir(exist_ok=True)
+        for name, path in (
+            ("review", review_path(out, report)),
+            ("report", report_path(out, report)),
+            ("card", out / "README.md"),
+            ("questions", parquet_path(out, report)),
+        ):
+            (aside / name).replace(path)
+    except OSError as error:
+        raise DatasetError(f"cannot write {out} ({error}): give --out a folder that can be written") from None
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+        for folder in new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # which does nothing to a folder that holds something
+
+
+def _check_ours(out: Path, report: BuildReport) -> None:
+    if out.exists() and not out.is_dir():
+        raise DatasetError(f"{out}: is a file: give --out a folder")
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    if not any(out.glob("*.report.json")):
+        raise DatasetError(f"{out}: holds something else than built exams: give --out a new or empty folder")
+    if parquet_path(out, report).exists() and not report_path(out, report).exists():
+        raise DatasetError(
+            f"{parquet_path(out, report)}: was not written by a build: move it, or give --out another folder"
+        )

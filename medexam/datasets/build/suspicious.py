@@ -1,0 +1,74 @@
+"""What a human should look at in a parsed question, and what keeps it out of the data set.
+
+It judges and never repairs; corrections do.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from medexam.datasets.build.drafts import Draft
+from medexam.datasets.build.images import mentions_picture, parse_links
+
+LONGEST_OPTION = 400
+"""Characters of an option over which two may have run together."""
+
+_UNREADABLE = re.compile(r"[\ue000-\uf8ff\ufffd\u25a1]")
+
+
+def find_doubts(draft: Draft, usual_options: int, printed: str) -> Iterator[tuple[str, str]]:
+    """What is odd about a question, as kind and detail; `printed` is its text as the PDF library reads it."""
+    if len(draft.options) != usual_options or _has_gap(draft):
+        yield "missing_option", f"has options {_show(draft.options)}, most questions have {usual_options}"
+    for number, text in draft.options.items():
+        if len(text) > LONGEST_OPTION:
+            yield "long_option", f"option {number} has {len(text)} characters"
+    if lost := find_lost_digits(draft, printed):
+        yield "digits_lost", f"the page has the digits {lost}, which the question does not"
+    if draft.restarted:
+        yield "two_questions_in_one", "its options begin twice: statements listed by number, or two questions"
+    elif re.search(rf"(?<![\d.,]){draft.number + 1}\s?\.\s+[¿A-ZÁÉÍÓÚÑ]", draft.text):
+        yield "two_questions_in_one", f"holds what looks like the beginning of question {draft.number + 1}"
+    if draft.after:
+        yield "text_between_questions", f"is followed by text of no question: {draft.after[:100]!r}"
+    if match := _UNREADABLE.search(draft.text):
+        yield "unreadable_character", f"holds U+{ord(match.group()):04X}, a character without a meaning"
+    if len(draft.drawings) > len(draft.formulas):
+        unread = len(draft.drawings) - len(draft.formulas)
+        yield "drawing", f"{unread} pictures are printed in it, chemical structures perhaps: give --formula-reader"
+    if len(parse_links(draft.stem)) > 1:
+        yield "several_pictures", f"is linked to pictures {list(parse_links(draft.stem))}: the first was taken"
+    if draft.picture is None and mentions_picture(draft.stem):
+        yield "picture_missing", "speaks of a picture and has none"
+
+
+def find_flaw(draft: Draft) -> str | None:
+    """Why a question cannot be asked; None when it can."""
+    if not draft.stem.strip():
+        return "nothing is asked"
+    if len(draft.options) < 2:
+        return f"has {len(draft.options)} options"
+    if _has_gap(draft):
+        return f"has options {_show(draft.options)}: one could not be read"
+    empty = [number for number, text in draft.options.items() if not text.strip()]
+    if empty:
+        why = ": they may be drawn" if draft.drawings else ""
+        return f"no text in options {_show(empty)}{why}"
+    if draft.gold is not None and draft.gold not in draft.options:
+        return f"the official answer {draft.gold} is none of its options {_show(draft.options)}"
+    return None
+
+
+def find_lost_digits(draft: Draft, printed: str) -> str:
+    """Digits of the page that the question does not hold, its own number and its options' aside."""
+    labels = "".join(map(str, [draft.number, *draft.options]))
+    lost = Counter(re.findall(r"\d", printed)) - Counter(re.findall(r"\d", draft.text + labels))
+    return "".join(sorted(lost.elements()))
+
+
+def _has_gap(draft: Draft) -> bool:
+    return list(draft.options) != list(range(1, len(draft.options) + 1))
+
+
+def _show(numbers: Sequence[int] | dict[int, str]) -> str:
+    return ", ".join(map(str, numbers)) or "none"

@@ -1,0 +1,161 @@
+"""What an exam looks like in numbers: HEAD-QA v2's Table 1 and its figures 3 and 4, and where the right answer stands.
+
+Pure functions over questions and golds. A word is what stands between white space.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from statistics import fmean, median, stdev
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from medexam.answer_key import AnswerKey
+from medexam.questions import Language, Question
+
+K = TypeVar("K", bound=Hashable)
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Spread(_Frozen):
+    """How numbers are spread."""
+
+    n: int
+    """At least 1."""
+    mean: float
+    deviation: float
+    """Standard deviation of the sample; 0 of a single one."""
+    median: float
+    least: int
+    most: int
+
+
+class Lengths(_Frozen):
+    """How long texts are."""
+
+    characters: Spread
+    words: Spread
+
+
+class TextLengths(_Frozen):
+    """How long the questions and the answers of a group are."""
+
+    questions: Lengths
+    """Of the stems."""
+    answers: Lengths
+    """Of the options, each on its own."""
+
+
+class Positions(_Frozen):
+    """Where the right answer stands among questions with as many options."""
+
+    options: int
+    n: int
+    """Questions with that many options."""
+    right: tuple[int, ...]
+    """How often the first, the second, ... option is right."""
+    chi_square: float
+    """Pearson's statistic against all places being equally likely, with one degree of freedom less than options."""
+    p: float
+    """How likely counts this uneven are if all places were equally likely; rough where fewer than 5 are expected."""
+
+
+class Statistics(_Frozen):
+    """A data set in numbers."""
+
+    name: str
+    language: Language
+    questions: int
+    exams: int
+    by_exam: dict[str, dict[int, int]]
+    """Questions by discipline, then by year: Table 1."""
+    overall: TextLengths
+    by_year: dict[int, TextLengths]
+    by_discipline: dict[str, TextLengths]
+    by_discipline_and_year: dict[str, dict[int, TextLengths]]
+    by_option_count: dict[int, int]
+    positions: tuple[Positions, ...]
+    """One for each number of options, in ascending order."""
+    with_images: int
+    images_by_discipline: dict[str, int]
+    """Questions that refer to a picture; disciplines without any are left out."""
+
+
+def compute_statistics(questions: Sequence[Question], key: AnswerKey, *, name: str, language: Language) -> Statistics:
+    """The statistics of `questions`, at least one; raises `DatasetError` where `key` lacks one of them."""
+    by_discipline = _group(questions, lambda one: one.exam.discipline.value)
+    years = {discipline: _group(members, lambda one: one.exam.year) for discipline, members in by_discipline.items()}
+    images = Counter(one.exam.discipline.value for one in questions if one.image is not None)
+    by_options = _group(questions, lambda one: len(one.options))
+    return Statistics(
+        name=name,
+        language=language,
+        questions=len(questions),
+        exams=len({question.exam for question in questions}),
+        by_exam={
+            discipline: {year: len(members) for year, members in found.items()} for discipline, found in years.items()
+        },
+        overall=measure_lengths(questions),
+        by_year=_lengths(_group(questions, lambda one: one.exam.year)),
+        by_discipline=_lengths(by_discipline),
+        by_discipline_and_year={discipline: _lengths(found) for discipline, found in years.items()},
+        by_option_count={count: len(members) for count, members in by_options.items()},
+        positions=tuple(count_positions(members, key) for members in by_options.values()),
+        with_images=images.total(),
+        images_by_discipline=dict(sorted(images.items())),
+    )
+
+
+def measure_lengths(questions: Iterable[Question]) -> TextLengths:
+    """How long the stems and the options of `questions`, at least one, are."""
+    listed = list(questions)
+    return TextLengths(
+        questions=_measure([question.stem for question in listed]),
+        answers=_measure([option.text for question in listed for option in question.options]),
+    )
+
+
+def count_positions(questions: Sequence[Question], key: AnswerKey) -> Positions:
+    """Where the right answers of `questions`, at least one and all with as many options, stand.
+
+    A place is that in the exam's order, whatever number is printed there. Raises `DatasetError` where `key` lacks one.
+    """
+    from scipy.stats import chisquare
+
+    options = len(questions[0].options)
+    places = Counter(question.option_numbers.index(key[question.key].number) for question in questions)
+    right = tuple(places[place] for place in range(options))
+    test = chisquare(right)
+    return Positions(
+        options=options, n=len(questions), right=right, chi_square=float(test.statistic), p=float(test.pvalue)
+    )
+
+
+def _measure(texts: Sequence[str]) -> Lengths:
+    return Lengths(characters=_spread([len(text) for text in texts]), words=_spread([len(t.split()) for t in texts]))
+
+
+def _spread(values: Sequence[int]) -> Spread:
+    return Spread(
+        n=len(values),
+        mean=fmean(values),
+        deviation=stdev(values) if len(values) > 1 else 0.0,
+        median=median(values),
+        least=min(values),
+        most=max(values),
+    )
+
+
+def _group(questions: Iterable[Question], of: Callable[[Question], K]) -> dict[K, list[Question]]:
+    """The questions of each group, the groups in ascending order."""
+    groups: defaultdict[K, list[Question]] = defaultdict(list)
+    for question in questions:
+        groups[of(question)].append(question)
+    return {name: groups[name] for name in sorted(groups)}  # type: ignore[type-var]
+
+
+def _lengths(groups: Mapping[K, Sequence[Question]]) -> dict[K, TextLengths]:
+    return {name: measure_lengths(members) for name, members in groups.items()}

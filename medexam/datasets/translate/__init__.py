@@ -1,0 +1,36 @@
+"""Translations of exams as text: layout, cleaning, checks, selection, terms, reviews and the files they end in."""
+
+from medexam.datasets.translate.cleaning import clean_reply
+from medexam.datasets.translate.layout import QuestionText, read_layout, render_layout, text_of
+from medexam.datasets.translate.reviews import Agreement, Review, agree, read_reviews, write_sheet
+from medexam.datasets.translate.selecting import Choice, Rule, Selection, select, similarity
+from medexam.datasets.translate.terms import KINDS, Term, find_terms, missing_terms
+from medexam.datasets.translate.validity import Candidate, Fault, judge_reply
+from medexam.datasets.translate.writing import read_pictures, write_translation
+
+__all__ = [
+    "KINDS",
+    "Agreement",
+    "Candidate",
+    "Choice",
+    "Fault",
+    "QuestionText",
+    "Review",
+    "Rule",
+    "Selection",
+    "Term",
+    "agree",
+    "clean_reply",
+    "find_terms",
+    "judge_reply",
+    "missing_terms",
+    "read_layout",
+    "read_pictures",
+    "read_reviews",
+    "render_layout",
+    "select",
+    "similarity",
+    "text_of",
+    "write_sheet",
+    "write_translation",
+]

@@ -1,0 +1,1 @@
+"""Translating exams with the engines of this framework: words, asking, choosing and measuring."""

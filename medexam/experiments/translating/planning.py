@@ -1,0 +1,183 @@
+"""From what a user asks for to what is still to be translated; it reads data sets and folders and asks no model."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from medexam.datasets import ExamSet, load_exam_set
+from medexam.datasets.translate import QuestionText, render_layout, text_of
+from medexam.errors import RunFolderError, SpecError
+from medexam.experiments.translating.folder import RECORD, StoredReply, TranslationFolder
+from medexam.experiments.translating.program import Translate
+from medexam.experiments.translating.prompts import SETUPS, SetupWords, load_setups
+from medexam.serve.launching.profile import with_profile
+from medexam.specs import DatasetSpec, ModelSpec
+from medexam.specs.base import Spec
+from medexam.specs.identity import differences, digest
+from medexam.specs.validation import validate
+
+
+class TranslationSpec(Spec):
+    """What is translated by which model."""
+
+    dataset: DatasetSpec
+    """Its language is that of the source."""
+    target: str
+    """A code, or the name of a language that the words have no code for."""
+    setups: tuple[str, ...] = Field(default=SETUPS, min_length=1)
+    model: ModelSpec = ModelSpec()
+    words: Path | None = None
+    """A file with words of one's own; None takes the shipped ones."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Texts to be translated in the words of one set-up, and the replies that are there."""
+
+    name: str
+    """Of its file of replies: the set-up, and a digest of what a reply depends on."""
+    words: SetupWords
+    program: Translate
+    digest: str
+    sources: Mapping[str, QuestionText]
+    """By key."""
+    replies: Mapping[str, StoredReply]
+    """By key; failed ones and those to other texts are not among them."""
+
+    @property
+    def owed(self) -> tuple[QuestionText, ...]:
+        """Texts without a reply, in order."""
+        return tuple(source for key, source in self.sources.items() if key not in self.replies)
+
+
+@dataclass(frozen=True)
+class TranslationPlan:
+    """A translation, ready to be carried out or looked at."""
+
+    spec: TranslationSpec
+    exam_set: ExamSet
+    tasks: tuple[Task, ...]
+    """One for each set-up, in the order in which they were named."""
+    folder: TranslationFolder
+
+    @property
+    def sources(self) -> dict[str, QuestionText]:
+        """The texts to be translated, by key."""
+        return {question.key: text_of(question) for question in self.exam_set.questions}
+
+    @property
+    def owed(self) -> int:
+        """Replies still to be asked for."""
+        return sum(len(task.owed) for task in self.tasks)
+
+    def record(self) -> dict[str, Any]:
+        """What `translation.json` holds."""
+        return {
+            "spec": self.spec.model_dump(mode="json"),
+            "identity": _identity(self.spec, self.exam_set),
+            "dataset_source": self.exam_set.source,
+            "dataset_fingerprint": self.exam_set.fingerprint,
+            "setups": {task.words.setup: {"digest": task.digest, **task.words.to_json()} for task in self.tasks},
+            "questions": list(self.sources),
+        }
+
+
+def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
+    """A spec of `parts` under `--set` settings with dotted keys; raises `SpecError` naming the key that is wrong."""
+    tree: dict[str, Any] = {name: dict(part) if isinstance(part, Mapping) else part for name, part in parts.items()}
+    for path, value in settings.items():
+        part, _, key = path.partition(".")
+        if part not in ("model", "dataset") or not key or "." in key:
+            raise SpecError(f"--set {path}: only keys of model and dataset may be set, such as model.engine=vllm")
+        tree.setdefault(part, {})[key] = value
+    spec = validate(TranslationSpec, tree)
+    return spec.model_copy(update={"model": with_profile(spec.model)})
+
+
+def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None = None) -> TranslationPlan:
+    """What translating as `spec` says would do: a folder that is there is gone on with.
+
+    `out` None: a folder of `runs_dir` that is named after data set, languages and model. Raises `SpecError`,
+    `DatasetError`, or `RunFolderError` where the folder holds the translation of something else.
+    """
+    exam_set = load_exam_set(spec.dataset)
+    source = spec.dataset.language
+    words = load_setups(spec.setups, source, spec.target, spec.words)
+    name = "-".join(["translate", spec.dataset.name, source, spec.target, spec.model.label])
+    folder = TranslationFolder(out or runs_dir / re.sub(r"[^A-Za-z0-9._-]+", "_", name))
+    known = _identity(spec, exam_set)
+    if folder.exists():
+        theirs = folder.read_json(RECORD).get("identity", {})
+        if changed := differences(known, theirs):
+            raise RunFolderError(
+                f"{folder.path} holds another translation (it differs in {', '.join(changed)}); choose another folder "
+                "with --out"
+            )
+    sources = {question.key: text_of(question) for question in exam_set.questions}
+    tasks = tuple(plan_task(one.setup, one, spec.model, sources, folder, data=known["dataset"]) for one in words)
+    return TranslationPlan(spec, exam_set, tasks, folder)
+
+
+def plan_stored(path: Path) -> TranslationPlan:
+    """The translation that the folder at `path` holds, as it was last asked for.
+
+    Raises `RunFolderError` where there is none, `DatasetError` where its data cannot be read or have changed.
+    """
+    record = TranslationFolder(path).read_json(RECORD)
+    spec = validate(TranslationSpec, record["spec"])
+    return plan_translation(spec, runs_dir=path.parent, out=path)
+
+
+def plan_task(
+    name: str,
+    words: SetupWords,
+    model: ModelSpec,
+    sources: Mapping[str, QuestionText],
+    folder: TranslationFolder,
+    *,
+    data: Mapping[str, Any],
+) -> Task:
+    """What asking for these texts in these words owes; `data` is what else the texts depend on."""
+    known = digest({"words": words.to_json(), "model": _model(model), "data": dict(data)})
+    file = f"{name}-{known}"
+    replies = {
+        key: reply
+        for key, reply in folder.read_replies(file).items()
+        if reply.failure is None and key in sources and reply.source == text_digest(sources[key])
+    }
+    return Task(file, words, Translate(words, model.max_tokens), known, dict(sources), replies)
+
+
+def text_digest(text: QuestionText) -> str:
+    """Twelve hexadecimal digits of the SHA-256 of what the model is shown."""
+    return hashlib.sha256(render_layout(text).encode()).hexdigest()[:12]
+
+
+def keys_of(tasks: Sequence[Task]) -> list[str]:
+    """The keys that every one of `tasks` has a reply to, in the order of the first."""
+    return [key for key in tasks[0].sources if all(key in task.replies for task in tasks)]
+
+
+def _identity(spec: TranslationSpec, exam_set: ExamSet) -> dict[str, Any]:
+    """What a folder holds replies for; widening the selection or naming other set-ups goes on in it."""
+    return {
+        "dataset": {
+            "name": exam_set.name,
+            "language": exam_set.language,
+            "version": exam_set.version,
+            "fingerprint": exam_set.fingerprint,
+        },
+        "target": spec.target,
+        "model": _model(spec.model),
+    }
+
+
+def _model(model: ModelSpec) -> dict[str, Any]:
+    """What of a model a reply depends on; where it listens is no part of that."""
+    kept = {"engine", "name", "path", "revision", "dtype", "temperature", "max_tokens", "seed"}
+    return model.model_dump(mode="json", include=kept)

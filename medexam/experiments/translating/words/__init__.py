@@ -1,0 +1,1 @@
+"""The prompts of the translation set-ups, as data."""

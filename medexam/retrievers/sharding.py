@@ -1,0 +1,159 @@
+"""Building an index in shards: folders that are ordinary flat indexes of consecutive parts of a corpus.
+
+Shards are built one by one, each by whoever has the time: this module prepares, builds and joins them, and knows
+nothing of machines.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+
+from medexam.errors import IndexBuildError
+from medexam.retrievers.corpora import Corpus, build_corpus
+from medexam.retrievers.encoders import Encoder, Progress
+from medexam.retrievers.index_building import BLOCK, build_index
+from medexam.retrievers.index_manifest import (
+    MANIFEST,
+    OFFSETS,
+    PASSAGES,
+    PROGRESS,
+    VECTORS,
+    BuildProgress,
+    CorpusRecord,
+    EncoderRecord,
+    IndexManifest,
+    read_manifest,
+    read_progress,
+    write_record,
+)
+from medexam.retrievers.passage_store import PassageStore, write_passages
+from medexam.retrievers.shards import SHARDS, JoinedPassages, Shard, read_shard, read_shards
+
+
+def prepare_shards(corpus: Corpus, encoder: Encoder, folder: Path, number: int) -> list[Shard]:
+    """Lay out at most `number` shards with their passages, or find those that were laid out before.
+
+    Shards hold whole blocks of `BLOCK` passages, so that each passage is encoded in the company in which the flat
+    build encodes it. Raises `IndexBuildError` where the folder was begun for another corpus or encoder, holds an index
+    that is not in shards, or cannot be written.
+    """
+    ours = BuildProgress(corpus=_record_of(corpus), encoder=EncoderRecord.of(encoder), done=0)
+    before = _before(folder)
+    if before is not None:
+        _check_same(folder, before, ours)
+        if (folder / SHARDS).is_file():
+            return read_shards(folder)
+        if isinstance(before, IndexManifest):
+            raise IndexBuildError(f"{folder} holds an index that is whole: it needs no shards, or remove it first")
+    blocks = math.ceil(len(corpus.passages) / BLOCK)
+    number = min(number, blocks)
+    bounds = [min(len(corpus.passages), blocks * place // number * BLOCK) for place in range(number + 1)]
+    shards = []
+    try:
+        for place, (start, end) in enumerate(pairwise(bounds)):
+            name = f"shard-{place:05d}-of-{number:05d}"
+            part = build_corpus(corpus.name, corpus.passages[start:end], source=corpus.source, licence=corpus.licence)
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            write_passages(part.passages, folder / name)
+            begun = BuildProgress(corpus=_record_of(part), encoder=ours.encoder, done=0)
+            write_record(folder / name / PROGRESS, begun)
+            shards.append(Shard(name, start, end - start, part.fingerprint))
+        draft = folder / f".{SHARDS}.draft"
+        draft.write_text(json.dumps([asdict(shard) for shard in shards], indent=2) + "\n", encoding="utf-8")
+        draft.replace(folder / SHARDS)
+        write_record(folder / PROGRESS, ours)
+    except OSError as error:
+        raise IndexBuildError(f"cannot write {folder}: {error.strerror or error}; cure that and build again") from error
+    return shards
+
+
+def build_shard(folder: Path, shard: Shard, encoder: Encoder, progress: Progress | None = None) -> IndexManifest:
+    """Encode a shard that was prepared, or go on with it; one that is finished is kept.
+
+    Raises `IndexBuildError` where the encoder is not the one that it was prepared for.
+    """
+    place = folder / shard.folder
+    before = _before(place)
+    if before is None:
+        raise IndexBuildError(f"{place} is not prepared: build the index again in {folder}")
+    said = before.corpus
+    corpus = Corpus(said.name, JoinedPassages([PassageStore(place)]), shard.fingerprint, said.source, said.licence)
+    return build_index(corpus, encoder, place, progress=progress)
+
+
+def join_shards(corpus: Corpus, encoder: Encoder, folder: Path) -> IndexManifest:
+    """Write the manifest of the whole, once every shard is finished.
+
+    Raises `IndexStaleError` where one is not, and `IndexBuildError` where the folder cannot be written.
+    """
+    sizes = {SHARDS: (folder / SHARDS).stat().st_size}
+    record = EncoderRecord.of(encoder)
+    for shard in read_shards(folder):
+        read_shard(folder, shard, record)
+        for name in (MANIFEST, VECTORS, PASSAGES, OFFSETS):
+            sizes[f"{shard.folder}/{name}"] = (folder / shard.folder / name).stat().st_size
+    manifest = IndexManifest(
+        corpus=_record_of(corpus),
+        encoder=record,
+        kind="flat",
+        parameters={},
+        recall=None,
+        structure_sha256=None,
+        bytes=sizes,
+    )
+    try:
+        write_record(folder / MANIFEST, manifest)
+        (folder / PROGRESS).unlink(missing_ok=True)
+    except OSError as error:
+        raise IndexBuildError(f"cannot write {folder}: {error.strerror or error}; cure that and build again") from error
+    return manifest
+
+
+def count_encoded(folder: Path, shards: Sequence[Shard]) -> int:
+    """How many passages of all shards have a vector that lies on the disk."""
+    encoded = 0
+    for shard in shards:
+        if (folder / shard.folder / MANIFEST).is_file():
+            encoded += shard.count
+        elif (begun := read_progress(folder / shard.folder)) is not None:
+            encoded += begun.done
+    return encoded
+
+
+def note_progress(folder: Path, shards: Sequence[Shard]) -> None:
+    """Let the folder say how far its shards are, for those who look at it."""
+    begun = read_progress(folder)
+    if begun is not None:
+        write_record(folder / PROGRESS, begun.model_copy(update={"done": count_encoded(folder, shards)}))
+
+
+def _before(folder: Path) -> IndexManifest | BuildProgress | None:
+    """What a folder says of itself; None where nothing was begun."""
+    return read_manifest(folder) if (folder / MANIFEST).is_file() else read_progress(folder)
+
+
+def _check_same(folder: Path, before: IndexManifest | BuildProgress, ours: BuildProgress) -> None:
+    differing = before.encoder.differences(ours.encoder)
+    if before.corpus.fingerprint != ours.corpus.fingerprint:
+        differing = f"corpus {before.corpus.fingerprint[:16]}, not {ours.corpus.fingerprint[:16]}"
+    if differing:
+        raise IndexBuildError(
+            f"{folder} was begun for something else: {differing}; choose another folder, or remove {folder} to start "
+            "anew"
+        )
+
+
+def _record_of(corpus: Corpus) -> CorpusRecord:
+    return CorpusRecord(
+        name=corpus.name,
+        fingerprint=corpus.fingerprint,
+        source=corpus.source,
+        licence=corpus.licence,
+        count=len(corpus.passages),
+        skipped=corpus.skipped,
+        chunk_tokens=corpus.chunk_tokens,
+        chunk_overlap=corpus.chunk_overlap,
+    )

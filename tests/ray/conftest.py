@@ -1,0 +1,36 @@
+"""One Ray cluster on this machine, which counts more processors than there are, for all tests here."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+# Read when Ray is first imported: it listens on the loopback address alone, and sends no statistics.
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+sys.path.append(str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """An open cluster of our own, whose scripted engines take their time."""
+    import slow_script
+
+    import ray
+    from medexam.experiments.ray_cluster import Cluster
+
+    # Workers need not find the module.
+    ray.cloudpickle.register_pickle_by_value(slow_script)
+    ray.init(
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        num_cpus=4,
+        object_store_memory=100_000_000,
+        runtime_env={"worker_process_setup_hook": slow_script.answer_slowly},
+    )
+    yield Cluster(ray, ray.get_runtime_context().gcs_address, ours=True)
+    ray.shutdown()

@@ -1,0 +1,25 @@
+"""A driver to be killed: runs an experiment on a cluster.
+
+Usage: python driver.py SPEC RUNS_DIR HOST:PORT
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import slow_script
+
+import ray
+from medexam.experiments.distributing import RayExecutor
+from medexam.experiments.planning import plan_experiment
+from medexam.experiments.ray_cluster import open_cluster
+from medexam.experiments.runner import run_plan
+from watching import Silent
+
+if __name__ == "__main__":
+    spec, runs_dir, address = sys.argv[1:]
+    plan = plan_experiment(json.loads(Path(spec).read_text(encoding="utf-8")), {}, runs_dir=Path(runs_dir))
+    ray.cloudpickle.register_pickle_by_value(slow_script)
+    ray.init(address=address, log_to_driver=False, runtime_env={"worker_process_setup_hook": slow_script.answer_slowly})
+    with open_cluster(address) as cluster:
+        run_plan(plan, Silent(), executor=RayExecutor(cluster, workers=2))

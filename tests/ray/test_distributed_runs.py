@@ -1,0 +1,303 @@
+"""Runs spread over a real Ray cluster of this machine, beside local ones; workers and drivers are killed for real."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import dspy
+import pytest
+import yaml
+
+from medexam.datasets import load_exam_set
+from medexam.errors import EngineError, RunFolderError, SpecError
+from medexam.experiments.distributing import RayExecutor
+from medexam.experiments.nearest import NearestDemonstrations
+from medexam.experiments.parts import PARTS
+from medexam.experiments.planning import plan_experiment, plan_resume
+from medexam.experiments.ray_cluster import open_cluster
+from medexam.experiments.run_folder import PREDICTIONS
+from medexam.experiments.runner import Stop, run_plan
+from medexam.programs import WithNearest, build_program
+from medexam.programs.loading import save_program
+from medexam.specs import DatasetSpec, ZeroShotSpec
+from retrievers.tiny_models import save_medcpt
+from watching import Silent
+
+# pytestmark = pytest.mark.ray
+QUESTIONS = 120
+
+
+class Watcher(Silent):
+    """Counts, and does something once so many questions are answered."""
+
+    def __init__(self, at: int | None = None, act=None) -> None:
+        self.begun = self.answers = 0
+        self._at, self._act = at, act
+
+    def asked(self) -> None:
+        self.begun += 1
+
+    def answered(self, prediction) -> None:
+        self.answers += 1
+        if self.answers == self._at:
+            self._act()
+
+
+def interrupt() -> None:
+    """What Ctrl-C does to a run."""
+    for task in asyncio.all_tasks():
+        if task.get_coro().__name__ == "hold":
+            task.cancel()
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """A document over the bundled questions of HEAD-QA, whose replies depend on the question."""
+    replies = tmp_path / "replies.yaml"
+    words = {"cell": 2, "patient": 3, "nurs": 1, "which": 4}
+    replies.write_text(yaml.safe_dump({**{word: f"{{Answer: {n}}}" for word, n in words.items()}, "*": "{Answer: 1}"}))
+    return {
+        "name": "spread",
+        "dataset": {"name": "headqa_sample"},
+        "model": {"engine": "scripted", "path": str(replies)},
+        "program": {"kind": "zero_shot"},
+    }
+
+
+@pytest.fixture(scope="module")
+def executor(cluster):
+    """Two workers for all tests that leave them alive."""
+    return RayExecutor(cluster, workers=2)
+
+
+@pytest.fixture
+def mortal(cluster):
+    """Two workers of a test's own."""
+    made = RayExecutor(cluster, workers=2)
+    yield made
+    for member in made._members:
+        cluster.ray.kill(member.actor)
+
+
+def run(spec, runs_dir, executor=None, watcher=None, **options):
+    plan = plan_experiment(spec, {}, runs_dir=runs_dir)
+    (stored,), stop = run_plan(plan, watcher or Watcher(), executor=executor, **options)
+    return stored, stop
+
+
+def lines(stored) -> list[dict]:
+    return [json.loads(line) for line in (stored.folder.path / PREDICTIONS).read_text().splitlines()]
+
+
+def answers(stored) -> dict[str, dict]:
+    """What each question was answered, without what no two runs share; each stands there once."""
+    found = lines(stored)
+    assert max(Counter(one["question"] for one in found).values()) == 1
+    return {one.pop("question"): {k: v for k, v in one.items() if k != "latency_s"} for one in found}
+
+
+def measured(stored) -> dict:
+    """The metrics, without the seconds that they took."""
+    return stored.metrics.model_dump(exclude={"latency_p50_s", "latency_p95_s"})
+
+
+def test_a_spread_run_is_the_local_run(spec, tmp_path, executor) -> None:
+    local, _ = run(spec, tmp_path / "local")
+    watcher = Watcher()
+    spread, stop = run(spec, tmp_path / "spread", executor, watcher)
+    assert stop is None
+    assert answers(spread) == answers(local)
+    assert measured(spread) == measured(local)
+    assert spread.record.spec_digest == local.record.spec_digest
+    assert spread.folder.run_id == local.folder.run_id
+    assert (watcher.begun, watcher.answers) == (QUESTIONS, QUESTIONS)
+    assert not (spread.folder.path / PARTS).exists()
+    told = spread.environment["executor"]
+    assert (told["kind"], told["ray"]) == ("ray", executor._cluster.version)
+    assert sum(one["asked"] for one in told["workers"]) == QUESTIONS
+    assert all(one["asked"] > QUESTIONS / 4 for one in told["workers"])
+    assert spread.environment["asked"] == QUESTIONS
+    assert spread.environment["engine"] == local.environment["engine"]
+    again, _ = run(spec, tmp_path / "spread", executor, watcher)
+    assert watcher.answers == QUESTIONS
+    assert again.metrics == spread.metrics
+
+
+def test_passages_that_the_driver_found_are_shown_by_workers(spec, tmp_path, executor, monkeypatch) -> None:
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
+    corpus = Path(__file__).parents[1] / "retrievers" / "corpus_sample" / "passages.jsonl.gz"
+    spec["dataset"]["limit"] = 20
+    spec["program"] = {
+        "kind": "retrieve_then_answer",
+        "k": 2,
+        "retriever": {"kind": "bm25", "corpus": str(corpus)},
+    }
+    local, _ = run(spec, tmp_path / "local")
+    spread, _ = run(spec, tmp_path / "spread", executor)
+    assert answers(spread) == answers(local)
+    assert sum(len(one["passages"] or ()) for one in lines(spread)) > 20
+
+
+def test_nearest_demonstrations_are_chosen_by_the_drivers_vectors(spec, tmp_path, executor) -> None:
+    encoder = save_medcpt(tmp_path / "medcpt")
+    words = load_exam_set(DatasetSpec(name="headqa_sample"))
+    solved = [
+        dspy.Example(question=one, answer=words.key[one.key].number)
+        for one in words.questions
+        if one.exam.year == words.questions[0].exam.year
+    ]
+    program = build_program(ZeroShotSpec(kind="zero_shot"), "en")
+    for predictor in program.predictors():
+        predictor.demos = solved
+    (tmp_path / "best").mkdir()
+    finder = NearestDemonstrations(solved, 3, str(encoder))
+    save_program(WithNearest(program, finder), tmp_path / "best" / "program.json", ZeroShotSpec(kind="zero_shot"), "en")
+    others = sorted({one.exam.year for one in words.questions} - {words.questions[0].exam.year})
+    spec["dataset"]["years"] = others[:1]
+    spec["program"]["load"] = str(tmp_path / "best")
+    local, _ = run(spec, tmp_path / "local")
+    spread, _ = run(spec, tmp_path / "spread", executor)
+    assert answers(spread) == answers(local)
+    assert len(lines(spread)) == spread.metrics.n > 0
+
+
+def test_questions_of_a_killed_worker_go_to_the_others(spec, tmp_path, mortal, caplog) -> None:
+    watcher = Watcher(20, lambda: os.kill(mortal._members[0].pid, signal.SIGKILL))
+    stored, stop = run(spec, tmp_path / "runs", mortal, watcher)
+    assert stop is None
+    assert len(answers(stored)) == stored.metrics.n == QUESTIONS
+    assert watcher.answers == QUESTIONS
+    assert stored.environment["executor"]["lost"] == [mortal._members[0].name]
+    assert "goes to the others" in caplog.text
+    # The other one dies too: what is left is owed.
+    watcher = Watcher(20, lambda: os.kill(mortal._members[1].pid, signal.SIGKILL))
+    with pytest.raises(EngineError, match="every worker of the Ray cluster is gone"):
+        run(spec, tmp_path / "others", mortal, watcher)
+    watcher = Watcher()
+    stored, _ = run(spec, tmp_path / "others", None, watcher)
+    assert len(answers(stored)) == QUESTIONS
+    assert watcher.answers <= QUESTIONS - 20
+
+
+def test_what_a_killed_driver_left_is_taken_up_by_a_local_run(spec, tmp_path, cluster) -> None:
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    here = Path(__file__)
+    command = [sys.executable, here.with_name("driver.py"), tmp_path / "spec.json", tmp_path / "runs", cluster.address]
+    with subprocess.Popen(
+        command, env={**os.environ, "PYTHONPATH": str(here.parents[1])}, stderr=subprocess.DEVNULL
+    ) as driver:
+        while driver.poll() is None:
+            if sum(path.read_bytes().count(b"\n") for path in tmp_path.glob(f"runs/*/{PARTS}/*.jsonl")) >= 8:
+                driver.kill()
+            time.sleep(0.02)
+    assert driver.returncode == -signal.SIGKILL
+    folder = next(tmp_path.glob("runs/*"))
+    parts = list(folder.glob(f"{PARTS}/*.jsonl"))
+    while any(holds_open(parts)):
+        time.sleep(0.05)
+    kept = sum(path.read_bytes().count(b"\n") for path in parts)
+    with next(iter(parts)).open("ab") as stream:
+        stream.write(b'{"question": "torn')
+    watcher = Watcher()
+    (stored,), stop = run_plan(plan_resume(str(folder), runs_dir=tmp_path), watcher)
+    assert stop is None
+    assert watcher.answers == QUESTIONS - kept
+    assert 8 <= kept < QUESTIONS
+    assert len(answers(stored)) == QUESTIONS
+    assert not (folder / PARTS).exists()
+
+
+def holds_open(parts):
+    """Which processes still hold these files open."""
+    names = {str(part) for part in parts}
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if str(link.readlink()) in names:
+                yield link
+        except OSError:
+            continue
+
+
+def test_ctrl_c_keeps_what_is_done_and_a_spread_resume_asks_the_rest(spec, tmp_path, executor) -> None:
+    watcher = Watcher(20, interrupt)
+    stored, stop = run(spec, tmp_path / "runs", executor, watcher)
+    assert stop is Stop.INTERRUPTED
+    kept = len(answers(stored))
+    assert watcher.begun == watcher.answers == kept
+    assert 20 <= kept < QUESTIONS
+    watcher = Watcher()
+    (resumed,), stop = run_plan(plan_resume(str(stored.folder.path), runs_dir=tmp_path), watcher, executor=executor)
+    assert stop is None
+    assert watcher.answers == QUESTIONS - kept
+    assert len(answers(resumed)) == QUESTIONS
+
+
+def test_as_many_failures_as_are_allowed_stop_all_workers(spec, tmp_path, executor) -> None:
+    Path(spec["model"]["path"]).write_text(yaml.safe_dump({"*": {"error": "transport"}}))
+    stored, stop = run(spec, tmp_path / "runs", executor, max_failures=5)
+    assert stop is Stop.FAILURES
+    assert 5 <= stored.metrics.failed < QUESTIONS
+
+
+def test_a_fault_of_a_worker_is_raised_as_it_is(spec, tmp_path, executor) -> None:
+    Path(spec["model"]["path"]).write_text("- no mapping")
+    with pytest.raises(SpecError, match="must be a mapping"):
+        run(spec, tmp_path / "runs", executor)
+
+
+def test_a_folder_that_workers_do_not_see_is_refused(spec, tmp_path, executor) -> None:
+    # This process's own descriptor: a worker finds something else, or nothing, behind the same path.
+    private = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with pytest.raises(RunFolderError, match=r"does not see /proc/self/fd/.*a folder that all machines share"):
+            run(spec, Path(f"/proc/self/fd/{private}/runs"), executor)
+    finally:
+        os.close(private)
+
+
+def _answer_as_a_web_server(server) -> None:
+    stream, _ = server.accept()
+    with stream:
+        stream.recv(1024)
+        stream.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nonsense"])
+def test_an_address_where_nobody_is_is_refused(address, monkeypatch) -> None:
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    with pytest.raises(EngineError, match=r"no Ray cluster answers at|is no HOST:PORT"), open_cluster(address):
+        pass
+
+
+def test_another_version_of_ray_is_told_in_one_line(cluster, monkeypatch) -> None:
+    from ray._private.utils import check_version_info
+
+    def join(**_) -> None:
+        check_version_info({"ray_version": "2.9.0", "python_version": "3.9.1"}, "this process")
+
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.init", join)
+    monkeypatch.setattr("ray.shutdown", lambda: None)
+    told = pytest.raises(EngineError, match=r"other versions than this process.*2\.9\.0")
+    with told as raised, open_cluster(cluster.address):
+        pass
+    assert "\n" not in str(raised.value)
+
+
+def test_something_else_at_the_address_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        answering = threading.Thread(target=_answer_as_a_web_server, args=[server])
+        answering.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(EngineError, match="is no Ray cluster"), open_cluster(address):
+            pass
+        answering.join()
