@@ -41,7 +41,9 @@ def cpu_build(model: Path, tmp_path: Path) -> Path:
 
 
 def start(*words: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", "from medexam.cli.main import main; main()", "serve", *words]
+    # Under nohup a hang-up would be ignored, as it should.
+    heard = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)"
+    command = [sys.executable, "-c", f"{heard}; from medexam.cli.main import main; main()", "serve", *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -12,7 +12,9 @@ _GUTTER = 6.0
 _CROSSING = (0.0, 0.03, 0.1, 0.25)
 """Shares of a page's rows that may cross the gap between its columns, such as titles and tables; the least wins."""
 _SIDE_SHARE = 0.15
-"""Share of a page's rows that a column holds at least."""
+"""Share of a page's rows that a column holds at least where rows cross the gap; where none does, two are enough."""
+_LABEL_GLYPHS = 5
+"""What stands left of a gap with fewer glyphs is a number in the margin of the second column, not the first."""
 _FEW_ROWS = 12
 """Rows under which a page's columns are taken from the other pages, as they are where its own do not show."""
 
@@ -24,10 +26,15 @@ def find_gutters(rows: dict[int, list[Row]]) -> dict[int, float | None]:
     if not places or len(places) * 2 < len(own):
         return {number: own.get(number) for number in rows}
     usual = median(places)
-    return {
-        number: own.get(number) or (usual if _count_crossing(page, usual) <= _CROSSING[-1] * len(page) else None)
-        for number, page in rows.items()
-    }
+    return {number: _choose_gutter(page, own.get(number), usual) for number, page in rows.items()}
+
+
+def _choose_gutter(rows: list[Row], own: float | None, usual: float) -> float | None:
+    """The usual gutter where next to nothing crosses it, else the page's own; with neither, the usual within reason."""
+    crossing = _count_crossing(rows, usual) / max(len(rows), 1)
+    if crossing <= _CROSSING[1]:
+        return usual
+    return own or (usual if crossing <= _CROSSING[-1] else None)
 
 
 def _count_crossing(rows: list[Row], gutter: float) -> int:
@@ -47,17 +54,17 @@ def _find_gutter(rows: list[Row]) -> float | None:
     for crossing in _CROSSING:
         free = _longest_free(covered, crossing * len(rows))
         gutter = None if free is None else left + free[1] - 1.0
-        if gutter is not None and _has_two_sides(rows, gutter):
+        if gutter is not None and _has_two_sides(rows, gutter, _SIDE_SHARE * len(rows) if crossing else 2):
             return gutter
     return None
 
 
-def _has_two_sides(rows: list[Row], gutter: float) -> bool:
+def _has_two_sides(rows: list[Row], gutter: float, fewest: float) -> bool:
     """Whether enough rows that do not cross the gutter stand on each side of it."""
     apart = [row for row in rows if not any(glyph.x0 < gutter < glyph.x1 for glyph in row.ink)]
-    on_left = sum(any(glyph.x1 <= gutter for glyph in row.ink) for row in apart)
+    on_left = sum(sum(glyph.x1 <= gutter for glyph in row.ink) >= _LABEL_GLYPHS for row in apart)
     on_right = sum(any(glyph.x0 >= gutter for glyph in row.ink) for row in apart)
-    return min(on_left, on_right) >= _SIDE_SHARE * len(rows)
+    return min(on_left, on_right) >= fewest
 
 
 def _longest_free(covered: list[int], most: float) -> tuple[int, int] | None:

@@ -25,8 +25,9 @@ _INDENTED = 4.0
 _FARTHEST = 60.0
 """Points further in at which a column is another one."""
 _PAGE_NUMBER = re.compile(
-    rf"^[{DASHES}\s|/(]*(p[áa]g(ina|\.)?\s*)?\d{{1,3}}(\s*(/|de)\s*\d{{1,3}})?[{DASHES}\s|/).]*$", re.IGNORECASE
+    rf"^([{DASHES}]\s*\d{{1,3}}\s*[{DASHES}]|p[áa]g(ina|\.)?\s*\d{{1,3}}(\s*(/|de)\s*\d{{1,3}})?)$", re.I
 )
+"""Page numbers that are no text wherever they stand alone; bare ones must repeat, as other footers do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,28 @@ def test_super_and_subscripts_stand_on_the_line(print_booklet, questions) -> Non
     assert texts(numbered.questions[3])[1:] == ["10^-6 M.", "10^6 copias.", "2 x 10^3.", "H2SO4."]
 
 
+def test_a_number_alone_at_the_foot_of_a_page_is_text(press, questions, tmp_path) -> None:
+    asked = press()
+    asked.question(questions[0])
+    asked.free("2.")
+    asked.y -= 11.5
+    asked.free("¿Cuántas vértebras tiene?:", 28)
+    asked.y = 770
+    for number, text in enumerate(("Entre treinta y", "Ninguna."), start=1):
+        if number == 1:
+            asked.y = 790
+            asked.write(43 + 31, 790, f"1. {text}")
+            asked.write(43 + 49, 801, "33.")
+        asked.y = 820
+    for number in (2, 3, 4):
+        asked.free(f"{number}. Otra {number}.", 31)
+    asked.y += 11.5
+    for question in questions[2:]:
+        asked.question(question)
+    _, numbered = read(asked.save(tmp_path / "foot.pdf"))
+    assert texts(numbered.questions[1])[1:] == ["Entre treinta y 33.", "Otra 2.", "Otra 3.", "Otra 4."]
+
+
 def test_numbers_inside_options_are_no_labels(print_booklet, questions) -> None:
     questions[4].options = [["10 nm."], ["1.5 mg/kg y", "2.5 mg/kg."], ["Entre 3 y", "4. La dosis."], ["2020."]]
     _, numbered = read(print_booklet(questions))
