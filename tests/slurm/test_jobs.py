@@ -202,6 +202,7 @@ def test_slurm_refuses_the_job(place: Place, model: str) -> None:
     assert raised.value.stderr.count("\n") == 1
 
 
+@pytest.mark.vllm_env
 def test_vllm_answers_a_run_from_a_job(place: Place, tmp_path: Path) -> None:
     if "MEDEXAM_VLLM_PYTHON" not in os.environ:
         pytest.skip("no vLLM: name a Python that has it with MEDEXAM_VLLM_PYTHON")
