@@ -3,7 +3,10 @@
 import os
 import signal
 import socket
+import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -54,21 +57,26 @@ def prompts_answered(address: str) -> float:
 
 
 class Meddling(Silent):
-    """Registers the second server after some answers, kills the first after more, and vouches for both meanwhile."""
+    """Vouches for the first server, after some answers for the second too, and after more kills the first."""
 
-    def __init__(self, registry: Registry, joining: Registered, victim: int) -> None:
+    def __init__(self, registry: Registry, first: Registered, second: Registered) -> None:
         self.answers = 0
         self._registry = registry
-        self._joining = joining
-        self._victim = victim
+        self._second = second
+        self._victim = first.pid
+        self._known = [first]
+        self.vouch()
+
+    def vouch(self) -> None:
+        """Say of the servers that they run."""
+        self._registry.add(*(replace(entry, seen_at=time.time()) for entry in self._known))
 
     def answered(self, prediction) -> None:
         self.answers += 1
-        if self.answers % 20 == 0:
-            self._registry.beat(*(entry.address for entry in self._registry.read()))
         if self.answers == QUESTIONS // 6:
-            self._registry.add(self._joining)
+            self._known.append(self._second)
         if self.answers == QUESTIONS // 2:
+            del self._known[0]
             os.killpg(self._victim, signal.SIGKILL)
 
 
@@ -81,15 +89,25 @@ def test_a_run_outlives_one_of_its_servers(
         Registered(address, "SmolLM2-135M-Instruct", socket.gethostname(), server.pid, key_file=key_file)
         for address, server in zip(fleet.addresses, fleet._servers, strict=True)
     )
-    registry.add(first)
     document = {
         "name": "replicas",
         "dataset": {"name": "headqa_v1", "limit": QUESTIONS},
         "model": {"engine": "vllm", "endpoints": [f"registry:{registry.path}"], "profile": "smollm2-cpu"},
         "program": {"kind": "zero_shot", "answer_format": "guided"},
     }
-    watcher = Meddling(registry, second, first.pid)
-    (run,), stop = run_plan(plan_experiment(document, {}, runs_dir=tmp_path / "runs"), watcher)
+    watcher, over = Meddling(registry, first, second), threading.Event()
+
+    def vouch() -> None:
+        while not over.wait(0.5):
+            watcher.vouch()
+
+    vouching = threading.Thread(target=vouch)
+    vouching.start()
+    try:
+        (run,), stop = run_plan(plan_experiment(document, {}, runs_dir=tmp_path / "runs"), watcher)
+    finally:
+        over.set()
+        vouching.join()
     assert stop is None
     assert run.status == "complete"
     assert run.metrics.n == QUESTIONS
