@@ -15,7 +15,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest $(PARALLEL)
 
 chaos: $(VENV)/.dev
-	$(BIN)/python -m pytest $(PARALLEL) -m chaos
+	$(BIN)/python -m pytest -m chaos
 
 # ENDPOINT: a live vLLM server of SmolLM2, for the rows that need one.
 bench: $(VENV)/.dev

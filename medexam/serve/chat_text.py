@@ -93,8 +93,9 @@ class ServerRenderer:
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         async def attempt() -> dict[str, Any]:
-            asked, there = self._asked, await self._endpoints()
-            endpoint = there[asked % len(there)]
+            there = await self._endpoints()
+            asked = self._asked % len(there)
+            endpoint = there[asked]
             # The servers of a spec have one CA bundle; their keys may differ, and go with each request.
             self._client = self._client or open_client(endpoint, self._timeout_s)
             sending = self._client.post(
@@ -104,7 +105,7 @@ class ServerRenderer:
                 return await reply_object(sending, path)
             except CURABLE:
                 if self._asked == asked:
-                    self._asked = asked + 1
+                    self._asked = (asked + 1) % len(there)
                 raise
 
         return await ask_again(attempt, timeout_s=self._timeout_s)

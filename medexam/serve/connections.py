@@ -35,7 +35,8 @@ def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
     """
     return httpx.AsyncClient(
         headers=endpoint.headers,
-        timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
+        # Waiting for one of this client's own connections is no fault of the server's.
+        timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s), pool=None),
         verify=trusted(endpoint.ca_bundle),
         follow_redirects=False,
     )
