@@ -219,7 +219,7 @@ async def test_the_litellm_engine_reaches_it_too(endpoint: str, engine: Engine, 
 def test_doctor_says_what_is_honoured(endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
     from medexam.cli.doctor import doctor
 
-    doctor([endpoint], burst=3, as_json=True)
+    doctor([endpoint], burst=20, as_json=True)
     (document,) = json.loads(capsys.readouterr().out)["endpoints"]
     honoured = (
         "renders",
