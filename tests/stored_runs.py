@@ -43,7 +43,7 @@ def write_run(
     folder.create()
     folder.write_record(
         RunRecord(
-            run_id=folder.run_id,
+            run_id=folder.name,
             spec_digest=digest(known),
             identity=known,
             cell=cell,

@@ -2,9 +2,13 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from medexam.specs import ModelSpec
 
 
 class _Bars(Progress):
@@ -36,6 +40,31 @@ def open_bars(below: Callable[[], RenderableType | None] = lambda: None) -> Prog
     `below` gives a line to stand below them, None for none; it is called ten times a second by the thread that draws.
     """
     return _Bars(Console(stderr=True), below)
+
+
+class WorkProgress:
+    """Bars that are drawn while a `with` block lasts: what the observers of runs, optimisations and translations share.
+
+    `below` is that of `open_bars`.
+    """
+
+    def __init__(self, below: Callable[[], RenderableType | None] = lambda: None) -> None:
+        self._bars = open_bars(below)
+        self._console = self._bars.console
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def engine_starts(self, model: ModelSpec) -> None:
+        """Say that a model is being loaded or a server probed."""
+        where = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
+        self._console.print(f"Preparing {model.label} ({model.engine}){where} ...", highlight=False)
 
 
 class EncodingProgress:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medexam.cli.options import JsonOption, RunsDirOption
+
 if TYPE_CHECKING:
     from medexam.experiments.comparison import Comparison
 
@@ -21,7 +23,7 @@ RunsArgument = Annotated[
 
 def compare(
     runs: RunsArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
     languages: Annotated[
         bool, typer.Option("--languages", help="Two runs in two languages: right in both, in one, in neither.")
@@ -31,9 +33,7 @@ def compare(
         str | None,
         typer.Option(help="MLflow store or server, with --track; by default the store beside the first run."),
     ] = None,
-    runs_dir: Annotated[
-        Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")
-    ] = None,
+    runs_dir: RunsDirOption = None,
 ) -> None:
     """Compare stored runs with the first one on the questions that all have scored; asks no model."""
     from medexam.experiments.comparing import compare_runs, find_compared

@@ -13,6 +13,7 @@ from medexam.cli.data_build import build
 from medexam.cli.data_quality import quality
 from medexam.cli.data_stats import stats
 from medexam.cli.data_translate import translate
+from medexam.cli.options import JsonOption, PathOption
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,10 +34,6 @@ app.command()(translate)
 app.command()(quality)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="headqa_sample, headqa_v1 or headqa_v2.")]
-PathOption = Annotated[
-    Path | None, typer.Option("--path", help="The file or folder to read instead of the usual ones.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Languages = Annotated[list[str] | None, typer.Option("--language", help="May be repeated; all of them when left out.")]
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli.data_translate import FailuresOption, JsonOption, RunsDirOption, TrackingOption, carry_out
+from medexam.cli.data_translate import carry_out
+from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, RunsDirOption, TrackingOption
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from medexam.experiments.translating.planning import TranslationPlan
     from medexam.experiments.translating.quality import Quality
     from medexam.experiments.translating.scores import BertScore
-
-INCOMPLETE = 3
 
 
 def quality(

@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli.options import JsonOption, PathOption
+
 
 def stats(
     dataset: Annotated[str, typer.Argument(metavar="DATASET", help="headqa_sample, headqa_v1 or headqa_v2.")],
     language: Annotated[str, typer.Option("--language")] = "en",
-    path: Annotated[
-        Path | None, typer.Option("--path", help="The file or folder to read instead of the usual ones.")
-    ] = None,
+    path: PathOption = None,
     pictures: Annotated[
         Path | None, typer.Option("--pictures", metavar="DIR", help="Write the figures as PNG into this folder.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Questions by discipline and year, lengths, where the right answer stands, options and images."""
     from medexam.datasets import load_exam_set

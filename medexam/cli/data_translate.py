@@ -3,31 +3,23 @@
 import json
 import sys
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, PathOption, RunsDirOption, TrackingOption
 
 if TYPE_CHECKING:
     from medexam.experiments.runner import Stop
     from medexam.experiments.translating.outcome import TranslationOutcome
     from medexam.experiments.translating.planning import Task, TranslationPlan
     from medexam.experiments.translating.quality import Quality
-    from medexam.predictions import Prediction
-    from medexam.specs import ModelSpec
 
-INCOMPLETE = 3
 DISCARDED_SHOWN = 10
 
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A key of model or dataset, such as model.engine=vllm."),
-]
-RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")]
-TrackingOption = Annotated[str | None, typer.Option(help="MLflow store or server; the runs' own by default.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-FailuresOption = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Stop when N questions have failed; no limit by default.")
 ]
 
 
@@ -42,7 +34,7 @@ def translate(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Translate at most N questions, spread evenly over the exams.")
     ] = None,
-    path: Annotated[Path | None, typer.Option(help="The file or folder to read instead of the usual ones.")] = None,
+    path: PathOption = None,
     words: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file with prompts of your own.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder to write; one of the runs directory by default.")
@@ -81,6 +73,7 @@ def translate(
 
 def carry_out(plan: "TranslationPlan", tasks: "tuple[Task, ...]", max_failures: int | None) -> "Stop | None":
     """Ask what `tasks` owe, with a bar for each; why it stopped early."""
+    from medexam.cli.translate_view import TranslationProgress
     from medexam.experiments.translating.running import run_tasks
 
     plan.folder.create()
@@ -105,56 +98,6 @@ def track_outcome(
         track_translation(plan, outcome, quality, tracking_uri=tracking_uri or default_tracking_uri(runs_dir))
     except TrackingError as error:
         sys.stderr.write(f"medexam: {error}\n")
-
-
-class TranslationProgress:
-    """A `TranslationObserver` that draws a bar for each set-up on standard error."""
-
-    def __init__(self) -> None:
-        from medexam.cli.bars import open_bars
-
-        self._bars = open_bars()
-        self._task: Any = None
-        self._failed = 0
-
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bars.stop()
-
-    def engine_starts(self, model: "ModelSpec") -> None:
-        """Say that a model is being loaded or a server probed."""
-        where = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
-        self._bars.console.print(f"Preparing {model.label} ({model.engine}){where} ...", highlight=False)
-
-    def task_starts(self, task: "Task") -> None:
-        """Open a bar; without a terminal, write a line."""
-        total, owed = len(task.sources), len(task.owed)
-        label = task.name.rpartition("-")[0]
-        self._failed = 0
-        self._task = self._bars.add_task(label, total=total, completed=total - owed, note="")
-        if not self._bars.console.is_terminal:
-            sys.stderr.write(f"{label}: {owed:,} of {total:,} questions to translate ...\n")
-
-    def asked(self) -> None:
-        """Nothing is shown of what is in flight."""
-
-    def answered(self, prediction: "Prediction") -> None:
-        """Move the bar; say how many failed."""
-        self._failed += prediction.failure is not None
-        self._bars.update(self._task, advance=1, note=f"{self._failed} failed" if self._failed else "")
-
-    def stopping(self, in_flight: int) -> None:
-        """Say that Ctrl-C was heard."""
-        self._bars.console.print(
-            f"Stopping: waiting a few seconds for {in_flight} questions in flight; Ctrl-C again stops at once.",
-            highlight=False,
-            soft_wrap=True,
-        )
 
 
 def _print(outcome: "TranslationOutcome", written: tuple[Path, int] | None) -> None:

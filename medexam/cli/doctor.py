@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medexam.cli.options import INCOMPLETE, JsonOption
+
 if TYPE_CHECKING:
     from medexam.serve.examining.diagnosis import Diagnosis, Examination
     from medexam.serve.examining.read_check import ReadVerdict
     from medexam.serve.examining.replicas import Replicas
     from medexam.serve.probe import Capabilities
-
-INCOMPLETE = 3
-"""Some of several servers cannot be used."""
 
 
 def doctor(
@@ -34,7 +33,7 @@ def doctor(
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
     api_key_file: Annotated[Path | None, typer.Option(help="File that holds the key, of mode 600.")] = None,
     ca_bundle: Annotated[Path | None, typer.Option(help="Certificates (PEM) for https endpoints.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Ask servers what they are and what they honour, and say what to change.
 

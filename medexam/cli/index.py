@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from medexam.cli.index_map import draw
+from medexam.cli.options import INCOMPLETE, JsonOption
 
 if TYPE_CHECKING:
     from medexam.retrievers.corpora import Corpus
     from medexam.retrievers.encoders import Encoder, Precision
     from medexam.retrievers.index_manifest import IndexKind, IndexManifest
 
-INCOMPLETE = 3
 KINDS = ("flat", "hnsw", "ivfpq")
 EXECUTORS = ("local", "ray")
 PRECISIONS = ("float32", "bfloat16", "float16")
 
 app = typer.Typer(help="Vector indexes for dense retrieval.", no_args_is_help=True)
 app.command("map")(draw)
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @app.command()

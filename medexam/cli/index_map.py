@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medexam.cli.options import JsonOption
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -40,7 +42,7 @@ def draw(
     tracking_uri: Annotated[
         str | None, typer.Option(help="MLflow store or server of --run; the store beside the run by default.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Draw passages by source and questions by discipline on a UMAP projection."""
     from medexam.experiments.corpus_map import make_map
@@ -98,9 +100,7 @@ def _attach(run: "StoredRun", picture: Path, tracking_uri: str | None) -> dict[s
     folder = run.folder.path.resolve()
     uri = tracking_uri or default_tracking_uri(folder.parent)
     mlflow_run_id = attach_map(run, picture, uri)
-    where = (
-        f"MLflow run {mlflow_run_id}" if mlflow_run_id else f"no MLflow run: {uri} does not know {run.folder.run_id}"
-    )
+    where = f"MLflow run {mlflow_run_id}" if mlflow_run_id else f"no MLflow run: {uri} does not know {run.folder.name}"
     sys.stderr.write(f"wrote {folder / CORPUS_MAP}, {where}\n")
     return {"map": str(folder / CORPUS_MAP), "mlflow_run_id": mlflow_run_id}
 

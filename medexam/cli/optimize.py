@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli.run import INCOMPLETE, SPEC_HELP, JsonOption, RunsDirOption, SetOption
+from medexam.cli.options import INCOMPLETE, JsonOption, RunsDirOption, TrackingOption
+from medexam.cli.run import SPEC_HELP, SetOption
 from medexam.errors import SpecError, TrackingError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def optimize(
         typer.Option(metavar="FOLDER", help="In the place of a SPEC: go on with this one; --set may raise its budget."),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start another one beside that which exists.")] = False,
-    tracking_uri: Annotated[str | None, typer.Option(help="MLflow store or server; the runs' own by default.")] = None,
+    tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Optimise a program's demonstrations and instructions, or go on where that stopped."""

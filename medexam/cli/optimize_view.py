@@ -1,48 +1,31 @@
 """What `medexam optimize` shows: what may be tried, a bar for each program that is asked, and the trials."""
 
 import sys
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console
 from rich.progress import TaskID
 from rich.table import Table
 from rich.text import Text
 
-from medexam.cli.bars import open_bars
+from medexam.cli.bars import WorkProgress
 from medexam.experiments.optimising.budget import Budget
 from medexam.experiments.optimising.optimization import Optimization
 from medexam.experiments.optimising.planning import OptimizationPlan
 from medexam.experiments.optimising.trials import Trial, describe_score, metric_title
 from medexam.predictions import Prediction
-from medexam.specs import ModelSpec
 
 
-class TrialProgress:
+class TrialProgress(WorkProgress):
     """An `OptimizationObserver` that draws on standard error; without a terminal it writes a line a trial."""
 
     def __init__(self) -> None:
+        super().__init__(self._figures)
         self._budget: Budget | None = None
         self._task: TaskID | None = None
         self._best: Trial | None = None
         self._in_flight = 0
         self._done = 0
-        self._bars = open_bars(self._figures)
-        self._console = self._bars.console
-
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bars.stop()
-
-    def engine_starts(self, model: ModelSpec) -> None:
-        """Say that a model is being loaded or a server probed."""
-        where = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
-        self._console.print(f"Preparing {model.label} ({model.engine}){where} ...", highlight=False)
 
     def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:
         """Open the bar."""

@@ -17,7 +17,7 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
     """The plan as JSON-ready data, one entry a cell; a run whose corpus is not here has no id and no digest."""
     return [
         {
-            "run_id": planned.folder.run_id if planned.corpus_is_here else None,
+            "run_id": planned.folder.name if planned.corpus_is_here else None,
             "spec_digest": planned.spec_digest if planned.corpus_is_here else None,
             "program": planned.cell.program.label,
             "model": planned.cell.model.label if planned.asks_model else None,

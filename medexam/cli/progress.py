@@ -4,18 +4,15 @@ index that it makes.
 
 import sys
 import time
-from types import TracebackType
-from typing import Self
 
 from rich.progress import TaskID
 from rich.text import Text
 
-from medexam.cli.bars import EncodingProgress, open_bars
+from medexam.cli.bars import EncodingProgress, WorkProgress
 from medexam.cli.pace import Pace
 from medexam.experiments.planning import PlannedCell
 from medexam.experiments.summary import StoredRun
 from medexam.predictions import Prediction
-from medexam.specs import ModelSpec
 
 REDRAW_S = 0.25
 """Seconds between two computations of the figures on a terminal."""
@@ -23,32 +20,17 @@ REPEAT_S = 30.0
 """Seconds between two lines of figures without a terminal."""
 
 
-class TerminalProgress:
+class TerminalProgress(WorkProgress):
     """A `RunObserver` that draws on standard error; without a terminal it writes a line now and then."""
 
     def __init__(self) -> None:
+        super().__init__(self._draw_figures)
         self._task: TaskID | None = None
         self._label = ""
         self._pace: Pace | None = None
         self._looked = 0.0
         self._figures = Text()
         self._encoding: EncodingProgress | None = None
-        self._progress = open_bars(self._draw_figures)
-        self._console = self._progress.console
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
-
-    def engine_starts(self, model: ModelSpec) -> None:
-        """Say that a model is being loaded or a server probed."""
-        where = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
-        self._console.print(f"Preparing {model.label} ({model.engine}){where} ...", highlight=False)
 
     def retrieval_starts(self, planned: PlannedCell) -> None:
         """Say that passages are being looked up."""
@@ -60,7 +42,7 @@ class TerminalProgress:
         if planned.retrieval is None or planned.retrieval.size is None:
             return
         if self._encoding is None:
-            self._encoding = EncodingProgress(self._progress, "Encoding the corpus", planned.retrieval.size)
+            self._encoding = EncodingProgress(self._bars, "Encoding the corpus", planned.retrieval.size)
         self._encoding(done)
 
     def cell_starts(self, planned: PlannedCell) -> None:
@@ -70,7 +52,7 @@ class TerminalProgress:
         pace = Pace(planned.exam_set.key, total, done, planned.right)
         self._label, self._looked, self._figures = planned.label, time.monotonic(), Text()
         pace.describe(self._looked)
-        self._task = self._progress.add_task(planned.label, total=total, completed=done, note="")
+        self._task = self._bars.add_task(planned.label, total=total, completed=done, note="")
         self._pace = pace
 
     def asked(self) -> None:
@@ -100,7 +82,7 @@ class TerminalProgress:
     def cell_ends(self, run: StoredRun) -> None:
         """Close the cell's bar; without a terminal, say that the run is on disk."""
         if self._pace is not None and self._task is not None:
-            self._progress.update(self._task, completed=self._pace.done)
+            self._bars.update(self._task, completed=self._pace.done)
         self._pace = self._task = None
         if not self._console.is_terminal:
             sys.stderr.write(f"{run.record.run_id}: {run.metrics.n} of {len(run.record.questions)} questions\n")
@@ -112,6 +94,6 @@ class TerminalProgress:
             return None
         if now - self._looked >= REDRAW_S:
             self._looked = now
-            self._progress.update(task, completed=pace.done)
+            self._bars.update(task, completed=pace.done)
             self._figures = Text(pace.describe(now), overflow="fold")
         return self._figures

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medexam.cli.options import JsonOption
+
 if TYPE_CHECKING:
     from medexam.experiments.baselines import Contrast
     from medexam.experiments.people import AgainstPeople
@@ -27,7 +29,7 @@ class Layout(StrEnum):
 
 def report(
     runs: RunsArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: JsonOption = False,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write plots (PNG) into this folder.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
     html: Annotated[

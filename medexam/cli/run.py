@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, RunsDirOption, TrackingOption
 from medexam.errors import SpecError, TrackingError
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from medexam.experiments.runner import Stop
     from medexam.experiments.summary import StoredRun
 
-INCOMPLETE = 3
 EXECUTORS = ("local", "ray")
 
 SPEC_HELP = "A YAML file, or the name of a shipped experiment."
@@ -23,8 +23,6 @@ SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as dataset.language=es.")
 ]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Ask at most N questions, spread evenly over the exams.")]
-RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def run(
@@ -36,10 +34,8 @@ def run(
         str | None, typer.Option(metavar="RUN", help="In the place of a SPEC: ask what this run still owes.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start new runs beside those that exist.")] = False,
-    max_failures: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Stop when N questions have failed; no limit by default.")
-    ] = None,
-    tracking_uri: Annotated[str | None, typer.Option(help="MLflow store or server; the runs' own by default.")] = None,
+    max_failures: FailuresOption = None,
+    tracking_uri: TrackingOption = None,
     executor: Annotated[
         str, typer.Option(help="local: this process asks. ray: the workers of a cluster do.")
     ] = "local",

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli.options import RunsDirOption
+
 RunsArgument = Annotated[
     list[Path],
     typer.Argument(metavar="RUN...", help="Folders of runs or optimisations, folders of these, or ids in --runs-dir."),
@@ -17,9 +19,7 @@ def track(
     tracking_uri: Annotated[
         str | None, typer.Option(help="MLflow store or server; by default the store beside the first run.")
     ] = None,
-    runs_dir: Annotated[
-        Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")
-    ] = None,
+    runs_dir: RunsDirOption = None,
 ) -> None:
     """Send stored runs and optimisations to MLflow; what is already there is updated."""
     from medexam.experiments.places import default_runs_dir, run_paths

@@ -102,7 +102,7 @@ def run_names(runs: Sequence[StoredRun]) -> tuple[str, ...]:
         lambda run: " ".join(filter(None, (run.program, run.model))),
         lambda run: f"{run.program} {language(run)}",
         lambda run: " ".join(filter(None, (run.program, run.model, language(run)))),
-        lambda run: run.program if programs[run.program] == 1 else run.folder.run_id,
+        lambda run: run.program if programs[run.program] == 1 else run.folder.name,
     )
     for way in ways:
         names = tuple(way(run) for run in runs)

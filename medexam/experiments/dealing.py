@@ -108,7 +108,7 @@ class Round:
                 raise fault
         if self.queue and all(one.lost for one in self.members):
             raise EngineError(
-                f"{self.planned.folder.run_id}: every worker of the Ray cluster is gone; {len(self.queue)} questions "
+                f"{self.planned.folder.name}: every worker of the Ray cluster is gone; {len(self.queue)} questions "
                 "are still owed: run the same again"
             )
 
@@ -143,7 +143,7 @@ class Round:
                 report = await answer(member.actor.exchange.remote(given, bool(self.queue)))
                 self._hear(member, report)
                 if report.hopeless is not None:
-                    raise EngineError(f"{self.planned.folder.run_id}: {report.hopeless}")
+                    raise EngineError(f"{self.planned.folder.name}: {report.hopeless}")
                 if report.fault is not None:
                     raise report.fault
                 if report.over:

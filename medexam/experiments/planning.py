@@ -62,7 +62,7 @@ class PlannedCell:
     @property
     def run_id(self) -> str:
         """The name of the run's folder."""
-        return self.folder.run_id
+        return self.folder.name
 
     @property
     def asks_model(self) -> bool:
@@ -101,7 +101,7 @@ class Plan:
     def record(self, planned: PlannedCell) -> RunRecord:
         """What a cell's `spec.json` says."""
         return RunRecord(
-            run_id=planned.folder.run_id,
+            run_id=planned.folder.name,
             spec_digest=planned.spec_digest,
             identity=planned.identity,
             cell=planned.cell,
@@ -292,7 +292,7 @@ def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) 
         if theirs.spec_digest != digest(known):
             keys = ", ".join(differences(known, theirs.identity))
             raise RunFolderError(
-                f"run {folder.run_id} was made under another spec (it differs in {keys}); "
+                f"run {folder.name} was made under another spec (it differs in {keys}); "
                 "move it away, or start another run beside it with --fresh"
             )
         return folder

@@ -61,24 +61,16 @@ class RunFolder(WorkFolder):
     """The files of one run under `path`."""
 
     kind = "run"
-
-    @property
-    def run_id(self) -> str:
-        """The folder's name."""
-        return self.path.name
+    record = SPEC
 
     @property
     def resume_command(self) -> str:
         """What asks the questions that the run still owes."""
         return f"medexam run --resume {shlex.quote(str(self.path))}"
 
-    def exists(self) -> bool:
-        """Whether a run was begun here."""
-        return (self.path / SPEC).is_file()
-
     def read_record(self) -> RunRecord:
         """What was asked for; raises `RunFolderError` when the folder holds no readable run."""
-        data = self._read_json(SPEC)
+        data = self.read_json(SPEC)
         try:
             return RunRecord(
                 run_id=data["run_id"],
@@ -103,11 +95,11 @@ class RunFolder(WorkFolder):
 
     def read_environment(self) -> dict[str, Any]:
         """What really ran, by name of the part."""
-        return self._read_json(ENVIRONMENT)
+        return self.read_json(ENVIRONMENT)
 
     def read_metrics(self) -> dict[str, Any]:
         """The stored metrics, as JSON."""
-        return self._read_json(METRICS)
+        return self.read_json(METRICS)
 
     def read_predictions(self) -> dict[str, Prediction]:
         """The last prediction of each question, by key.
@@ -177,18 +169,6 @@ class RunFolder(WorkFolder):
                 yield log
             finally:
                 log.flush()
-
-    def _read_json(self, name: str) -> dict[str, Any]:
-        path = self.path / name
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise RunFolderError(f"{self.path} holds no {name}: it is not a finished run folder") from None
-        except (OSError, ValueError) as error:
-            raise RunFolderError(f"cannot read {path}: {error}") from None
-        if not isinstance(data, dict):
-            raise RunFolderError(f"{path} is not a JSON object")
-        return data
 
 
 class PredictionLog:

@@ -39,6 +39,17 @@ class WorkFolder:
     path: Path
     kind: ClassVar[str]
     """What the work is called in messages."""
+    record: ClassVar[str]
+    """The file that says what was asked for."""
+
+    @property
+    def name(self) -> str:
+        """The folder's name, which is the work's id."""
+        return self.path.name
+
+    def exists(self) -> bool:
+        """Whether the work was begun here."""
+        return (self.path / self.record).is_file()
 
     def create(self) -> None:
         """Make the folder; raises `RunFolderError` where that is not possible."""
@@ -67,6 +78,19 @@ class WorkFolder:
             yield
         finally:
             lock.release()
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """One of the JSON files; raises `RunFolderError` where it cannot be read."""
+        path = self.path / name
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunFolderError(f"{self.path} holds no {name}: it is not a finished {self.kind} folder") from None
+        except (OSError, ValueError) as error:
+            raise RunFolderError(f"cannot read {path}: {error}") from None
+        if not isinstance(data, dict):
+            raise RunFolderError(f"{path} is not a JSON object")
+        return data
 
     def write_json(self, name: str, data: Mapping[str, Any]) -> None:
         """Write one JSON file whole or not at all."""

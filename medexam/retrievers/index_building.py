@@ -68,16 +68,7 @@ def build_index(
 
         check_kind(kind, len(corpus.passages), encoder.dimension)
     ours = BuildProgress(
-        corpus=CorpusRecord(
-            name=corpus.name,
-            fingerprint=corpus.fingerprint,
-            source=corpus.source,
-            licence=corpus.licence,
-            count=len(corpus.passages),
-            skipped=corpus.skipped,
-            chunk_tokens=corpus.chunk_tokens,
-            chunk_overlap=corpus.chunk_overlap,
-        ),
+        corpus=CorpusRecord.of(corpus),
         encoder=EncoderRecord.of(encoder),
         done=0,
     )

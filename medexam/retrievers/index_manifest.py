@@ -8,11 +8,12 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medexam.errors import IndexStaleError
+from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, Precision
 
 IndexKind = Literal["flat", "hnsw", "ivfpq"]
@@ -46,6 +47,20 @@ class CorpusRecord(_Record):
     """The most tokens that a passage's content has; None: passages are as they were read."""
     chunk_overlap: int = 0
     """Tokens that neighbouring chunks share."""
+
+    @classmethod
+    def of(cls, corpus: Corpus) -> Self:
+        """What is recorded of a corpus."""
+        return cls(
+            name=corpus.name,
+            fingerprint=corpus.fingerprint,
+            source=corpus.source,
+            licence=corpus.licence,
+            count=len(corpus.passages),
+            skipped=corpus.skipped,
+            chunk_tokens=corpus.chunk_tokens,
+            chunk_overlap=corpus.chunk_overlap,
+        )
 
 
 class EncoderRecord(_Record):

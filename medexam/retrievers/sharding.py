@@ -40,7 +40,7 @@ def prepare_shards(corpus: Corpus, encoder: Encoder, folder: Path, number: int) 
     build encodes it. Raises `IndexBuildError` where the folder was begun for another corpus or encoder, holds an index
     that is not in shards, or cannot be written.
     """
-    ours = BuildProgress(corpus=_record_of(corpus), encoder=EncoderRecord.of(encoder), done=0)
+    ours = BuildProgress(corpus=CorpusRecord.of(corpus), encoder=EncoderRecord.of(encoder), done=0)
     before = _before(folder)
     if before is not None:
         _check_same(folder, before, ours)
@@ -58,7 +58,7 @@ def prepare_shards(corpus: Corpus, encoder: Encoder, folder: Path, number: int) 
             part = build_corpus(corpus.name, corpus.passages[start:end], source=corpus.source, licence=corpus.licence)
             (folder / name).mkdir(parents=True, exist_ok=True)
             write_passages(part.passages, folder / name)
-            begun = BuildProgress(corpus=_record_of(part), encoder=ours.encoder, done=0)
+            begun = BuildProgress(corpus=CorpusRecord.of(part), encoder=ours.encoder, done=0)
             write_record(folder / name / PROGRESS, begun)
             shards.append(Shard(name, start, end - start, part.fingerprint))
         draft = folder / f".{SHARDS}.draft"
@@ -96,7 +96,7 @@ def join_shards(corpus: Corpus, encoder: Encoder, folder: Path) -> IndexManifest
         for name in (MANIFEST, VECTORS, PASSAGES, OFFSETS):
             sizes[f"{shard.folder}/{name}"] = (folder / shard.folder / name).stat().st_size
     manifest = IndexManifest(
-        corpus=_record_of(corpus),
+        corpus=CorpusRecord.of(corpus),
         encoder=record,
         kind="flat",
         parameters={},
@@ -144,16 +144,3 @@ def _check_same(folder: Path, before: IndexManifest | BuildProgress, ours: Build
             f"{folder} was begun for something else: {differing}; choose another folder, or remove {folder} to start "
             "anew"
         )
-
-
-def _record_of(corpus: Corpus) -> CorpusRecord:
-    return CorpusRecord(
-        name=corpus.name,
-        fingerprint=corpus.fingerprint,
-        source=corpus.source,
-        licence=corpus.licence,
-        count=len(corpus.passages),
-        skipped=corpus.skipped,
-        chunk_tokens=corpus.chunk_tokens,
-        chunk_overlap=corpus.chunk_overlap,
-    )

@@ -48,7 +48,7 @@ def _stored_run(runs_dir: Path, question, program: dict, answer: int):
     folder.create()
     folder.write_record(
         RunRecord(
-            run_id=folder.run_id,
+            run_id=folder.name,
             spec_digest=digest(known),
             identity=known,
             cell=cell,

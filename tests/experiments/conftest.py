@@ -61,7 +61,7 @@ def make_run(tmp_path, exam_questions, answer_key):
         folder.create()
         folder.write_record(
             RunRecord(
-                run_id=folder.run_id,
+                run_id=folder.name,
                 spec_digest=digest(known),
                 identity=known,
                 cell=cell,

@@ -103,8 +103,8 @@ def test_find_runs_takes_runs_and_folders_of_runs(tmp_path) -> None:
         made.create()
         made.write_json("spec.json", {})
     (tmp_path / "mlflow.db").write_text("")
-    assert [f.run_id for f in find_runs([tmp_path])] == ["a", "b"]
-    assert [f.run_id for f in find_runs([tmp_path / "b", tmp_path])] == ["b", "a"]
+    assert [f.name for f in find_runs([tmp_path])] == ["a", "b"]
+    assert [f.name for f in find_runs([tmp_path / "b", tmp_path])] == ["b", "a"]
     with pytest.raises(RunFolderError, match="no run at"):
         find_runs([tmp_path / "c"])
 

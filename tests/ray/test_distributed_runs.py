@@ -117,7 +117,7 @@ def test_a_spread_run_is_the_local_run(spec, tmp_path, executor) -> None:
     assert answers(spread) == answers(local)
     assert measured(spread) == measured(local)
     assert spread.record.spec_digest == local.record.spec_digest
-    assert spread.folder.run_id == local.folder.run_id
+    assert spread.folder.name == local.folder.name
     assert (watcher.begun, watcher.answers) == (QUESTIONS, QUESTIONS)
     assert not (spread.folder.path / PARTS).exists()
     told = spread.environment["executor"]

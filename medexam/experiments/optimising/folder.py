@@ -5,10 +5,8 @@ program with its predictions; `program.json`, `trials.json`, `demonstrations.md`
 from them. It is no run folder: nothing here was asked of the tested questions.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from medexam.errors import RunFolderError
 from medexam.experiments.work_folder import WorkFolder, make_private_folder
@@ -27,36 +25,17 @@ class OptimizationFolder(WorkFolder):
     """The files of one optimisation under `path`."""
 
     kind = "optimisation"
-
-    @property
-    def name(self) -> str:
-        """The folder's name, which is the optimisation's id."""
-        return self.path.name
+    record = RECORD
 
     @property
     def programs(self) -> Path:
         """Where each trial has a folder."""
         return self.path / PROGRAMS
 
-    def exists(self) -> bool:
-        """Whether an optimisation was begun here."""
-        return (self.path / RECORD).is_file()
-
     def create(self) -> None:
         """Make the folder and that of the trials; raises `RunFolderError` where that is not possible."""
         super().create()
         make_private_folder(self.programs)
-
-    def read(self, name: str) -> dict[str, Any]:
-        """One of the JSON files; raises `RunFolderError` where it cannot be read."""
-        path = self.path / name
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise RunFolderError(f"cannot read {path}: {error}") from None
-        if not isinstance(data, dict):
-            raise RunFolderError(f"{path} is not a JSON object")
-        return data
 
 
 def find_optimization(place: str, runs_dir: Path) -> OptimizationFolder:

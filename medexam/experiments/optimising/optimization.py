@@ -115,7 +115,7 @@ def write_optimization(
 
 def load_optimization(folder: OptimizationFolder) -> Optimization:
     """The optimisation in `folder`; raises `RunFolderError` where there is none of this version."""
-    record, trials = folder.read(RECORD), folder.read(TRIALS)
+    record, trials = folder.read_json(RECORD), folder.read_json(TRIALS)
     known = [field.name for field in fields(Trial)]
     try:
         return Optimization(

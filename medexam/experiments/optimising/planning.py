@@ -101,7 +101,7 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
 
     Raises `RunFolderError` where what it depends on is not what it was, or something else shall be changed.
     """
-    record = folder.read(RECORD)
+    record = folder.read_json(RECORD)
     beyond = [key for key in changes if key not in {f"optimizer.{name}" for name in _BUDGET}]
     if beyond:
         raise RunFolderError(

@@ -5,13 +5,11 @@ reply as soon as it is there, and `selection.json`, `quality.json` and the data 
 goes on where it stopped.
 """
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -80,35 +78,12 @@ class TranslationFolder(WorkFolder):
     """The files of one translation under `path`."""
 
     kind = "translation"
-
-    @property
-    def run_id(self) -> str:
-        """The folder's name."""
-        return self.path.name
-
-    def exists(self) -> bool:
-        """Whether a translation was begun here."""
-        return (self.path / RECORD).is_file()
+    record = RECORD
 
     def create(self) -> None:
         """Make the folder and that of the replies; raises `RunFolderError` where that is not possible."""
         super().create()
         make_private_folder(self.path / REPLIES)
-
-    def read_json(self, name: str) -> dict[str, Any]:
-        """One of the JSON files; raises `RunFolderError` where it cannot be read."""
-        path = self.path / name
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise RunFolderError(
-                f"{self.path} holds no {name}: give the folder that `medexam data translate` made"
-            ) from None
-        except (OSError, ValueError) as error:
-            raise RunFolderError(f"cannot read {path}: {error}") from None
-        if not isinstance(data, dict):
-            raise RunFolderError(f"{path} is not a JSON object")
-        return data
 
     def read_replies(self, name: str) -> dict[str, StoredReply]:
         """The last reply to each question, by key; none without a file.

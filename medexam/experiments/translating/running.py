@@ -97,7 +97,7 @@ async def _ask(
     concurrency: Callable[[], int],
 ) -> None:
     digests = {key: text_digest(source) for key, source in task.sources.items()}
-    work = _Work(folder.run_id, task.words.setup, task.program, task.digest, task.owed)
+    work = _Work(folder.name, task.words.setup, task.program, task.digest, task.owed)
     with folder.appending(task.name, digests) as log:
         await ask(work, log, observer, account, concurrency=concurrency)
 

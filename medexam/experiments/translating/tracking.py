@@ -44,7 +44,7 @@ def track_translation(
         experiment = experiment_id(client, EXPERIMENT, tracking_uri)
         condition = f"tags.`{_TAG}` = '{tags[_TAG]}'"
         found = client.search_runs([experiment], filter_string=condition, max_results=1)
-        run = found[0] if found else client.create_run(experiment, run_name=plan.folder.run_id, tags=tags)
+        run = found[0] if found else client.create_run(experiment, run_name=plan.folder.name, tags=tags)
         run_id, at = str(run.info.run_id), int(run.info.start_time)
         metrics = [Metric(name, value, at, 0) for name, value in _metrics(outcome, quality).items()]
         client.log_batch(
