@@ -38,7 +38,7 @@ def write_run(
             "program": program,
         }
     )
-    known = identity(cell, dataset_version=exams.version, words={})
+    known = identity(cell, fingerprint=exams.fingerprint, words={})
     folder = RunFolder(path)
     folder.create()
     folder.write_record(

@@ -20,12 +20,12 @@ class TrialProgress(WorkProgress):
     """An `OptimizationObserver` that draws on standard error; without a terminal it writes a line a trial."""
 
     def __init__(self) -> None:
-        super().__init__(self._figures)
         self._budget: Budget | None = None
         self._task: TaskID | None = None
         self._best: Trial | None = None
         self._in_flight = 0
         self._done = 0
+        super().__init__(self._figures)
 
     def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:
         """Open the bar."""

@@ -24,13 +24,13 @@ class TerminalProgress(WorkProgress):
     """A `RunObserver` that draws on standard error; without a terminal it writes a line now and then."""
 
     def __init__(self) -> None:
-        super().__init__(self._draw_figures)
         self._task: TaskID | None = None
         self._label = ""
         self._pace: Pace | None = None
         self._looked = 0.0
         self._figures = Text()
         self._encoding: EncodingProgress | None = None
+        super().__init__(self._draw_figures)
 
     def retrieval_starts(self, planned: PlannedCell) -> None:
         """Say that passages are being looked up."""

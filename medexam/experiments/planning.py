@@ -242,7 +242,7 @@ def _identity(cell: CellSpec, exam_set: ExamSet, retriever: dict[str, Any] | Non
     words = load_words(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
     if (place := getattr(program, "load", None)) is not None:
         words["loaded"] = loaded_words(place)
-    return identity(cell, dataset_version=exam_set.version, words=words, retriever=retriever)
+    return identity(cell, fingerprint=exam_set.fingerprint, words=words, retriever=retriever)
 
 
 def _planned(prepared: _Prepared, folder: RunFolder) -> PlannedCell:

