@@ -49,16 +49,31 @@ class Finder:
         return tuple(_open(entry, self.spec) for entry in near or fitting)
 
     async def find_first(self, wait_s: float) -> tuple[Endpoint, ...]:
-        """The servers that are there, waiting so many seconds for the first; raises as `find`, and where none came."""
-        deadline, told = time.monotonic() + wait_s, False
+        """The servers that are there, waiting so many seconds for the first, and for as long as one loads.
+
+        Raises as `find` does, and `EndpointUnreachableError` where none came.
+        """
+        deadline, told = time.monotonic() + wait_s, ""
         while not (found := await asyncio.to_thread(self.find, self.spec.name)):
-            if time.monotonic() >= deadline:
+            loading = await asyncio.to_thread(self._find_loading)
+            left_s = deadline - time.monotonic()
+            if not loading and left_s <= 0:
                 raise EndpointUnreachableError(f"{self._nobody()}; {self._way_out()}")
-            if not told:
-                _log.warning("medexam: warning: %s; waiting %.0f s for one", self._nobody(), wait_s)
-                told = True
-            await asyncio.sleep(min(LOOK_S, max(deadline - time.monotonic(), 0.0)))
+            why = (
+                f"{loading} still loads; waiting for it"
+                if loading
+                else f"{self._nobody()}; waiting {wait_s:.0f} s for one"
+            )
+            if why != told:
+                _log.warning("medexam: warning: %s", why)
+                told = why
+            await asyncio.sleep(LOOK_S if loading else min(LOOK_S, left_s))
         return found
+
+    def _find_loading(self) -> str | None:
+        """The address of a server that this run could use once it has loaded."""
+        entries = self.registry.read_loading()
+        return next((entry.address for entry in entries if self.spec.name in (None, entry.model)), None)
 
     async def follow(self, servers: Servers, model: str, probe: Callable[[Endpoint], Awaitable[None]]) -> None:
         """Let servers that appear take part and ask those that vanish nothing more, for ever.

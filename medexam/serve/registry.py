@@ -28,7 +28,7 @@ _FORM = "medexam servers 1"
 
 @dataclass(frozen=True)
 class Registered:
-    """One server that answers."""
+    """One server that runs."""
 
     address: str
     """Base address of its OpenAI API, as other machines reach it."""
@@ -42,6 +42,8 @@ class Registered:
     """Id of its Slurm job; None where it was started by hand."""
     key_file: Path | None = None
     """Where its API key lies; None where it asks for none."""
+    ready: bool = True
+    """Whether it answers; False while it loads."""
     seen_at: float = field(default_factory=time.time)
     """When it was last known to run, in Unix seconds."""
 
@@ -74,12 +76,16 @@ class Registry:
             return tuple(one for one in addresses if one not in known)
 
     def read(self) -> tuple[Registered, ...]:
-        """The servers that run, oldest first; () where there is no file.
+        """The servers that answer, oldest first; () where there is no file.
 
         Left out are those that nobody vouched for during `STALE_S` seconds and those of this machine whose process
         ended. Raises `EngineError` for a file that is damaged or is no registry.
         """
-        return tuple(entry for entry in self._entries() if _runs(entry))
+        return tuple(entry for entry in self._entries() if entry.ready and _runs(entry))
+
+    def read_loading(self) -> tuple[Registered, ...]:
+        """The servers that do not answer yet, oldest first; raises as `read` does."""
+        return tuple(entry for entry in self._entries() if not entry.ready and _runs(entry))
 
     def _entries(self) -> list[Registered]:
         try:

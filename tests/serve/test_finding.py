@@ -126,6 +126,29 @@ async def test_a_run_waits_for_the_first_server(registry, caplog) -> None:
     assert "waiting 20 s for one" in caplog.text
 
 
+async def test_a_run_waits_as_long_as_a_server_loads(registry, caplog) -> None:
+    with serving(Wire()) as wire:
+        registry.add(entry(wire, ready=False))
+        building = asyncio.create_task(build_engine(spec(registry, wait_s=0), guided=False))
+        await asyncio.sleep(0.3)
+        assert not building.done()
+        registry.add(entry(wire))
+        await (await building).aclose()
+    assert [line.getMessage() for line in caplog.records if "loads" in line.getMessage()] == [
+        f"medexam: warning: {wire.address} still loads; waiting for it"
+    ]
+
+
+async def test_a_server_that_never_loaded_is_waited_for_no_longer(registry) -> None:
+    with serving(Wire()) as wire:
+        registry.add(entry(wire, ready=False))
+        building = asyncio.create_task(build_engine(spec(registry, wait_s=0), guided=False))
+        await asyncio.sleep(0.3)
+        registry.remove(wire.address)
+        with pytest.raises(EndpointUnreachableError, match="no server is registered"):
+            await building
+
+
 async def test_nobody_came(registry) -> None:
     started = time.monotonic()
     with pytest.raises(EndpointUnreachableError, match=r"no server is registered in .*--registry"):

@@ -66,11 +66,13 @@ def eventually(true: Callable[[], object], seconds: float = 15.0) -> None:
 def test_each_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, registry: Registry) -> None:
     quick, slow = plan(), plan("--slow", "1")
     seen: list[tuple[str, ...]] = []
+    loading: list[tuple[str, ...]] = []
     lines: list[str] = []
 
     def progress(_seconds: float, line: str) -> None:
         lines.append(line)
         seen.append(tuple(entry.address for entry in registry.read()))
+        loading.append(tuple(entry.address for entry in registry.read_loading()))
 
     key_file = tmp_path / "8000.key"
     with Fleet(
@@ -84,6 +86,8 @@ def test_each_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, regi
         ]
         assert {(one.job, one.key_file) for one in entries} == {("17", key_file)}
     assert (quick.address,) in seen
+    assert (slow.address,) in loading
+    assert registry.read_loading() == ()
     assert any(line.startswith(slow.address) for line in lines)
     assert registry.read() == ()
     assert not running(tmp_path)

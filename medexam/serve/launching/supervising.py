@@ -79,7 +79,7 @@ class Fleet:
 
     def __enter__(self) -> Self:
         if self._registry is not None:
-            self._registry.beat()  # one that cannot be written is better known before the model is loaded
+            self._registry.beat()  # One that cannot be written is better known before the model is loaded.
         try:
             for server in self._servers:
                 server.claim()
@@ -87,6 +87,7 @@ class Fleet:
                 with self._lock:
                     if not self._over.is_set():
                         server.start()
+                        self._list(server)
         except BaseException:
             self.stop()
             raise
@@ -98,7 +99,7 @@ class Fleet:
         self.stop()
 
     def wait_healthy(self, timeout_s: float, progress: Progress | None = None) -> None:
-        """Return once all servers answer, or the fleet is stopped; each is told to the registry as soon as it answers.
+        """Return once all servers answer, or the fleet is stopped; the registry hears of each as soon as it answers.
 
         `progress` is told the seconds that went by and the last line of a server that still loads. Raises `EngineError`
         with the log's last lines where one ends or takes longer; then leave the `with` block.
@@ -126,7 +127,7 @@ class Fleet:
     def watch(self) -> None:
         """Keep the servers running until `stop` is called.
 
-        A server that ends by itself is started again after a pause; until it answers it is not in the registry. Raises
+        A server that ends by itself is started again after a pause; until then it is not in the registry. Raises
         `EngineError` with the log's last lines for one that ended more often than `restarts`.
         """
         with _client() as client:
@@ -173,6 +174,9 @@ class Fleet:
 
     def _announce(self, server: Supervised) -> None:
         server.state = "healthy"
+        self._list(server)
+
+    def _list(self, server: Supervised) -> None:
         if self._registry is not None:
             self._registry.add(self._entry(server))
 
@@ -184,6 +188,7 @@ class Fleet:
             pid=server.pid,
             job=self._job,
             key_file=self._key_file,
+            ready=server.state == "healthy",
         )
 
     def _beat(self) -> None:
@@ -191,11 +196,11 @@ class Fleet:
         if self._registry is None or time.monotonic() - self._beaten < BEAT_S:
             return
         self._beaten = time.monotonic()
-        healthy = {server.address: server for server in self._servers if server.state == "healthy"}
+        running = {server.address: server for server in self._servers if server.state != "resting"}
         try:
-            unknown = self._registry.beat(*healthy) if healthy else ()
+            unknown = self._registry.beat(*running) if running else ()
             if unknown:
-                self._registry.add(*(self._entry(healthy[address]) for address in unknown))
+                self._registry.add(*(self._entry(running[address]) for address in unknown))
         except EngineError as error:
             if str(error) != self._complaint:
                 self._tell(str(error))
@@ -204,7 +209,7 @@ class Fleet:
             self._complaint = ""
 
     def _retire(self, *servers: Supervised) -> None:
-        known = [server.address for server in servers if server.state == "healthy"]
+        known = [server.address for server in servers if server.state != "resting"]
         if self._registry is not None and known:
             try:
                 self._registry.remove(*known)
