@@ -8,11 +8,11 @@ them. This module reads and writes those files; it knows nothing of models, metr
 import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -154,21 +154,9 @@ class RunFolder(WorkFolder):
         finally:
             os.close(descriptor)
 
-    @contextmanager
-    def appending(self) -> Iterator["PredictionLog"]:
+    def appending(self) -> AbstractContextManager["PredictionLog"]:
         """A log that appends predictions; what a dead process left torn is cut off first."""
-        path = self.path / PREDICTIONS
-        try:
-            cut_torn_line(path)
-            stream = open_private(path, "ab")
-        except OSError as error:
-            raise RunFolderError(f"cannot write {path}: {error}") from None
-        with stream:
-            log = PredictionLog(path, stream.fileno())
-            try:
-                yield log
-            finally:
-                log.flush()
+        return open_log(self.path / PREDICTIONS, PredictionLog)
 
 
 class PredictionLog:
@@ -205,6 +193,28 @@ class PredictionLog:
                 "the same again"
             ) from None
         self._waiting.clear()
+
+
+Log = TypeVar("Log", bound=PredictionLog)
+
+
+@contextmanager
+def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
+    """A log that appends to a file, made of its path and its open end; what a dead process left torn is cut off first.
+
+    Raises `RunFolderError` where the file cannot be written.
+    """
+    try:
+        cut_torn_line(path)
+        stream = open_private(path, "ab")
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error}") from None
+    with stream:
+        log = make(path, stream.fileno())
+        try:
+            yield log
+        finally:
+            log.flush()
 
 
 def owed(questions: Iterable[str], predictions: Mapping[str, Prediction] | Mapping[str, Outcome]) -> list[str]:

@@ -6,17 +6,17 @@ goes on where it stopped.
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.run_folder import PredictionLog
-from medexam.experiments.stored_predictions import cut_torn_line
-from medexam.experiments.work_folder import WorkFolder, make_private_folder, open_private
+from medexam.experiments.run_folder import PredictionLog, open_log
+from medexam.experiments.work_folder import WorkFolder, make_private_folder
 from medexam.predictions import Failure, Prediction, Status
 
 RECORD = "translation.json"
@@ -108,21 +108,9 @@ class TranslationFolder(WorkFolder):
                 found[reply.question] = reply
         return found
 
-    @contextmanager
-    def appending(self, name: str, digests: Mapping[str, str]) -> Iterator[ReplyLog]:
+    def appending(self, name: str, digests: Mapping[str, str]) -> AbstractContextManager[ReplyLog]:
         """A log that appends replies to the file `name`; what a dead process left torn is cut off first."""
-        path = self._replies(name)
-        try:
-            cut_torn_line(path)
-            stream = open_private(path, "ab")
-        except OSError as error:
-            raise RunFolderError(f"cannot write {path}: {error}") from None
-        with stream:
-            log = ReplyLog(path, stream.fileno(), digests)
-            try:
-                yield log
-            finally:
-                log.flush()
+        return open_log(self._replies(name), partial(ReplyLog, digests=digests))
 
     def _replies(self, name: str) -> Path:
         return self.path / REPLIES / f"{name.replace(os.sep, '_')}.jsonl"
