@@ -175,6 +175,8 @@ def _find_notes(reading: Reading) -> Iterator[Anomaly]:
 
 
 def _find_missing_pictures(reading: Reading) -> Iterator[Anomaly]:
+    if sum(row.question.image is not None for row in reading.rows) <= reading.pictures_inside:
+        return
     named = {row.question.image for row in reading.rows} - {None, "embedded"}
     missing = sorted(image for image in named if image is not None and not (reading.folder / image).exists())
     if missing:

@@ -53,7 +53,13 @@ def read_headqa_v2(paths: Sequence[Path], language: Language) -> Reading:
     if not rows and not faults:
         raise DatasetError(f"{source}: holds no questions")
     return Reading(
-        source=source, folder=paths[0].parent, version=VERSION, fingerprint=digest.hexdigest(), rows=rows, faults=faults
+        source=source,
+        folder=paths[0].parent,
+        version=VERSION,
+        fingerprint=digest.hexdigest(),
+        rows=rows,
+        faults=faults,
+        pictures_inside=sum(_count_pictures(path) for path in paths if path.suffix == ".parquet"),
     )
 
 
@@ -141,6 +147,20 @@ def _read_files(paths: Sequence[Path], digest: "hashlib._Hash", origins: list[st
             yield from _read_json_lines(path)
         else:
             raise DatasetError(f"{path}: is neither a .parquet nor a .jsonl file, the two that headqa_v2 is read from")
+
+
+def _count_pictures(path: Path) -> int:
+    """How many rows of a Parquet file hold a picture's bytes, by the file's own statistics."""
+    import pyarrow.parquet as pq
+
+    found = 0
+    with pq.ParquetFile(path) as file:
+        for group in range(file.metadata.num_row_groups):
+            parts = file.metadata.row_group(group)
+            for column in map(parts.column, range(parts.num_columns)):
+                if column.path_in_schema == "image.bytes" and column.statistics is not None:
+                    found += column.num_values - (column.statistics.null_count or 0)
+    return found
 
 
 def _read_json_lines(path: Path) -> Iterator[Placed]:

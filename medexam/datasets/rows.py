@@ -50,6 +50,8 @@ class Reading:
     """SHA-256 of the content that was read, in hexadecimal."""
     rows: tuple[Row, ...]
     faults: tuple[Fault, ...]
+    pictures_inside: int = 0
+    """How many pictures the files hold themselves, as bytes."""
 
 
 class RowError(ValueError):

@@ -71,6 +71,8 @@ def test_the_file_loads_with_the_datasets_library(build, print_booklet, question
     assert loaded[1]["image"] is None
     exam_set = load_exam_set(DatasetSpec(name="headqa_v2", language="es", path=built.parquet))
     assert exam_set.questions[0].image == "BIR-2020-img1.png"
+    (checked,) = check_exam_set("headqa_v2", ["es"], built.parquet.parents[1]).languages
+    assert (checked.with_images, checked.notes) == (1, ())
 
 
 def test_a_drawing_is_flagged_cut_out_and_kept_from_the_set_where_it_is_an_option(
