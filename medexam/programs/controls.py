@@ -16,13 +16,14 @@ class Control(dspy.Module):
 
     def forward(self, question: Question) -> dspy.Prediction:
         """Answer one question."""
-        return self._said(question)
+        return self.say(question)
 
     async def aforward(self, question: Question) -> dspy.Prediction:
         """Answer one question; nothing here waits."""
-        return self._said(question)
+        return self.say(question)
 
-    def _said(self, question: Question) -> dspy.Prediction:
+    def say(self, question: Question) -> dspy.Prediction:
+        """What both give."""
         return dspy.Prediction(answer=self.choose(question), rationale=None, generations=[])
 
 

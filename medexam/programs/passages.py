@@ -80,15 +80,11 @@ class OptionRelevance(Control):
         best = self._best(question)
         return max(best, key=lambda number: best[number].score, default=None)
 
-    def forward(self, question: Question) -> dspy.Prediction:
-        """Answer one question; `hits` holds the passage that decided, if any."""
+    def say(self, question: Question) -> dspy.Prediction:
+        """The answer; `hits` holds the passage that decided, if any."""
         answer = self.choose(question)
         hits = [] if answer is None else [self._best(question)[answer]]
         return dspy.Prediction(answer=answer, rationale=None, generations=[], hits=hits)
-
-    async def aforward(self, question: Question) -> dspy.Prediction:
-        """Answer one question; nothing here waits."""
-        return self.forward(question)
 
     def _best(self, question: Question) -> dict[int, Hit]:
         found = self._finder.find_per_option(question)

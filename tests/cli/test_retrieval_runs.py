@@ -158,6 +158,7 @@ def test_relevance_answers_in_both_languages_without_a_model(run, tmp_path, lang
     code, _, err = run("program.retriever.kind=medcpt", spec=str(spec))
     assert code == 0, err
     assert "Preparing" not in err
+    assert "WARNING" not in err
     rows = _predictions(tmp_path, f"-{language}-")
     assert {row["status"] for row in rows} == {"answered"}
     assert all(len(row["passages"]) == 1 for row in rows)
