@@ -86,9 +86,13 @@ def check_consistency(folders: Sequence[RunFolder]) -> Consistency:
 
 
 def differing(one: RunRecord, other: RunRecord) -> list[str]:
-    """What two runs differ in beside their language, as dotted keys; the words of a prompt belong to its language."""
+    """What two runs differ in beside their language, as dotted keys.
+
+    The files of a data set and the words of a prompt belong to their language.
+    """
     found = differences(one.identity, other.identity)
-    return [key for key in found if key != "dataset.language" and key.split(".")[0] != "words"]
+    own = {"dataset.language", "dataset.fingerprint"}
+    return [key for key in found if key not in own and not key.startswith("words")]
 
 
 def build_consistency_tables(found: Consistency) -> list[TerminalTable]:

@@ -45,7 +45,8 @@ def run_params(run: StoredRun) -> dict[str, str]:
     them whole.
     """
     identity = {key: value for key, value in run.record.identity.items() if key != "words"}
-    return {key: value[:PARAM_LENGTH] for key, value in flatten(identity).items()}
+    params = flatten(identity) | {"dataset.version": run.record.dataset_version}
+    return {key: value[:PARAM_LENGTH] for key, value in params.items()}
 
 
 def run_tags(run: StoredRun) -> dict[str, str]:

@@ -171,7 +171,7 @@ def test_runs_are_found_and_named_once(make_run, tmp_path) -> None:
     runs = tmp_path / "runs"
     assert find_compared([second.path, runs]) == [second, first]
     with pytest.raises(SpecError, match="given twice"):
-        find_compared([first.path, second.path, runs / "." / first.run_id])
+        find_compared([first.path, second.path, runs / "." / first.name])
     with pytest.raises(SpecError, match="is the only run"):
         find_compared([first.path])
     with pytest.raises(RunFolderError, match="no run at"):
