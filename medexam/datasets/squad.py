@@ -1,0 +1,179 @@
+"""Reads extractive questions in the form of SQuAD: contexts, questions, and answers with their place in the context.
+
+It knows SQuAD's nested JSON and the hub's rows as JSON, JSON Lines or Parquet, with either kind of `answers`. An answer
+that does not stand where its offset says is kept and named; what to do about it is for the caller.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medexam.datasets.rows import parse_whole_number
+from medexam.errors import DatasetError
+
+Placed = tuple[str, object]
+"""Where a row stands in its file, and the row."""
+
+_SHOWN = 40
+"""Characters of a text that an anomaly quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanAnswer:
+    """One right answer, which is a part of the context."""
+
+    text: str
+    start: int
+    """The offset that the file states, in characters from 0; see `SpanItem.anomalies`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanItem:
+    """One question about a context."""
+
+    key: str
+    """The file's `id`, unique in it."""
+    context: str
+    question: str
+    answers: tuple[SpanAnswer, ...]
+    """Empty where the file says that the context holds no answer."""
+    anomalies: tuple[str, ...] = ()
+    """A line for each answer that does not stand at its offset, saying what stands there."""
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The texts of the answers."""
+        return tuple(answer.text for answer in self.answers)
+
+
+def read_squad(path: Path) -> tuple[SpanItem, ...]:
+    """The questions of a `.json`, `.jsonl` or `.parquet` file, in its order.
+
+    A row needs `id`, `context`, `question` and `answers`, which is a mapping of lists `text` and `answer_start`, or a
+    list of mappings with one of each. Raises `DatasetError` naming the row that lacks something, the id that stands
+    twice, or the file that cannot be read.
+    """
+    if path.suffix not in {".json", ".jsonl", ".parquet"}:
+        raise DatasetError(f"{path}: is no .json, .jsonl or .parquet file, the three that spans are read from")
+    items: dict[str, SpanItem] = {}
+    for place, row in _read_parquet(path) if path.suffix == ".parquet" else _read_json(path):
+        try:
+            item = _parse_row(row)
+        except ValueError as error:
+            raise DatasetError(f"{path}, {place}: {error}") from None
+        if item.key in items:
+            raise DatasetError(f"{path}, {place}: id {item.key!r} stands twice: make the ids unique")
+        items[item.key] = item
+    if not items:
+        raise DatasetError(f"{path}: holds no question")
+    return tuple(items.values())
+
+
+def _parse_row(row: object) -> SpanItem:
+    if not isinstance(row, Mapping):
+        raise ValueError(f"is {row!r:.60}, not an object with id, context, question and answers")
+    key, context, question = row.get("id"), row.get("context"), row.get("question")
+    if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
+        raise ValueError(f"id is {key!r}, not a text or a number")
+    for name, value in (("context", context), ("question", question)):
+        if not isinstance(value, str):
+            raise ValueError(f"{name} of {key!r} is {value!r:.60}, not text")
+    answers = tuple(_parse_answers(row.get("answers")))
+    anomalies = (_judge(number, answer, str(context)) for number, answer in enumerate(answers, start=1))
+    return SpanItem(str(key), str(context), str(question), answers, tuple(each for each in anomalies if each))
+
+
+def _parse_answers(answers: object) -> Iterator[SpanAnswer]:
+    if isinstance(answers, Mapping):
+        texts, starts = (
+            value if isinstance(value, list) else [value]
+            for value in (answers.get("text"), answers.get("answer_start"))
+        )
+        if len(texts) != len(starts):
+            raise ValueError(f"answers holds {len(texts)} of text and {len(starts)} of answer_start")
+        pairs = list(zip(texts, starts, strict=True))
+    elif isinstance(answers, list) and all(isinstance(answer, Mapping) for answer in answers):
+        pairs = [(answer.get("text"), answer.get("answer_start")) for answer in answers]
+    else:
+        raise ValueError(f"answers is {answers!r:.60}, neither a mapping of text and answer_start nor a list of such")
+    for text, stated in pairs:
+        start = parse_whole_number(stated)
+        if not isinstance(text, str) or start is None:
+            raise ValueError(
+                f"an answer has text {text!r:.60} and answer_start {stated!r:.60}, not a text and an offset"
+            )
+        yield SpanAnswer(text, start)
+
+
+def _judge(number: int, answer: SpanAnswer, context: str) -> str | None:
+    """What is wrong with the place of an answer; None where it stands there."""
+    start, text = answer.start, answer.text
+    if start >= 0 and context.startswith(text, start):
+        return None
+    there = context[start : start + len(text)] if start >= 0 else ""
+    place = context.find(text)
+    found = f"it stands at {place}" if place >= 0 else "it stands nowhere in the context"
+    return f"answer {number} is {text[:_SHOWN]!r}, but at {start} the context reads {there[:_SHOWN]!r}: {found}"
+
+
+def _read_json(path: Path) -> Iterator[Placed]:
+    """The rows of one JSON document, or of one a line."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
+    try:
+        document = json.loads(text)
+    except ValueError:
+        yield from _read_lines(path, text)
+        return
+    entries = document.get("data", [document]) if isinstance(document, dict) else document
+    if not isinstance(entries, list):
+        raise DatasetError(f"{path}: is neither SQuAD's object with a list data, nor a list of rows, nor rows by line")
+    for number, entry in enumerate(entries, start=1):
+        if isinstance(entry, dict) and "paragraphs" in entry:
+            yield from _read_paragraphs(entry["paragraphs"], f"data {number}", path)
+        else:
+            yield f"row {number}", entry
+
+
+def _read_paragraphs(paragraphs: object, place: str, path: Path) -> Iterator[Placed]:
+    for number, paragraph in enumerate(paragraphs if isinstance(paragraphs, list) else [None], start=1):
+        here = f"{place}, paragraph {number}"
+        questions = paragraph.get("qas") if isinstance(paragraph, dict) else None
+        if not isinstance(questions, list):
+            raise DatasetError(f"{path}, {here}: is no object with a context and a list qas")
+        for position, question in enumerate(questions, start=1):
+            row: Any = question
+            if isinstance(question, dict):
+                row = {**question, "context": paragraph.get("context")}
+            yield f"{here}, question {position}", row
+
+
+def _read_lines(path: Path, text: str) -> Iterator[Placed]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                yield f"line {number}", json.loads(line)
+            except ValueError as error:
+                raise DatasetError(
+                    f"{path}, line {number}: is not JSON ({error}): the file may be truncated; copy it again"
+                ) from None
+
+
+def _read_parquet(path: Path) -> Iterator[Placed]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    fields = ["id", "context", "question", "answers"]
+    try:
+        with pq.ParquetFile(path) as file:
+            if missing := [field for field in fields if field not in file.schema_arrow.names]:
+                raise DatasetError(f"{path}: lacks the columns {', '.join(missing)}: spans need {', '.join(fields)}")
+            rows = file.read(columns=fields).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise DatasetError(f"{path}: is not a whole Parquet file ({error}): copy it again") from None
+    for number, row in enumerate(rows, start=1):
+        yield f"row {number}", row

@@ -1,0 +1,29 @@
+"""The scorer of the ClinIQLink 2025 shared task: seven formats, the released code's rules and the paper's."""
+
+from medexam.metrics.cliniqlink.items import Format, Item, Malformed, reference_texts
+from medexam.metrics.cliniqlink.profiles import PAPER, PROFILES, PUBLISHED, Profile
+from medexam.metrics.cliniqlink.scores import Board, BoardRow, ClinIQLinkScores, FormatScores, board
+from medexam.metrics.cliniqlink.scoring import score_cliniqlink
+from medexam.metrics.cliniqlink.semantic import Baseline, Similarity, TextEncoder
+from medexam.metrics.cliniqlink.texts import Reply
+
+__all__ = [
+    "PAPER",
+    "PROFILES",
+    "PUBLISHED",
+    "Baseline",
+    "Board",
+    "BoardRow",
+    "ClinIQLinkScores",
+    "Format",
+    "FormatScores",
+    "Item",
+    "Malformed",
+    "Profile",
+    "Reply",
+    "Similarity",
+    "TextEncoder",
+    "board",
+    "reference_texts",
+    "score_cliniqlink",
+]

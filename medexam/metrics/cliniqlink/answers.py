@@ -1,0 +1,105 @@
+"""Items and replies brought together, and each open answer made a pair of texts.
+
+Which text is compared with which depends on the format; how near they are is found elsewhere.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from medexam.errors import DatasetError
+from medexam.metrics.cliniqlink.inverse import gold_flaw, read_flaw, step_factor
+from medexam.metrics.cliniqlink.items import OPEN, Format, Item, Malformed
+from medexam.metrics.cliniqlink.profiles import Profile
+from medexam.metrics.cliniqlink.texts import Reply, is_echo, reply_text
+
+_PREFIX = re.compile(r"\s*incorrect explanation\s*:\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An item and the text of its reply."""
+
+    item: Item
+    text: str
+
+    @property
+    def flaws(self) -> tuple[Malformed, ...]:
+        """What is wrong with the text whatever its format."""
+        found = [Malformed.EMPTY] if not self.text else []
+        return (*found, Malformed.UNCLOSED_REASONING) if "<think>" in self.text.lower() else tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAnswer:
+    """What is compared for an open answer."""
+
+    item: Item
+    gold: str
+    predicted: str
+    """Lower-cased for short and multi-hop; without its leading "incorrect explanation:" for short inverse."""
+    factor: float
+    """What the semantic score is multiplied by: the step penalty, 0 for an echo of the question, else 1."""
+    step_found: bool
+    """Multi-hop inverse: the wrong step is named."""
+    flaws: tuple[Malformed, ...]
+
+    @property
+    def is_echo(self) -> bool:
+        """The answer is the question."""
+        return Malformed.ECHO in self.flaws
+
+
+def match_replies(items: Sequence[Item], replies: Mapping[str, Reply]) -> list[Answer]:
+    """One answer for each item, in order.
+
+    Raises `DatasetError` where a key occurs twice, has no reply or is of no item, and where a reply is no text.
+    """
+    keys: set[str] = set()
+    answers = []
+    for item in items:
+        if item.key in keys:
+            raise DatasetError(f"two items have the key {item.key!r}; give each its own")
+        keys.add(item.key)
+    counts = f"{len(items)} items and {len(replies)} replies"
+    if (owed := next((item.key for item in items if item.key not in replies), None)) is not None:
+        raise DatasetError(f"{counts}: {owed!r} has no reply; ask it, or leave the item out")
+    if (unknown := next((key for key in replies if key not in keys), None)) is not None:
+        raise DatasetError(f"{counts}: the reply {unknown!r} is of no item; leave it out, or give its item")
+    for item in items:
+        try:
+            answers.append(Answer(item, reply_text(replies[item.key])))
+        except TypeError as error:
+            raise DatasetError(
+                f"the reply {item.key!r} is of type {error}; give a text, a list of texts, or an object with "
+                "generated_text or text"
+            ) from None
+    return answers
+
+
+def open_answer(answer: Answer, profile: Profile) -> OpenAnswer:
+    """The pair of texts of an answer to an open format."""
+    item, text = answer.item, answer.text
+    if item.format not in OPEN:
+        raise ValueError(item.format)
+    if item.format is Format.MULTI_HOP_INVERSE:
+        return _inverse(answer, profile)
+    echo = bool(text) and is_echo(item.question, text)
+    flaws = (*answer.flaws, Malformed.ECHO) if echo else answer.flaws
+    if item.format is Format.SHORT_INVERSE:
+        gold, predicted = item.incorrect_explanation, _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
+    else:
+        gold, predicted = item.answer, text.lower()
+    return OpenAnswer(item, gold, predicted, 0.0 if echo else 1.0, step_found=False, flaws=flaws)
+
+
+def _inverse(answer: Answer, profile: Profile) -> OpenAnswer:
+    gold, said = gold_flaw(answer.item.incorrect_step), read_flaw(answer.text)
+    flaws = list(answer.flaws)
+    if said.step is None:
+        flaws.append(Malformed.NO_STEP)
+    if not said.marked:
+        flaws.append(Malformed.NO_EXPLANATION)
+    factor = step_factor(gold.step, said.step, profile)
+    found = said.step is not None and said.step == gold.step
+    return OpenAnswer(answer.item, gold.explanation, said.explanation, factor, step_found=found, flaws=tuple(flaws))

@@ -1,0 +1,132 @@
+"""A list answer: which options it names, by the strict rules of the released scorer.
+
+The answer is cut into pieces, and each piece must be an option. One that is not spoils the answer: the unmatched
+pieces are then all that is left of it. `list_figures.py` counts what comes out.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from medexam.metrics.cliniqlink.items import Item
+from medexam.metrics.cliniqlink.texts import normalise, option_letters
+
+_LISTED = re.compile(r"^[A-H][.:]\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class ListReading:
+    """What a list answer names, in normalised texts."""
+
+    picks: tuple[str, ...]
+    """Distinct, in the order named. Options; where the answer is malformed, the pieces that are none."""
+    malformed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OptionTable:
+    """An item's options as list answers are read against them."""
+
+    letters: tuple[str, ...]
+    texts: tuple[str, ...]
+    """Normalised, without a leading `A. ` to `H. ` or `A: ` to `H: `."""
+
+    @classmethod
+    def of(cls, options: Sequence[str]) -> "OptionTable":
+        """The table of these options."""
+        plain = (_LISTED.sub("", option.strip()) for option in options)
+        return cls(tuple(option_letters(options)), tuple(normalise(text) for text in plain))
+
+    def by_letter(self, letter: str) -> str | None:
+        """The option of a letter, in either case; None where there is none."""
+        letter = letter.upper()
+        return self.texts[self.letters.index(letter)] if letter in self.letters else None
+
+    @property
+    def labels(self) -> str:
+        """A pattern for one of the letters."""
+        return f"[{re.escape(''.join(self.letters))}]"
+
+
+def gold_labels(item: Item) -> frozenset[str]:
+    """The gold entries as normalised texts.
+
+    A single option letter stands for its option. An entry that begins with an option letter and `. `, `: ` or a space
+    loses both, so that a gold "A fib" becomes "fib", which no answer can name: the released scorer does so.
+    """
+    table = OptionTable.of(item.options)
+    prefixed = re.compile(rf"{table.labels}[.:]?\s+(?=\S)", re.IGNORECASE)
+    found = []
+    for entry in item.gold:
+        text = entry.strip()
+        if (option := table.by_letter(text)) is None:
+            prefix = prefixed.match(text)
+            option = normalise(text[prefix.end() :] if prefix else text)
+        found.append(option)
+    return frozenset(found)
+
+
+def read_list(item: Item, text: str) -> ListReading:
+    """Read an answer to an item that has options."""
+    table = OptionTable.of(item.options)
+    text = text.split("\n\n", 1)[0].strip()
+    pieces = _split(text)
+    if pieces and all(piece in table.texts for piece in pieces):
+        return ListReading(_distinct(pieces), malformed=False)
+    matched, unmatched = [], []
+    for label, piece in _join(_labelled(text, table), table):
+        option = _option(label, piece, table)
+        if option is None:
+            unmatched.append(f"{label.lower()}: {piece}" if label else piece)
+        else:
+            matched.append(option)
+    return ListReading(_distinct(unmatched or matched), malformed=bool(unmatched))
+
+
+def _labelled(text: str, table: OptionTable) -> list[tuple[str, str]]:
+    """The pieces as (letter, normalised text); the letter is empty where a piece has none.
+
+    A letter with a colon or a full stop begins a piece wherever it stands, even at the end of a word, and what stands
+    before the first is dropped: "The correct options are: X, Y" is read because of its "e:".
+    """
+    text = text.replace("(", "").replace(")", "")
+    prefix = rf"{table.labels}[:.]"
+    hits = re.findall(rf"({table.labels})[:.]\s*(.+?)(?=\s*{prefix}\s*\S|\Z)", text, re.IGNORECASE | re.DOTALL)
+    if not hits or (len(hits) == 1 and "," in hits[0][1]):
+        return [("", piece) for piece in _split(hits[0][1] if hits else text)]
+    return [(letter, normalise(piece.strip(" \t\n,"))) for letter, piece in hits]
+
+
+def _join(pieces: list[tuple[str, str]], table: OptionTable) -> list[tuple[str, str]]:
+    """Join neighbouring pieces, the longest run first, where together they are an option that holds commas."""
+    longest = max((option.count(",") for option in table.texts), default=0) + 1
+    if longest == 1:
+        return pieces
+    joined, place = [], 0
+    while place < len(pieces):
+        for end in range(min(place + longest, len(pieces)), place + 1, -1):
+            run = ", ".join(piece for _, piece in pieces[place:end])
+            if run in table.texts:
+                joined.append(("", run))
+                place = end
+                break
+        else:
+            joined.append(pieces[place])
+            place += 1
+    return joined
+
+
+def _option(label: str, piece: str, table: OptionTable) -> str | None:
+    """The option that a piece names; a wrong letter before an option's text is forgiven."""
+    if not label and (option := table.by_letter(piece)) is not None:
+        return option
+    return piece if piece in table.texts else None
+
+
+def _split(text: str) -> list[str]:
+    """The normalised pieces between commas; empty ones do not count."""
+    return [piece for part in text.split(",") if (piece := normalise(part))]
+
+
+def _distinct(pieces: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(pieces))

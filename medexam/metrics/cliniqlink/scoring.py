@@ -1,0 +1,199 @@
+"""From items and replies to `ClinIQLinkScores`, by a named profile: pure, so that a stored run can be scored again."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from medexam.errors import DatasetError
+from medexam.metrics.cliniqlink.answers import Answer, OpenAnswer, match_replies, open_answer
+from medexam.metrics.cliniqlink.closed import Match, is_option, match_choice, read_verdict, verdict_is_right
+from medexam.metrics.cliniqlink.forgiving import forgiven_choice, forgiven_list, forgiven_verdict
+from medexam.metrics.cliniqlink.items import OPEN, Format, Item, Malformed, reference_texts
+from medexam.metrics.cliniqlink.list_figures import ListFigures, Picks, list_figures
+from medexam.metrics.cliniqlink.lists import gold_labels, read_list
+from medexam.metrics.cliniqlink.ngrams import NgramScorer, NgramScores, mean_scores
+from medexam.metrics.cliniqlink.profiles import PUBLISHED, Profile
+from medexam.metrics.cliniqlink.scores import ClinIQLinkScores, FormatScores
+from medexam.metrics.cliniqlink.semantic import Baseline, Similarity, TextEncoder, compare_texts
+from medexam.metrics.cliniqlink.texts import Reply
+
+T = TypeVar("T")
+
+
+def score_cliniqlink(
+    items: Sequence[Item],
+    replies: Mapping[str, Reply],
+    encoder: TextEncoder | None = None,
+    *,
+    profile: Profile = PUBLISHED,
+    references: Sequence[str] | None = None,
+    seed: int = 0,
+    ngrams: bool = False,
+) -> ClinIQLinkScores:
+    """Score one reply for each item, by item key.
+
+    `encoder` is needed for open formats only. `references` are what word pieces and the baseline are counted over: the
+    answers of all seven formats. None takes those of `items`, so give them where only a part of the benchmark is
+    scored. `seed` draws the baseline's pairs. With `ngrams` BLEU, METEOR and ROUGE are reported too.
+
+    Raises `DatasetError` where there is no item, where items and replies do not belong together, and where open
+    answers have no encoder; `MedExamError` where `ngrams` asks for a package that is missing.
+    """
+    if not items:
+        raise DatasetError("there is no item to score; give at least one")
+    groups: dict[Format, list[Answer]] = {each: [] for each in Format}
+    for answer in match_replies(items, replies):
+        groups[answer.item.format].append(answer)
+    formats = {
+        Format.TRUE_FALSE: _true_false(groups[Format.TRUE_FALSE]),
+        Format.MULTIPLE_CHOICE: _multiple_choice(groups[Format.MULTIPLE_CHOICE]),
+        Format.LIST: _lists(groups[Format.LIST], profile),
+    }
+    answers = [open_answer(answer, profile) for each in OPEN for answer in groups[each]]
+    similarities, baseline = _compare(answers, items, references, encoder, profile, seed)
+    scorer = NgramScorer() if ngrams else None
+    for each in OPEN:
+        own = [(a, s) for a, s in zip(answers, similarities, strict=True) if a.item.format is each]
+        formats[each] = _open(each, own, profile, scorer)
+    found = [each.ngrams for each in formats.values() if each.ngrams is not None]
+    return ClinIQLinkScores(
+        profile=profile.name,
+        formats=formats,
+        overall=_overall([each.score for each in formats.values()], profile),
+        forgiving_overall=_overall(
+            [each.score if each.forgiving is None else each.forgiving for each in formats.values()], profile
+        ),
+        baseline=baseline,
+        ngrams=mean_scores(found),
+        ngrams_missing=scorer.missing if scorer else (),
+    )
+
+
+def _true_false(answers: Sequence[Answer]) -> FormatScores:
+    scores, flaws = {}, Counter[Malformed]()
+    for answer in answers:
+        verdict = read_verdict(answer.text)
+        scores[answer.item.key] = float(verdict_is_right(answer.item, verdict.said))
+        flaws.update(answer.flaws)
+        flaws.update([Malformed.NO_VERDICT] if verdict.said is None else [])
+        flaws.update([Malformed.TRAILING_TEXT] if verdict.trailing else [])
+    forgiven = _mean([forgiven_verdict(answer.item, answer.text) for answer in answers])
+    return _scores(Format.TRUE_FALSE, scores, flaws, forgiving=forgiven)
+
+
+def _multiple_choice(answers: Sequence[Answer]) -> FormatScores:
+    scores, flaws, matches = {}, Counter[Malformed](), Counter[Match]()
+    for answer in answers:
+        match = match_choice(answer.item, answer.text)
+        matches[match] += 1
+        scores[answer.item.key] = float(match is Match.FULL)
+        flaws.update(answer.flaws)
+        flaws.update([] if match is Match.FULL or is_option(answer.item, answer.text) else [Malformed.NOT_AN_OPTION])
+    forgiven = _mean([forgiven_choice(answer.item, answer.text) for answer in answers])
+    return replace(_scores(Format.MULTIPLE_CHOICE, scores, flaws, forgiving=forgiven), matches=dict(matches))
+
+
+def _lists(answers: Sequence[Answer], profile: Profile) -> FormatScores:
+    flaws = Counter[Malformed]()
+    strict: list[tuple[Item, Picks]] = []
+    forgiving: list[tuple[Item, Picks]] = []
+    for answer in answers:
+        if not answer.item.options:
+            continue
+        reading = read_list(answer.item, answer.text)
+        flaws.update(answer.flaws)
+        flaws.update([Malformed.UNMATCHED_PIECE] if reading.malformed else [])
+        strict.append((answer.item, Picks(gold_labels(answer.item), reading.picks)))
+        forgiving.append((answer.item, forgiven_list(answer.item, answer.text)))
+    figures, forgiven = list_figures(_counted(strict, profile)), list_figures(_counted(forgiving, profile))
+    found = _scores(Format.LIST, {item.key: picks.f1 for item, picks in strict}, flaws)
+    return replace(
+        found,
+        dropped=len(answers) - len(strict),
+        score=_macro(figures, profile),
+        forgiving=_macro(forgiven, profile),
+        lists=figures,
+        forgiving_lists=forgiven,
+    )
+
+
+def _compare(
+    answers: Sequence[OpenAnswer],
+    items: Sequence[Item],
+    references: Sequence[str] | None,
+    encoder: TextEncoder | None,
+    profile: Profile,
+    seed: int,
+) -> tuple[list[Similarity | None], Baseline | None]:
+    """One similarity for each answer, None for an echo."""
+    if not answers:
+        return [], None
+    if encoder is None:
+        raise DatasetError(
+            f"{answers[0].item.key!r} is an open question, and there is no encoder to compare answers with; give one, "
+            "or score the closed formats alone"
+        )
+    pairs = [(answer.gold, answer.predicted) for answer in answers if not answer.is_echo]
+    weighed = reference_texts(items) if references is None else references
+    found, baseline = compare_texts(pairs, weighed, encoder, raw_paragraph=profile.raw_paragraph, seed=seed)
+    rest = iter(found)
+    return [None if answer.is_echo else next(rest) for answer in answers], baseline
+
+
+def _open(
+    kind: Format, answers: Sequence[tuple[OpenAnswer, Similarity | None]], profile: Profile, scorer: NgramScorer | None
+) -> FormatScores:
+    scores = {a.item.key: s.score * a.factor if s else 0.0 for a, s in answers}
+    flaws = Counter(flaw for answer, _ in answers for flaw in answer.flaws)
+    counted = _counted([(answer.item, answer) for answer, _ in answers], profile)
+    ngrams: NgramScores | None = None
+    if scorer is not None:
+        ngrams = mean_scores(scorer.zero() if a.is_echo else scorer.score(a.gold, a.predicted) for a in counted)
+    return replace(
+        _scores(kind, scores, flaws),
+        step_rate=_mean([a.step_found for a in counted]) if kind is Format.MULTI_HOP_INVERSE else None,
+        layers={answer.item.key: similarity for answer, similarity in answers if similarity is not None},
+        ngrams=ngrams,
+    )
+
+
+def _scores(
+    kind: Format, items: Mapping[str, float], flaws: Counter[Malformed], forgiving: float | None = None
+) -> FormatScores:
+    return FormatScores(
+        format=kind,
+        n=len(items),
+        dropped=0,
+        score=_mean(list(items.values())),
+        items=items,
+        malformed=dict(flaws),
+        forgiving=forgiving,
+    )
+
+
+def _counted(found: Iterable[tuple[Item, T]], profile: Profile) -> list[T]:
+    """All, or of each paragraph the last."""
+    if not profile.last_of_paragraph:
+        return [each for _, each in found]
+    kept: dict[tuple[str, bool], T] = {}
+    for item, each in found:
+        kept[(item.key, False) if item.paragraph is None else (item.paragraph, True)] = each
+    return list(kept.values())
+
+
+def _macro(figures: ListFigures | None, profile: Profile) -> float | None:
+    if figures is None:
+        return None
+    return figures.item_macro_f1 if profile.item_macro else figures.label_macro_f1
+
+
+def _overall(scores: Sequence[float | None], profile: Profile) -> float | None:
+    known = [score for score in scores if score is not None]
+    if len(known) < len(scores) and not profile.missing_counts_zero:
+        return None
+    return sum(known) / len(scores)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

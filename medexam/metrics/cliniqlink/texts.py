@@ -1,0 +1,65 @@
+"""From what a model returned to the text that is scored, and the form in which closed answers are compared.
+
+This knows neither formats nor options.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+Reply = str | Sequence[str] | Mapping[str, object]
+"""A text, a list of texts, or an object with `generated_text` or `text`."""
+
+_CLOSED_REASONING = re.compile(r"<think>.*?</think>", re.IGNORECASE | re.DOTALL)
+_ASSISTANT = re.compile(r"\bassistant\b", re.IGNORECASE)
+_SPACED = str.maketrans(dict.fromkeys("–—_/\\[](){};-", " "))  # noqa: RUF001
+_KEPT = frozenset("%,:")
+
+
+def reply_text(reply: Reply) -> str:
+    """The text of a reply, trimmed and without its closed `<think>` parts; an unclosed one stays.
+
+    A list is joined by a space; an object without both fields is empty. Raises `TypeError` for anything else.
+    """
+    if isinstance(reply, str):
+        text = reply
+    elif isinstance(reply, Mapping):
+        text = str(reply.get("generated_text") or reply.get("text") or "")
+    elif isinstance(reply, Sequence) and not isinstance(reply, bytes):
+        text = " ".join(str(part) for part in reply)
+    else:
+        raise TypeError(type(reply).__name__)
+    return _CLOSED_REASONING.sub("", text.strip()).strip()
+
+
+def drop_assistant(text: str) -> str:
+    """The text without the word `assistant`, which the released `submit.py` deletes before it stores a reply.
+
+    The scorer itself does not do this.
+    """
+    return _ASSISTANT.sub("", text).strip()
+
+
+@lru_cache(maxsize=4096)
+def normalise(text: str) -> str:
+    """The form in which options and closed answers are compared.
+
+    Compatibility decomposition, no combining marks, case folded; dashes, slashes, brackets, underscores and semicolons
+    are spaces; of the rest only letters, numbers, marks, whitespace and `%,:` stay. So `1.5 mg` is `15 mg`, and `<5%`
+    is `>5%`.
+    """
+    plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
+    spaced = plain.casefold().translate(_SPACED)
+    kept = (c for c in spaced if c in _KEPT or c.isspace() or unicodedata.category(c)[0] in "LNM")
+    return " ".join("".join(kept).split())
+
+
+def is_echo(question: str, text: str) -> bool:
+    """Whether a reply's text is the question, but for case and surrounding whitespace."""
+    return question.strip().lower() == text.strip().lower()
+
+
+def option_letters(options: Sequence[str]) -> list[str]:
+    """The letter of each option as the benchmark counts: `A` to `Z`, then the characters that follow `Z` in ASCII."""
+    return [chr(ord("A") + place) for place in range(len(options))]

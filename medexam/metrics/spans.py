@@ -1,0 +1,114 @@
+"""How well an extracted span matches its references: exact match and F1 over words, as SQuAD v1.1 defines them.
+
+Strings in, numbers out: this knows nothing of where a span stands in its context. SQuAD's rule is made for English: in
+Spanish it deletes the preposition "a", so that "hepatitis A" equals "hepatitis", and keeps the articles and the marks
+beyond ASCII. The second pair of scores uses MLQA's Spanish rule. Both rules glue what a hyphen, a slash or a decimal
+mark joins ("3,5" equals "35"), and both tell accents apart.
+"""
+
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Literal, get_args
+
+Normalisation = Literal["squad", "spanish"]
+"""Whose punctuation and articles do not count: SQuAD v1.1's English ones, or MLQA's Spanish ones."""
+
+Words = tuple[str, ...]
+
+
+_ASCII_MARKS = frozenset(string.punctuation)
+_ARTICLES: dict[Normalisation, re.Pattern[str]] = {
+    "squad": re.compile(r"\b(?:an?|the)\b"),
+    "spanish": re.compile(r"\b(?:un|una|unos|unas|el|la|los|las)\b"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SpanScores:
+    """One prediction against its references, from 0 to 1."""
+
+    exact_match: float
+    """1 where it equals a reference after normalising, else 0."""
+    f1: float
+    """The highest F1 over the references."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanSetScores:
+    """Means over a set of predictions, in percent."""
+
+    n: int
+    """Predictions that were scored."""
+    exact_match: float | None
+    """From 0 to 100; this and `f1` are None where `n` is 0."""
+    f1: float | None
+    """From 0 to 100."""
+
+
+def score_span(prediction: str, references: Sequence[str], normalisation: Normalisation = "squad") -> SpanScores:
+    """Both scores of `prediction`: the maximum over `references`, for each score on its own.
+
+    The rule of Rajpurkar et al. (2016), "SQuAD: 100,000+ questions for machine comprehension of text", after Unicode's
+    NFC, without which a decomposed accent splits its word. Where nothing is left of both sides, the exact match is 1
+    and F1 is 0, as in v1.1; the v2 rule gives 1. Raises `ValueError` without references, where `references` is a
+    string, and for another normalisation.
+    """
+    if isinstance(references, str):
+        raise ValueError(f"references is the text {references!r}: put it into a list, even where it is the only one")
+    if not references:
+        raise ValueError("a span needs at least one reference: leave questions without an answer out")
+    said = _words(prediction, normalisation)
+    wanted = [_words(reference, normalisation) for reference in references]
+    return SpanScores(float(said in wanted), max(_f1(said, words) for words in wanted))
+
+
+def score_spans(pairs: Iterable[tuple[str, Sequence[str]]], normalisation: Normalisation = "squad") -> SpanSetScores:
+    """The means, in percent, over `pairs` of a prediction and its references; raises what `score_span` raises.
+
+    An empty prediction counts as any other: 0, unless a reference is empty after normalising.
+    """
+    scores = [score_span(prediction, references, normalisation) for prediction, references in pairs]
+    n = len(scores)
+    if not n:
+        return SpanSetScores(0, None, None)
+    exact_match, f1 = fsum(each.exact_match for each in scores), fsum(each.f1 for each in scores)
+    return SpanSetScores(n, 100 * exact_match / n, 100 * f1 / n)
+
+
+def normalise_span(text: str, normalisation: Normalisation = "squad") -> str:
+    """What is compared: NFC, lower case, no punctuation, no articles, single spaces; in this order.
+
+    `squad` drops the 32 ASCII marks and a, an, the. `spanish` drops all of Unicode's punctuation and un, una, unos,
+    unas, el, la, los, las, as Lewis et al. (2020), "MLQA: Evaluating cross-lingual extractive question answering"; it
+    keeps "lo", "al" and "del", and signs that are no punctuation, such as the ordinal mark in "1º". Raises `ValueError`
+    for another normalisation.
+    """
+    return " ".join(_words(text, normalisation))
+
+
+def _words(text: str, normalisation: Normalisation) -> Words:
+    if normalisation not in _ARTICLES:
+        raise ValueError(f"normalisation is {normalisation!r}, not one of {', '.join(get_args(Normalisation))}")
+    text = unicodedata.normalize("NFC", text).lower()
+    for mark in _punctuation(text, normalisation):
+        text = text.replace(mark, "")
+    return tuple(_ARTICLES[normalisation].sub(" ", text).split())
+
+
+def _punctuation(text: str, normalisation: Normalisation) -> Iterator[str]:
+    """The characters of `text` that its normalisation drops, each once."""
+    for mark in set(text):
+        if mark in _ASCII_MARKS or (normalisation == "spanish" and unicodedata.category(mark).startswith("P")):
+            yield mark
+
+
+def _f1(said: Words, wanted: Words) -> float:
+    """The harmonic mean of precision and recall over words, each counted as often as it stands on both sides."""
+    one, other = Counter(said), Counter(wanted)
+    same = sum(min(one[word], other[word]) for word in one.keys() & other.keys())
+    return 2 * same / (len(said) + len(wanted)) if same else 0.0

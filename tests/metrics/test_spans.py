@@ -1,0 +1,157 @@
+"""Exact match and F1 of spans: every trap of the two rules by hand, and torchmetrics' SQuAD on 200 real pairs."""
+
+import json
+import string
+import time
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from medexam.metrics.spans import SpanScores, SpanSetScores, normalise_span, score_span, score_spans
+
+TABLE = json.loads((Path(__file__).parent / "torchmetrics_squad.json").read_text(encoding="utf-8"))
+
+EQUAL, NOTHING, EMPTY = (1, 1), (0, 0), (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference", "squad", "spanish"),
+    [
+        # words
+        ("Biopsia intestinal", "biopsia  INTESTINAL\n", EQUAL, EQUAL),
+        ("biopsia", "biopsia intestinal", (0, 2 / 3), (0, 2 / 3)),
+        ("intestinal biopsia", "biopsia intestinal", (0, 1), (0, 1)),
+        ("no no no", "no", (0, 1 / 2), (0, 1 / 2)),
+        ("no no", "no sí no", (0, 4 / 5), (0, 4 / 5)),
+        ("Colonoscopia.", "Serología.", NOTHING, NOTHING),
+        ("biopsia\u00a0intestinal", "biopsia intestinal", EQUAL, EQUAL),
+        # nothing left of one side, or of both
+        ("", "biopsia", NOTHING, NOTHING),
+        ("biopsia", "", NOTHING, NOTHING),
+        ("", "", EMPTY, EMPTY),
+        ("...", " - ", EMPTY, EMPTY),
+        ("the", "A", EMPTY, NOTHING),
+        ("la", "¡el!", NOTHING, EMPTY),
+        # articles, English and Spanish
+        ("the spleen", "a spleen", EQUAL, (0, 1 / 2)),
+        ("theatre", "atre", NOTHING, NOTHING),
+        ("la fiebre reumática aguda", "fiebre reumática aguda", (0, 6 / 7), EQUAL),
+        ("los unos y las unas", "y", (0, 1 / 3), EQUAL),
+        ("lo al del", "", NOTHING, NOTHING),
+        ("lo normal", "normal", (0, 2 / 3), (0, 2 / 3)),
+        # the preposition "a" and letters that name a thing
+        ("infección a distancia", "infección distancia", EQUAL, (0, 4 / 5)),
+        ("hepatitis A", "hepatitis", EQUAL, (0, 2 / 3)),
+        ("vitamina A", "vitamina", EQUAL, (0, 2 / 3)),
+        ("vitamina A", "vitamina D", (0, 2 / 3), (0, 1 / 2)),
+        ("hepatitis (A)", "hepatitis", EQUAL, (0, 2 / 3)),
+        # punctuation beyond ASCII
+        ("¿Cuál es?", "Cuál es", (0, 1 / 2), EQUAL),
+        ("«fiebre»", "fiebre", NOTHING, EQUAL),
+        ("“fiebre alta” y tos", "fiebre alta y tos", (0, 1 / 2), EQUAL),
+        ("no \u2013 fiebre alta", "no fiebre alta", (0, 6 / 7), EQUAL),
+        ("fiebre…", "fiebre", NOTHING, EQUAL),
+        ("l·l", "ll", NOTHING, EQUAL),
+        # signs that are no punctuation: ASCII ones go, others stay
+        ("a + b < c", "a b c", EQUAL, EQUAL),
+        ("1º dosis", "1 dosis", (0, 1 / 2), (0, 1 / 2)),
+        ("38° C", "38 C", (0, 1 / 2), (0, 1 / 2)),
+        ("±2", "2", NOTHING, NOTHING),
+        # what punctuation glues
+        ("3,5", "3.5", EQUAL, EQUAL),
+        ("3,5", "35", EQUAL, EQUAL),
+        ("mg/dl", "mg dl", NOTHING, NOTHING),
+        ("post-operatorio", "postoperatorio", EQUAL, EQUAL),
+        ("post-operatorio", "post operatorio", NOTHING, NOTHING),
+        ("the-spleen", "thespleen", EQUAL, EQUAL),
+        ("U.S.A.", "usa", EQUAL, EQUAL),
+        # accents
+        ("nefropatia", "nefropatía", NOTHING, NOTHING),
+        ("nefropati\u0301a", "nefropatía", EQUAL, EQUAL),
+        ("nefropati\u0301a membranosa", "nefropatía membranosa", EQUAL, EQUAL),
+        ("NEFROPATÍA", "nefropati\u0301a", EQUAL, EQUAL),
+    ],
+)
+def test_one_pair_by_hand(prediction, reference, squad, spanish) -> None:
+    for normalisation, (exact_match, f1) in (("squad", squad), ("spanish", spanish)):
+        for one, other in ((prediction, reference), (reference, prediction)):
+            scores = score_span(one, [other], normalisation)
+            assert (scores.exact_match, scores.f1) == (exact_match, pytest.approx(f1)), (normalisation, one)
+
+
+@pytest.mark.parametrize(
+    ("text", "squad", "spanish"),
+    [
+        (string.punctuation, "", ""),
+        ("The  A-B (an) the", "ab", "the ab an the"),
+        ("¿La «3,5» \u2013 1º del Dr. Ü?", "¿la «35» \u2013 1º del dr ü", "35 1º del dr ü"),
+        ("Toma\u0301 la a", "tomá la", "tomá a"),
+    ],
+)
+def test_what_is_compared(text, squad, spanish) -> None:
+    assert (normalise_span(text), normalise_span(text, "spanish")) == (squad, spanish)
+
+
+def test_spanish_drops_ascii_marks_and_unicode_punctuation_alone() -> None:
+    for mark in map(chr, range(0x3000)):
+        dropped = mark in string.punctuation or unicodedata.category(mark)[0] == "P" or mark.isspace()
+        if unicodedata.is_normalized("NFC", mark):
+            assert (normalise_span(mark, "spanish") == "") == dropped, hex(ord(mark))
+
+
+def test_the_best_of_several_references_counts() -> None:
+    references = ["Endoscopia", "biopsia intestinal", "la biopsia"]
+    assert score_span("biopsia", references) == SpanScores(0.0, pytest.approx(2 / 3))
+    assert score_span("biopsia", references, "spanish") == SpanScores(1.0, 1.0)
+    assert score_span("the", ["a", "biopsia"]) == SpanScores(1.0, 0.0)
+
+
+def test_a_set_has_percentages() -> None:
+    pairs = [("biopsia", ["Biopsia."]), ("biopsia", ["biopsia intestinal", "nada"]), ("", ["nada"])]
+    assert score_spans(pairs) == SpanSetScores(3, pytest.approx(100 / 3), pytest.approx(100 * (1 + 2 / 3) / 3))
+    assert score_spans(iter([("la tos", ["tos"])]), "spanish") == SpanSetScores(1, 100.0, 100.0)
+
+
+def test_no_pair_has_no_score() -> None:
+    assert score_spans([]) == SpanSetScores(0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("references", "normalisation", "message"),
+    [
+        ([], "squad", "needs at least one reference"),
+        ("tos", "squad", "references is the text 'tos': put it into a list"),
+        (["tos"], "french", "normalisation is 'french', not one of squad, spanish"),
+    ],
+)
+def test_refusals(references, normalisation, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        score_span("tos", references, normalisation)
+    with pytest.raises(ValueError, match=message):
+        score_spans([("tos", references)], normalisation)
+
+
+def test_torchmetrics_says_the_same_of_200_real_pairs() -> None:
+    assert len(TABLE["pairs"]) == 200
+    for pair in TABLE["pairs"]:
+        scores = score_span(pair["prediction"], pair["references"])
+        expected = pair["exact_match"], pair["f1"]
+        assert (100 * scores.exact_match, 100 * scores.f1) == pytest.approx(expected, abs=1e-3), pair
+    whole = score_spans([(pair["prediction"], pair["references"]) for pair in TABLE["pairs"]])
+    assert (whole.n, whole.exact_match, whole.f1) == pytest.approx((200, *TABLE["set"].values()), abs=1e-3)
+
+
+def test_the_real_pairs_are_of_every_kind() -> None:
+    found = [pair["exact_match"] + pair["f1"] for pair in TABLE["pairs"]]
+    assert min(found.count(0.0), found.count(200.0), sum(0 < each < 100 for each in found)) >= 30
+    spanish = [(pair["prediction"], pair["references"]) for pair in TABLE["pairs"] if pair["language"] == "es"]
+    assert score_spans(spanish) != score_spans(spanish, "spanish")
+
+
+@pytest.mark.parametrize("normalisation", ["squad", "spanish"])
+def test_ten_thousand_pairs_take_under_two_seconds_of_processor(normalisation) -> None:
+    pairs = [(pair["prediction"], pair["references"]) for pair in TABLE["pairs"]] * 50
+    began = time.process_time()
+    assert score_spans(pairs, normalisation).n == 10_000
+    assert time.process_time() - began < 2
