@@ -6,6 +6,7 @@ errors; it knows no engine.
 
 import asyncio
 import os
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import cache
@@ -37,6 +38,8 @@ def get_litellm() -> Any:
     litellm.telemetry = False
     litellm.cache = None
     litellm.suppress_debug_info = True
+    # It makes its coroutine in a thread; a call whose time is over before that is done leaves it behind, to no harm.
+    warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
     return litellm
 
 
