@@ -7,14 +7,18 @@ import dspy
 from medexam.programs.asking import DIRECT_TOKENS, REASONING_TOKENS, ChainOfThought, DirectAnswer
 from medexam.programs.base import ExamProgram
 from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice
+from medexam.programs.extraction import ExtractExplanation
+from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.questions import Language
-from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt
+from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt, load_task_words
 from medexam.specs import (
     BlindSpec,
+    ByFormatSpec,
     ChainOfThoughtSpec,
+    ExtractExplanationSpec,
     FewShotSpec,
     LikelihoodSpec,
     LongestSpec,
@@ -58,6 +62,10 @@ def build_program(
         case LikelihoodSpec():
             likelihood = OptionLikelihood(spec, load_likelihood_words(spec, language))
             return WithPassages(likelihood, _known(finder)) if spec.retrieves else likelihood
+        case ByFormatSpec():
+            return AnswerByFormat(spec, load_task_words(spec, language), spec.max_tokens or max_tokens)
+        case ExtractExplanationSpec():
+            return ExtractExplanation(spec, load_task_words(spec, language), spec.max_tokens or max_tokens)
         case RelevanceSpec():
             return OptionRelevance(_known(finder))
         case RandomSpec():

@@ -9,8 +9,10 @@ from medexam.specs.optimizer import OptimizerSpec, PartSpec
 from medexam.specs.program import (
     AskingSpec,
     BlindSpec,
+    ByFormatSpec,
     ChainOfThoughtSpec,
     ControlSpec,
+    ExtractExplanationSpec,
     FewShotSpec,
     LikelihoodSpec,
     LongestSpec,
@@ -19,6 +21,7 @@ from medexam.specs.program import (
     RelevanceSpec,
     ReplySpec,
     RetrieveThenAnswerSpec,
+    TaskSpec,
     ZeroShotSpec,
 )
 from medexam.specs.retriever import RetrieverSpec
@@ -26,11 +29,13 @@ from medexam.specs.retriever import RetrieverSpec
 __all__ = [
     "AskingSpec",
     "BlindSpec",
+    "ByFormatSpec",
     "CellSpec",
     "ChainOfThoughtSpec",
     "ControlSpec",
     "DatasetSpec",
     "ExperimentSpec",
+    "ExtractExplanationSpec",
     "FewShotSpec",
     "LikelihoodSpec",
     "LongestSpec",
@@ -43,6 +48,7 @@ __all__ = [
     "ReplySpec",
     "RetrieveThenAnswerSpec",
     "RetrieverSpec",
+    "TaskSpec",
     "ZeroShotSpec",
     "build_cells",
     "library_names",

@@ -31,7 +31,12 @@ def identity(
     depend on, None for a program that looks nothing up.
     """
     known: dict[str, Any] = {
-        "dataset": {"name": cell.dataset.name, "language": cell.dataset.language, "fingerprint": fingerprint},
+        "dataset": {
+            "name": cell.dataset.name,
+            "language": cell.dataset.language,
+            "fingerprint": fingerprint,
+            **cell.dataset.form,
+        },
         "program": cell.program.model_dump(
             mode="json", exclude=_PLACES | ({"retriever"} if retriever else _RETRIEVING)
         ),

@@ -22,7 +22,7 @@ from medexam.experiments.page.blocks import build_blocks
 from medexam.experiments.page.reading import ReadRuns, read_answers
 from medexam.experiments.page.sections import build_sections, warnings
 from medexam.experiments.pictures import Picture, build_pictures
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import comparison
 
 ASSETS = "assets"
@@ -107,7 +107,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _pictures(runs: Sequence[StoredRun]) -> tuple[list[Picture], str | None]:
+def _pictures(runs: Sequence[ExamRun]) -> tuple[list[Picture], str | None]:
     """The pictures, or none and why."""
     try:
         return build_pictures(runs), None
