@@ -45,9 +45,9 @@ def sample_evenly(questions: Sequence[Question], limit: int, seed: int) -> tuple
         groups[question.exam.discipline][question.exam.year].append(question)
     turns: list[tuple[int, int, str, str]] = []
     for discipline, years in groups.items():
-        order = sorted(years, key=lambda year, discipline=discipline: _draw(seed, f"{discipline}/{year}"))  # type: ignore[misc]
+        order = sorted(years, key=lambda year, discipline=discipline: draw_lot(seed, f"{discipline}/{year}"))  # type: ignore[misc]
         for position, year in enumerate(order):
-            drawn = sorted(years[year], key=lambda question: _draw(seed, question.key))
+            drawn = sorted(years[year], key=lambda question: draw_lot(seed, question.key))
             turns += [(turn, position, discipline, question.key) for turn, question in enumerate(drawn)]
     kept = {key for *_, key in sorted(turns)[:limit]}
     return tuple(question for question in questions if question.key in kept)
@@ -85,6 +85,6 @@ def _is_wanted(question: Question, spec: DatasetSpec) -> bool:
     )
 
 
-def _draw(seed: int, text: str) -> bytes:
+def draw_lot(seed: int, text: str) -> bytes:
     """A repeatable lot: the same on every machine and Python, unlike a generator's shuffle."""
     return hashlib.sha256(f"{seed}:{text}".encode()).digest()
