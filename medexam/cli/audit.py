@@ -1,6 +1,7 @@
 """`medexam audit`: a sample of answers for people to judge, and how far measures agree with them; asks no model."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,7 +43,7 @@ def export(
     sys.stdout.write(f"{_describe(sample)}.\n")
     sys.stdout.write(
         f"Give each rater one of {', '.join(path.name for path in sheets)} and {INSTRUCTIONS}; keep {KEY} to "
-        f"yourself. Put the filled-in sheets back into {out}, then: medexam audit import {out}\n"
+        f"yourself. Put the filled-in sheets back into {out}, then: medexam audit import {shlex.quote(str(out))}\n"
     )
 
 

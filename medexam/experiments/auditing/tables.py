@@ -15,8 +15,8 @@ from medexam.metrics.audit import Correlation
 
 _COEFFICIENTS = ("Spearman's rho", "Kendall's tau-b")
 _HOW = (
-    "In brackets 95 % intervals by bootstrap over the questions. A dash: fewer than 3 answers, or no variation (for an "
-    "interval: in a tenth of the resamples)."
+    "In brackets 95 % intervals by bootstrap over the questions. A dash: fewer than 3 answers, or all alike. No "
+    "interval: all alike in a tenth of the resamples."
 )
 
 
