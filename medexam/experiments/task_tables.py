@@ -12,6 +12,8 @@ from medexam.experiments.tables import Table, TerminalTable, label_runs, owed_co
 from medexam.metrics.task_results import Measure, Measures, TaskMetrics
 
 TASK_LEGEND = "Percent of n, in brackets 95 % intervals (bootstrap over questions). An unanswered question scores 0."
+COLUMNS = 4
+"""Measures side by side: more do not fit a terminal."""
 MEASURES = {
     "f1": "F1",
     "exact_match": "Exact match",
@@ -67,8 +69,8 @@ def task_comparison(runs: Sequence[TaskRun]) -> Table:
 
 def task_breakdowns(metrics: TaskMetrics) -> list[Table]:
     """The tables by group and by subset, and the counts; those that have rows."""
-    tables = [_measure_table("By group", "Group", metrics.by_group)]
-    tables.append(_measure_table("Subsets", "Questions", metrics.by_subset))
+    tables = _measure_tables("By group", "Group", metrics.by_group)
+    tables += _measure_tables("Subsets", "Questions", metrics.by_subset)
     rows = tuple((group, what, str(n)) for group, counts in metrics.counts.items() for what, n in counts.items())
     tables.append(Table("Answers", ("Group", "What", "n"), rows, text_columns=2))
     return [table for table in tables if table.rows]
@@ -79,17 +81,24 @@ def show_measure(measure: Measure | None, *, bare: bool = False) -> str:
     return NONE if measure is None else with_interval(percent(measure.value), None if bare else measure.interval)
 
 
-def _measure_table(title: str, header: str, groups: Mapping[str, Measures]) -> Table:
+def _measure_tables(title: str, header: str, groups: Mapping[str, Measures]) -> list[Table]:
+    """One row a group, `COLUMNS` measures a table; the first of each table with its interval."""
     names = list(dict.fromkeys(name for measures in groups.values() for name in measures))
-    columns = {
-        header: list(groups),
-        "n": [str(max((each.n for each in measures.values()), default=0)) for measures in groups.values()],
-        **{
-            name_measure(name): [show_measure(m.get(name), bare=place > 0) for m in groups.values()]
-            for place, name in enumerate(names)
-        },
-    }
-    return Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True)))
+    tables = []
+    for begin in range(0, len(names), COLUMNS):
+        shown = names[begin : begin + COLUMNS]
+        rows = {group: found for group, found in groups.items() if any(name in found for name in shown)}
+        columns = {
+            header: list(rows),
+            "n": [str(max(found[name].n for name in shown if name in found)) for found in rows.values()],
+            **{
+                name_measure(name): [show_measure(found.get(name), bare=place > 0) for found in rows.values()]
+                for place, name in enumerate(shown)
+            },
+        }
+        whole = title if begin == 0 else f"{title}, continued"
+        tables.append(Table(whole, tuple(columns), tuple(zip(*columns.values(), strict=True))))
+    return tables
 
 
 def _best(measures: Sequence[Measure | None]) -> list[int]:

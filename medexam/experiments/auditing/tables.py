@@ -7,7 +7,7 @@ from medexam.errors import RunFolderError
 from medexam.experiments.auditing.audit import Audit
 from medexam.experiments.auditing.folder import ASPECTS
 from medexam.experiments.formatting import NONE, percent
-from medexam.experiments.markdown import render_table
+from medexam.experiments.markdown_parts import render_table
 from medexam.experiments.retrieval_tables import coefficient
 from medexam.experiments.tables import Table, TerminalTable
 from medexam.metrics import Interval
