@@ -29,13 +29,16 @@ def report_tasks(
     from medexam.experiments.rescoring import rescore_any
     from medexam.experiments.summary import is_task_run, run_document
 
+    if len({folder.read_record().cell.dataset.name for folder in folders}) > 1 and (markdown or html):
+        raise SpecError("--markdown and --html hold one benchmark: report the runs of each apart")
     runs = [run for run in map(rescore_any, folders) if is_task_run(run)]
     if markdown is not None:
-        _write(markdown, _markdown(runs), "--markdown")
+        _write(markdown, _markdown(runs))
     if html is not None:
-        from medexam.experiments.task_page import task_page
+        from medexam.experiments.page.tasks import write_task_page
 
-        _write(html, task_page(runs), "--html")
+        size = write_task_page(runs, html)
+        sys.stderr.write(f"wrote {html} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)\n")
     if as_json:
         sys.stdout.write(json.dumps([run_document(run) for run in runs], ensure_ascii=False, indent=2) + "\n")
     else:
@@ -50,11 +53,11 @@ def _markdown(runs: "list[TaskRun]") -> str:
     return task_comparison_report(runs)
 
 
-def _write(path: Path, text: str, option: str) -> None:
+def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise RunFolderError(f"cannot write {path}: {error}; choose another file with {option}") from None
+        raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
     sys.stderr.write(f"wrote {path}\n")
 
 

@@ -11,7 +11,10 @@ from medexam.experiments.summary import TaskRun
 from medexam.experiments.tables import Table, TerminalTable, label_runs, owed_columns
 from medexam.metrics.task_results import Measure, Measures, TaskMetrics
 
-TASK_LEGEND = "Percent of n, in brackets 95 % intervals (bootstrap over questions). An unanswered question scores 0."
+TASK_LEGEND = (
+    "Percent of n, in brackets 95 % intervals (bootstrap over questions; Wilson where each scores 0 or 1). An "
+    "unanswered question scores 0."
+)
 COLUMNS = 4
 """Measures side by side: more do not fit a terminal."""
 MEASURES = {
@@ -83,7 +86,8 @@ def show_measure(measure: Measure | None, *, bare: bool = False) -> str:
 
 def _measure_tables(title: str, header: str, groups: Mapping[str, Measures]) -> list[Table]:
     """One row a group, `COLUMNS` measures a table; the first of each table with its interval."""
-    names = list(dict.fromkeys(name for measures in groups.values() for name in measures))
+    known = ((name, each) for measures in groups.values() for name, each in measures.items())
+    names = list(dict.fromkeys(name for name, each in known if each.value is not None))
     tables = []
     for begin in range(0, len(names), COLUMNS):
         shown = names[begin : begin + COLUMNS]

@@ -22,8 +22,8 @@ class Measure(BaseModel):
     n: int
     """Tasks that it comes from."""
     interval: Interval | None = None
-    """95 %: percentiles of 9,999 resamples of whole questions; None with fewer than two, and where the score is no mean
-    over tasks."""
+    """95 %: percentiles of 9,999 resamples of whole questions, or Wilson's where each scores 0 or 1. None with fewer
+    than two questions, and where the score is no mean over tasks."""
 
 
 Measures = dict[str, Measure]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from medexam.metrics.costs import count_costs
-from medexam.metrics.intervals import resample_exams
+from medexam.metrics.intervals import rate_interval, resample_exams
 from medexam.metrics.results import Interval
 from medexam.metrics.task_results import Measure
 from medexam.predictions import Prediction, Status
@@ -38,7 +38,8 @@ def count_tasks(tasks: Sequence[Task], predictions: Mapping[str, Prediction]) ->
 def mean_measure(scores: Mapping[str, float], question_of: Callable[[str], str] = str) -> Measure:
     """The mean of the scores of tasks, by key, with its interval.
 
-    `question_of` a task's key names its question: tasks of one question are resampled together.
+    `question_of` a task's key names its question: tasks of one question are resampled together. Where every question
+    has one task and every score is 0 or 1, the interval is Wilson's.
     """
     if not scores:
         return Measure(value=None, n=0)
@@ -56,6 +57,8 @@ def select_scores(scores: Mapping[str, float], keys: Iterable[str]) -> dict[str,
 def _interval(clusters: Sequence[Sequence[float]]) -> Interval | None:
     if len(clusters) < 2:
         return None
+    if all(len(each) == 1 and each[0] in (0.0, 1.0) for each in clusters):
+        return rate_interval(round(sum(each[0] for each in clusters)), len(clusters))
     total = np.array([sum(each) for each in clusters], dtype=float)
     n = np.array([len(each) for each in clusters], dtype=float)
     return resample_exams((total, n), _pooled_mean)[0]

@@ -18,6 +18,7 @@ from medexam.tasks import Task, TaskGold
 
 SEED = 0
 """Draws the pairs of the paragraph layer's baseline."""
+NGRAMS = ("bleu", "meteor", "rouge")
 _NGRAM_PACKAGES = ("nltk", "rouge_score")
 
 
@@ -63,8 +64,7 @@ def score_cliniqlink_run(
         else {"baseline": baseline.cosine, "baseline_references": baseline.references, "baseline_seed": baseline.seed},
         notes=tuple(notes),
     )
-    by_item = {key: score for each in paper.formats.values() for key, score in each.items.items()}
-    return TaskScores(metrics, {"paper": by_item})
+    return TaskScores(metrics, _by_item(published, paper))
 
 
 class _Remembering:
@@ -82,6 +82,24 @@ class _Remembering:
 
     def pieces(self, text: str) -> Sequence[str]:
         return self._encoder.pieces(text)
+
+
+def _by_item(published: ClinIQLinkScores, paper: ClinIQLinkScores) -> dict[str, dict[str, float]]:
+    """Measure -> item -> score: the two profiles, the layers of the semantic score, and the n-gram measures."""
+    items: dict[str, dict[str, float]] = {
+        profile.profile: {key: score for each in profile.formats.values() for key, score in each.items.items()}
+        for profile in (paper, published)
+    }
+    for found in paper.formats.values():
+        for key, similarity in found.layers.items():
+            for layer in ("pieces", "sentence", "paragraph"):
+                items.setdefault(layer, {})[key] = getattr(similarity, layer)
+    for found in published.formats.values():
+        for key, ngrams in found.item_ngrams.items():
+            for name in NGRAMS:
+                if (score := getattr(ngrams, name)) is not None:
+                    items.setdefault(name, {})[key] = score
+    return items
 
 
 def _item(task: Task, gold: TaskGold) -> Item:
@@ -107,7 +125,7 @@ def _overall(published: ClinIQLinkScores, paper: ClinIQLinkScores) -> Measures:
     }
     ngrams = published.ngrams
     if ngrams is not None:
-        measures |= {name: Measure(value=getattr(ngrams, name), n=n) for name in ("bleu", "meteor", "rouge")}
+        measures |= {name: Measure(value=getattr(ngrams, name), n=n) for name in NGRAMS}
     return measures
 
 
@@ -128,7 +146,7 @@ def _measures(kind: Format, published: FormatScores, paper: FormatScores) -> Mea
         measures["step_rate"] = Measure(value=published.step_rate, n=published.n)
     if published.ngrams is not None:
         ngrams = published.ngrams
-        measures |= {name: Measure(value=getattr(ngrams, name), n=published.n) for name in ("bleu", "meteor", "rouge")}
+        measures |= {name: Measure(value=getattr(ngrams, name), n=published.n) for name in NGRAMS}
     return measures
 
 
