@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, PathOption, RunsDirOption, TrackingOption
+from medexam.errors import DatasetError
 
 if TYPE_CHECKING:
     from medexam.experiments.runner import Stop
@@ -44,7 +45,10 @@ def translate(
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Translate a data set in several ways and keep one valid translation a question; goes on where it stopped."""
+    """Translate a data set in several ways and keep one valid translation a question; goes on where it stopped.
+
+    Exit codes: 0 the data set is written, 2 no translation is valid, 3 replies are still owed.
+    """
     from medexam.experiments.places import default_runs_dir
     from medexam.experiments.translating.outcome import find_outcome, write_data_set
     from medexam.experiments.translating.planning import build_spec, plan_translation
@@ -69,6 +73,12 @@ def translate(
     if outcome.owed:
         sys.stderr.write(_incomplete(outcome.owed, stop))
         raise typer.Exit(INCOMPLETE)
+    if written is None:
+        raise DatasetError(
+            f"none of the {len(outcome.candidates):,} questions has a valid translation, so no data set is written; "
+            f"read the replies in {plan.folder.replies}, then try a stronger model with --set model.name=NAME or, "
+            "where replies are cut off, more room with --set model.max_tokens=N and another --out DIR"
+        )
 
 
 def carry_out(plan: "TranslationPlan", tasks: "tuple[Task, ...]", max_failures: int | None) -> "Stop | None":
@@ -107,6 +117,7 @@ def _print(outcome: "TranslationOutcome", written: tuple[Path, int] | None) -> N
 
     console = Console()
     console.print(error_table(outcome))
+    console.print()
     console.print(selection_table(outcome))
     discarded = outcome.selection.discarded
     if discarded:

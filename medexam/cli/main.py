@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
 Commands print results on standard output and everything else on standard error. Exit codes: 0 complete, 2 wrong spec or
-usage, 3 incomplete run. Nothing heavy is imported before a command is known.
+usage or nothing usable came out, 3 incomplete. Nothing heavy is imported before a command is known.
 """
 
 import sys

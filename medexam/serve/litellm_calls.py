@@ -12,9 +12,18 @@ from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
-from dspy.lm15 import LM15Error, Response, ServerError, TransportError, response_from_openai_chat
+import httpx
+from dspy.lm15 import (
+    InvalidRequestError,
+    LM15Error,
+    Response,
+    ServerError,
+    TransportError,
+    response_from_openai_chat,
+)
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
+from medexam.serve.connections import redirect_fault
 from medexam.serve.endpoints import hide_key
 
 _CHAIN = 10
@@ -33,6 +42,8 @@ def get_litellm() -> Any:
     """The litellm module, imported without its download of price lists and without its advertisements."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_LOG", "ERROR")
+    # With this switch on, litellm would leave out the clients that it is given, and follow redirects with its own.
+    os.environ["EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"] = "false"
     import litellm
 
     litellm.telemetry = False
@@ -60,7 +71,7 @@ async def _call_errors(model: str, timeout_s: float, key: str | None) -> AsyncIt
     try:
         yield
     except Exception as error:
-        fault = _transport_fault(error, timeout_s) or to_lm15_error(error, model=model)
+        fault = _transport_fault(error, timeout_s) or _redirect(error) or to_lm15_error(error, model=model)
         if fault is error and isinstance(error, LM15Error | Warning | ImportError):
             raise
         if fault is error:
@@ -94,7 +105,6 @@ def to_response(raw: Any, model: str) -> Response:
 
 def _transport_fault(error: Exception, timeout_s: float) -> Exception | None:
     """A lost connection or a timeout, which litellm may report as the server's own HTTP 500."""
-    import httpx
     import openai
 
     fault: Exception | None = None
@@ -114,15 +124,31 @@ def _lost(error: BaseException) -> Exception:
     return fault
 
 
+def _redirect(error: Exception) -> Exception | None:
+    """A reply that points elsewhere, which litellm calls an error of the provider's."""
+    for answer in _answers(error):
+        said = redirect_fault(answer)
+        if said is not None:
+            fault: Exception = InvalidRequestError(said, status=answer.status_code)
+            return fault
+    return None
+
+
 def _asked_pause(error: Exception) -> float | None:
     """Seconds of the server's `Retry-After`, which litellm leaves on the way; None where it sent none."""
-    import openai
     from dspy.clients._http import retry_after_seconds
 
-    # litellm's own errors are openai's too, with a response that it made up.
-    answers = [link.response for link in _causes(error) if isinstance(link, openai.APIStatusError)]
-    pauses = (retry_after_seconds(answer.headers.get("retry-after")) for answer in answers)
+    pauses = (retry_after_seconds(answer.headers.get("retry-after")) for answer in _answers(error))
     return next((float(pause) for pause in pauses if pause is not None), None)
+
+
+def _answers(error: Exception) -> list[httpx.Response]:
+    """The replies that the error and its causes tell of."""
+    import openai
+
+    # litellm's own errors are openai's too, with a response that it made up, or with none.
+    statuses = [link for link in _causes(error) if isinstance(link, openai.APIStatusError)]
+    return [link.response for link in statuses if hasattr(link, "response")]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -2,8 +2,10 @@
 
 Providers show neither tokens nor templates, so a choice is asked as a JSON schema with one field and read out of the
 JSON. Whether the model honours it is found out once at the start, with an impossible choice. Opening words of a reply
-are shown as an assistant turn before a choice; a free reply cannot be made to go on from them, and says so. This module
-knows litellm's calls, not what is asked.
+are shown as an assistant turn before a choice; a free reply cannot be made to go on from them, and says so.
+
+litellm's own HTTP clients follow redirects. An endpoint of one's own is therefore asked in OpenAI's API alone, the one
+way in which litellm takes a client of ours, which follows none. This module knows litellm's calls, not what is asked.
 """
 
 import json
@@ -11,12 +13,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import httpx
 from dspy.lm15 import Config, Message, ProviderError, Request, Response, UnsupportedFeatureError
 
-from medexam.errors import AnswerFormatError, EngineError
+from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
 from medexam.serve.concurrency import Concurrency
+from medexam.serve.connections import open_model_client
 from medexam.serve.contract import CHOICE, EngineInfo
-from medexam.serve.endpoints import NO_KEY, normalise_address, read_key
+from medexam.serve.endpoints import NO_KEY, Endpoint, normalise_address, read_key
 from medexam.serve.litellm_calls import call_litellm, get_litellm, to_response
 from medexam.serve.retrying import CURABLE, ask_again, is_refusal
 from medexam.serve.turns import Turn, to_turns
@@ -31,7 +35,11 @@ _JSON_TOKENS = 64
 
 
 class LiteLLMEngine:
-    """Asynchronous engine; build it with `medexam.serve.build_engine`. It lives on the network loop."""
+    """Asynchronous engine; build it with `medexam.serve.build_engine`. It lives on the network loop.
+
+    Raises `EngineError` for a name that litellm knows no provider for, and for an endpoint of one's own with a provider
+    that does not speak OpenAI's API.
+    """
 
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
@@ -39,12 +47,25 @@ class LiteLLMEngine:
         self._load = Concurrency(spec.timeout_s, first=_FIRST)
         self._timeout_s = spec.timeout_s
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
-        self._connection: dict[str, Any] = {"api_base": self._address} if self._address else {}
+        self._asked_as = self.model
+        """What litellm is asked for: `openai/NAME` at an endpoint of one's own."""
+        self._client: Any = None
+        self._connection: dict[str, Any] = {}
+        name, provider = self._find_provider()
         if spec.api_key_env or spec.api_key_file or self._address:
             # Without a key of its own an endpoint gets none: the provider's usual one is for the provider alone.
             self._connection["api_key"] = read_key(spec.api_key_env, file=spec.api_key_file) or NO_KEY
+        if self._address:
+            self._check_dialect(name, provider)
+            self._asked_as = f"openai/{name}"
+            self._client = open_model_client(Endpoint(self._address, self._connection["api_key"]), spec.timeout_s)
+            # Some models of OpenAI's are asked through its responses API otherwise, which takes no client.
+            self._connection |= {
+                "api_base": self._address,
+                "client": self._client,
+                "_skip_responses_api_bridge": True,
+            }
         self._guided = False
-        self._check_known()
 
     @property
     def concurrency(self) -> int:
@@ -76,11 +97,16 @@ class LiteLLMEngine:
         return await self._chat(fields)
 
     async def check_guided(self) -> None:
-        """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back."""
+        """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back.
+
+        Raises `EndpointUnreachableError` for an endpoint that redirects.
+        """
         turns = [{"role": "user", "content": "Say hello."}]
         try:
             response = await self._choose(turns, "", _IMPOSSIBLE, Config(temperature=0.0, max_tokens=16))
         except (UnsupportedFeatureError, ProviderError) as error:
+            if error.status and httpx.codes.is_redirect(error.status):
+                raise EndpointUnreachableError(error.message) from error
             raise AnswerFormatError(
                 f"{self.model}: this model cannot be held to an answer format ({str(error).splitlines()[0]}); "
                 "set program.answer_format to free, or serve an open model with engine vllm"
@@ -100,7 +126,9 @@ class LiteLLMEngine:
         )
 
     async def close(self) -> None:
-        """Nothing to do: litellm keeps its connections for the process and closes them itself."""
+        """Close the connections to an endpoint of one's own; litellm keeps and closes those to providers itself."""
+        if self._client is not None:
+            await self._client.close()
 
     async def _choose(self, turns: list[Turn], prefill: str, choices: Sequence[str], config: Config) -> Response:
         shown = [*turns, {"role": "assistant", "content": prefill}] if prefill.strip() else turns
@@ -135,7 +163,7 @@ class LiteLLMEngine:
 
         async def attempt() -> Response:
             try:
-                return to_response(await call_litellm("acompletion", self.model, **call), self.model)
+                return to_response(await call_litellm("acompletion", self._asked_as, **call), self.model)
             except CURABLE as fault:
                 if is_refusal(fault):
                     self._load.refuse()
@@ -143,12 +171,22 @@ class LiteLLMEngine:
 
         return await ask_again(attempt, timeout_s=self._timeout_s)
 
-    def _check_known(self) -> None:
-        """Raise where litellm knows no provider for the name, before anything is asked."""
+    def _find_provider(self) -> tuple[str, str]:
+        """The provider's own name of the model and the provider's; raises where litellm knows none."""
         try:
-            get_litellm().get_llm_provider(model=self.model, api_base=self._address)
+            name, provider, *_ = get_litellm().get_llm_provider(model=self.model, api_base=self._address)
         except Exception as error:
             raise EngineError(
                 f"litellm knows no provider for {self.model!r}; write PROVIDER/MODEL, such as openai/gpt-4o-mini or "
                 "hosted_vllm/NAME with an endpoint"
             ) from error
+        return name, provider
+
+    def _check_dialect(self, name: str, provider: str) -> None:
+        """Raise where litellm would ask the endpoint in another way than OpenAI's, and follow its redirects."""
+        if provider not in ("openai", "custom_openai", *get_litellm().openai_compatible_providers):
+            raise EngineError(
+                f"model.endpoints names {self._address} and {self.model!r} means provider {provider!r}, which litellm "
+                "asks with a client that follows redirects to any host; an endpoint of one's own is asked in OpenAI's "
+                f"API alone: write openai/{name}, or leave model.endpoints out to ask the provider itself"
+            )

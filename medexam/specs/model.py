@@ -32,8 +32,8 @@ class ModelSpec(Spec):
     """embedded: the hub's branch, tag or commit; None is the default branch."""
     endpoints: tuple[str, ...] = ()
     """vllm: base addresses such as `http://127.0.0.1:8000/v1`, or one `registry:FILE`, whose servers may come and go
-    during a run; none: those that `medexam serve` started on this machine. litellm: at most one, for a compatible
-    provider."""
+    during a run; none: those that `medexam serve` started on this machine. litellm: at most one, which is asked in
+    OpenAI's API."""
     wait_s: Annotated[float, Field(ge=0)] = 300.0
     """vllm: seconds that a run waits for a server of the registry that `endpoints` names: for the first one, and when
     the last one has left."""

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from medexam.cli.data_quality import quality
 from medexam.cli.data_stats import stats
 from medexam.cli.data_translate import translate
+from medexam.cli.main import main
 from medexam.datasets import check_exam_set
-from medexam.errors import MedExamError
+from medexam.errors import DatasetError, MedExamError
 
 GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
 
@@ -90,6 +91,30 @@ def test_an_incomplete_translation_says_so_and_writes_no_data_set(invoke, script
 
     assert document["owed_replies"] == 12
     assert document["path"] is None
+
+
+def test_without_a_valid_translation_one_line_says_what_to_try(invoke, scripted, tmp_path, capsys, monkeypatch) -> None:
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "I am a language model."}))
+
+    with pytest.raises(DatasetError) as caught:
+        invoke("translate", "headqa_sample", *scripted)
+
+    (folder,) = (tmp_path / "runs").glob("translate-*")
+    assert str(caught.value) == (
+        "none of the 4 questions has a valid translation, so no data set is written; read the replies in "
+        f"{folder}/replies, then try a stronger model with --set model.name=NAME or, where replies are cut off, more "
+        "room with --set model.max_tokens=N and another --out DIR"
+    )
+    assert len(json.loads((folder / "selection.json").read_text())["discarded"]) == 4
+    assert list(folder.glob("*.parquet")) == []
+
+    monkeypatch.setattr("sys.argv", ["medexam", "data", "translate", "headqa_sample", *scripted, "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["path"] is None
+    assert printed.err.splitlines()[-1] == f"medexam: {caught.value}"
 
 
 def test_quality_measures_the_round_trip_and_lists_lost_terms(invoke, scripted, tmp_path) -> None:

@@ -9,6 +9,7 @@ from medexam.cli.progress import TerminalProgress
 from medexam.experiments.planning import plan_experiment
 from medexam.experiments.runner import run_plan
 from medexam.predictions import Failure, Prediction, Status
+from medexam.specs.model import ModelSpec
 
 OUTCOMES = {
     "r": {"status": Status.ANSWERED, "answer": 1, "prompt_tokens": 90, "completion_tokens": 10},
@@ -80,6 +81,24 @@ def test_without_a_terminal_a_long_run_says_now_and_then_how_it_goes(plan, monke
     assert last.startswith("zero_shot en: 12 of 12 questions · ")
     assert "questions/s" in last
     assert "accuracy" in last
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        (ModelSpec(), "Preparing SmolLM2-135M-Instruct (embedded) ..."),
+        (ModelSpec(engine="vllm"), "Preparing engine vllm ..."),
+        (
+            ModelSpec(engine="vllm", endpoints=("http://gpu:8000/v1",)),
+            "Preparing engine vllm at http://gpu:8000/v1 ...",
+        ),
+        (ModelSpec(engine="vllm", name="me/tiny"), "Preparing tiny (vllm) ..."),
+    ],
+)
+def test_what_is_prepared(model, shown, capsys) -> None:
+    with TerminalProgress() as progress:
+        progress.engine_starts(model)
+    assert capsys.readouterr().err == f"{shown}\n"
 
 
 def test_on_a_terminal_the_figures_stand_below_the_bar(plan, monkeypatch, capsys) -> None:

@@ -119,6 +119,7 @@ def test_print_shows_a_jobs_script_without_slurm(medexam, model: Path, monkeypat
     wanted = "nodes=2 time=1560 partition=gpu account=me gpus-per-node=4 mem=200G exclusive requeue ntasks-per-node=1"
     assert {f"#SBATCH --{word}" for word in wanted.split()} <= set(lines)
     assert any(line.startswith("#SBATCH --signal=USR2@") for line in lines)
+    assert any(line.startswith("# To be read, not handed to sbatch") for line in lines)
     (served,) = (line for line in lines if line.startswith("# each node starts: "))
     assert "vllm.entrypoints.openai.api_server" in served
     assert "--host 0.0.0.0" in served

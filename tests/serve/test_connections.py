@@ -1,6 +1,7 @@
 """Connections over real TLS: whose certificates are believed, and where a redirect does not lead."""
 
 import ssl
+from dataclasses import replace
 from pathlib import Path
 
 import openai
@@ -9,9 +10,9 @@ import trustme
 from dspy.lm15 import Config, LM15Error, Message, Request
 from wire_server import Wire, serving
 
-from medexam.errors import EndpointUnreachableError, SpecError
+from medexam.errors import EndpointUnreachableError, EngineError, SpecError
 from medexam.serve.connections import open_client, open_model_client
-from medexam.serve.contract import Engine
+from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.endpoints import Endpoint, read_key
 from medexam.serve.hosted import build_hosted_engine
 from medexam.serve.network import network
@@ -152,16 +153,75 @@ def test_a_key_from_a_file(tmp_path: Path) -> None:
     assert KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["openai/tiny", "hosted_vllm/tiny"])
-async def test_litellm_follows_with_its_own_client_and_leaves_the_key_behind(name: str) -> None:
-    with serving(Wire()) as other, serving(Wire()) as wire:
-        wire.moved["/v1/chat/completions"] = f"{other.address}/chat/completions"
+OWN = [
+    "openai/tiny",
+    "hosted_vllm/tiny",
+    "custom_openai/tiny",
+    "litellm_proxy/tiny",
+    "groq/tiny",
+    "deepseek/tiny",
+    "openai/gpt-4o-mini",
+    "openai/o1-pro",
+    "openai/responses/tiny",
+    "openai/gpt-3.5-turbo-instruct",
+]
+"""Models that litellm asks by its different ways: OpenAI's client, its own, the responses API, completions."""
+
+
+@pytest.mark.parametrize("guided", [False, True], ids=["free", "guided"])
+@pytest.mark.parametrize("name", OWN)
+async def test_litellm_follows_no_redirect_of_an_endpoint(name: str, guided: bool) -> None:
+    with serving(Wire()) as thief, serving(Wire()) as wire:
+        wire.moved |= {f"/v1{path}": thief.address + path for path in ("/chat/completions", "/completions")}
+        wire.moved["/v1/responses"] = f"{thief.address}/responses"
         spec = ModelSpec(engine="litellm", name=name, endpoints=(wire.address,), api_key_env="MY_KEY")
         engine = await build_hosted_engine(spec, guided=False)
-        await engine.complete(HELLO)
+        config = replace(HELLO.config, temperature=None, extensions={CHOICE: ["1", "2"]} if guided else None)
+        with pytest.raises(LM15Error) as caught:
+            await engine.complete(Request(model="m", messages=HELLO.messages, config=config))
         await engine.aclose()
-    assert set(wire.keys) == {f"Bearer {KEY}"}
-    assert other.keys == [None]
+    said = caught.value.message
+    assert thief.requests == []
+    assert len(wire.requests) == 1
+    assert not isinstance(caught.value, CURABLE)
+    assert said == (
+        f"{wire.address}/chat/completions redirects to {thief.address}/chat/completions on another host, and redirects "
+        "are not followed; write the address that is meant in model.endpoints"
+    )
+
+
+async def test_litellm_follows_no_redirect_on_the_same_host() -> None:
+    with serving(Wire(moved={"/v1/chat/completions": "/v2/chat/completions"})) as wire:
+        spec = ModelSpec(engine="litellm", name="openai/tiny", endpoints=(wire.address,))
+        engine = await build_hosted_engine(spec, guided=False)
+        with pytest.raises(LM15Error, match="and redirects are not followed"):
+            await engine.complete(HELLO)
+        await engine.aclose()
+    assert [path for path, _ in wire.requests] == ["/v1/chat/completions"]
+
+
+async def test_a_redirect_while_litellm_is_tried_out() -> None:
+    with serving(Wire()) as thief, serving(Wire()) as wire:
+        wire.moved["/v1/chat/completions"] = f"{thief.address}/chat/completions"
+        spec = ModelSpec(engine="litellm", name="openai/tiny", endpoints=(wire.address,))
+        with pytest.raises(EndpointUnreachableError) as caught:
+            await build_hosted_engine(spec, guided=True)
+    assert str(caught.value).startswith(f"{wire.address}/chat/completions redirects to {thief.address}/chat")
+    assert thief.requests == []
+
+
+@pytest.mark.parametrize(
+    "name", ["anthropic/tiny", "gemini/tiny", "ollama_chat/tiny", "openrouter/tiny", "cohere_chat/tiny", "azure/tiny"]
+)
+async def test_an_endpoint_that_litellm_would_ask_with_its_own_client(name: str) -> None:
+    with serving(Wire()) as wire:
+        spec = ModelSpec(engine="litellm", name=name, endpoints=(wire.address,), api_key_env="MY_KEY")
+        with pytest.raises(EngineError) as caught:
+            await build_hosted_engine(spec, guided=False)
+    provider = name.partition("/")[0]
+    assert f"names {wire.address} and {name!r} means provider {provider!r}" in str(caught.value)
+    assert "write openai/tiny, or leave model.endpoints out" in str(caught.value)
+    assert wire.requests == []
 
 
 async def test_the_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:

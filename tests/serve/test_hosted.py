@@ -242,11 +242,20 @@ class TestLiteLLM:
             assert (await engine.complete(ask(choices=None, prefill=""))).text == "hello"
             with pytest.raises(UnsupportedFeatureError, match="go on from given words"):
                 await engine.complete(ask(choices=None))
+            await engine.aclose()
 
     async def test_a_provider_that_ignores_the_schema_is_refused(self) -> None:
         deaf = Wire(schema=False)
         with serving(deaf), pytest.raises(AnswerFormatError, match="answer_format to free"):
             await self.build(deaf, guided=True)
+
+    async def test_a_model_that_takes_no_temperature(self) -> None:
+        with serving(Wire()) as wire:
+            engine = await self.build(wire, guided=False, name="openai/o1-pro")
+            with pytest.raises(LM15Error, match="temperature"):
+                await engine.complete(ask(choices=None, prefill=""))
+            await engine.aclose()
+        assert wire.requests == []
 
     async def test_a_name_without_provider(self) -> None:
         with pytest.raises(EngineError, match="knows no provider for 'nobody-knows'"):
@@ -257,3 +266,4 @@ class TestLiteLLM:
         with serving(Wire(key="EMPTY")) as wire:
             engine = await self.build(wire, guided=False, name="openai/tiny")
             assert (await engine.complete(ask(choices=None, prefill=""))).text == "hello"
+            await engine.aclose()

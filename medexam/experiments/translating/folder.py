@@ -80,10 +80,15 @@ class TranslationFolder(WorkFolder):
     kind = "translation"
     record = RECORD
 
+    @property
+    def replies(self) -> Path:
+        """Where every reply is, in one file a set-up."""
+        return self.path / REPLIES
+
     def create(self) -> None:
         """Make the folder and that of the replies; raises `RunFolderError` where that is not possible."""
         super().create()
-        make_private_folder(self.path / REPLIES)
+        make_private_folder(self.replies)
 
     def read_replies(self, name: str) -> dict[str, StoredReply]:
         """The last reply to each question, by key; none without a file.
@@ -113,4 +118,4 @@ class TranslationFolder(WorkFolder):
         return open_log(self._replies(name), partial(ReplyLog, digests=digests))
 
     def _replies(self, name: str) -> Path:
-        return self.path / REPLIES / f"{name.replace(os.sep, '_')}.jsonl"
+        return self.replies / f"{name.replace(os.sep, '_')}.jsonl"

@@ -76,7 +76,7 @@ def script(job: ServeJob, allocation: Allocation) -> str:
     signs = [(folder / _SIGN, "SIGN") for folder in _shared_folders(job, allocation)]
     executor = _executor(allocation, job, signs, pretending=True)
     text = executor._make_submission_file_text(executor._submitit_command_str, "")
-    lines = []
+    lines = ["# To be read, not handed to sbatch: the command without --print writes the job's files and submits it."]
     for rank in range(allocation.nodes) if job.span else (0,):
         node = Node(rank, allocation.nodes, "FIRST_NODE") if job.span else None
         where = f"node {rank}" if job.span else "each node"
