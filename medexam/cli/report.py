@@ -40,6 +40,10 @@ def report(
     layout: Annotated[
         Layout | None, typer.Option(help="`paper`: the tables of the HEAD-QA v2 paper in the place of our own.")
     ] = None,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GROUP=W", help="Rank runs that answer in words by a mean over groups; may be repeated."),
+    ] = None,
 ) -> None:
     """Show stored runs as tables and plots; scores them again, asks no model."""
     from medexam.experiments.baselines import contrast_runs
@@ -60,7 +64,15 @@ def report(
             )
         from medexam.cli.report_tasks import report_tasks
 
-        report_tasks(folders, as_json=as_json, markdown=markdown, html=html, plots=plots, layout=layout is not None)
+        report_tasks(
+            folders,
+            as_json=as_json,
+            markdown=markdown,
+            html=html,
+            plots=plots,
+            layout=layout is not None,
+            weights=weight or [],
+        )
         return
     stored, is_whole = ([rescore(folder) for folder in folders], True) if html is None else _write_page(folders, html)
     contrasts = contrast_runs(stored) if is_whole and not (as_json and markdown is None) else []

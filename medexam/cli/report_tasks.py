@@ -20,6 +20,7 @@ def report_tasks(
     html: Path | None,
     plots: Path | None,
     layout: bool,
+    weights: list[str],
 ) -> None:
     """Print the runs, scored anew, and write what is asked for; raises `SpecError` for what only exams have."""
     if plots is not None or layout:
@@ -42,7 +43,7 @@ def report_tasks(
     if as_json:
         sys.stdout.write(json.dumps([run_document(run) for run in runs], ensure_ascii=False, indent=2) + "\n")
     else:
-        _print(runs)
+        _print(runs, parse_weights(weights))
 
 
 def _markdown(runs: "list[TaskRun]") -> str:
@@ -61,16 +62,32 @@ def _write(path: Path, text: str) -> None:
     sys.stderr.write(f"wrote {path}\n")
 
 
-def _print(runs: "list[TaskRun]") -> None:
+def parse_weights(pairs: list[str]) -> dict[str, float]:
+    """`GROUP=WEIGHT` pairs; raises `SpecError` for what is none."""
+    weights = {}
+    for pair in pairs:
+        group, _, weight = pair.partition("=")
+        try:
+            weights[group] = float(weight)
+        except ValueError:
+            raise SpecError(f"--weight {pair}: give GROUP=WEIGHT, such as short=2") from None
+    return weights
+
+
+def _print(runs: "list[TaskRun]", weights: dict[str, float]) -> None:
     from rich.console import Console
 
     from medexam.experiments.run_tables import build_cost_tables, build_failure_table
     from medexam.experiments.run_views import build_overviews
+    from medexam.experiments.tables import TerminalTable
     from medexam.experiments.task_report import task_notes
+    from medexam.experiments.task_tables import board_tables
 
     console = Console()
     for table in build_overviews(runs):
         console.print(table)
+    for board in board_tables(runs, weights) if weights else ():
+        console.print(TerminalTable(board))
     if len(runs) == 1:
         for table in build_cost_tables(runs[0]):
             console.print(table)

@@ -57,7 +57,8 @@ class PlannedCell(Generic[S_co]):
     @property
     def label(self) -> str:
         """The program and its language, for tables and progress bars."""
-        return f"{self.cell.program.label} {self.cell.dataset.language}"
+        dataset = self.cell.dataset
+        return " ".join([self.cell.program.label, dataset.language, *dataset.form])
 
     @property
     def program_label(self) -> str:

@@ -51,7 +51,7 @@ def score_cliniqlink_run(
     )
     paper = score_cliniqlink(items, replies, known, profile=PAPER, references=references, seed=SEED)
     notes = [f"{package} is not installed: BLEU, METEOR and ROUGE need medexam[cliniqlink]" for package in missing]
-    notes += [f"NLTK's data lack {what}" for what in published.ngrams_missing]
+    notes += [f"not on this machine: {what}" for what in published.ngrams_missing]
     baseline = published.baseline
     kinds = [kind for kind in Format if any(task.group == kind for task in tasks)]
     metrics = TaskMetrics(
