@@ -74,6 +74,8 @@ def report(
             weights=weight or [],
         )
         return
+    if weight:
+        raise SpecError("--weight ranks runs that answer in words; these answer exams: leave it out")
     stored, is_whole = ([rescore(folder) for folder in folders], True) if html is None else _write_page(folders, html)
     contrasts = contrast_runs(stored) if is_whole and not (as_json and markdown is None) else []
     if plots is not None:
