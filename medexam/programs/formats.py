@@ -26,9 +26,9 @@ _EXPLANATION = "Incorrect Explanation:"
 class AnswerByFormat(AskingProgram):
     """One predictor for each format; predictions hold `text`.
 
-    Guided: true/false and multiple choice leave the model the two words or the options' texts, a list is chosen an
-    option at a time, by its letter, until the model ends it, the wrong step is one of the steps that are shown, and explanations begin
-    with the words that the format asks for. Short and multi-hop answers are prose and stay free.
+    Guided: true/false and multiple choice leave the model the two words or the options' texts; a list is chosen an
+    option at a time, by its letter, until the model ends it; the wrong step is one of those that are shown; and
+    explanations begin with the words that the format asks for. Short and multi-hop answers are prose and stay free.
     """
 
     def __init__(self, spec: ByFormatSpec, words: TaskWords, max_tokens: int | None) -> None:
@@ -67,7 +67,8 @@ class AnswerByFormat(AskingProgram):
         elif self.guided and kind == "short_inverse":
             asked = replace(asked, said=_EXPLANATION)
         said = yield self._call(asked)
-        return _answer(said.answer, [said.generation])
+        # An unclosed block of thinking is the answer: the shared task leaves it there.
+        return _answer(said.answer or (said.generation.reply or "").strip(), [said.generation])
 
     def _list(self, question: Task) -> Steps:
         """One option by its letter, then another or the end; one option alone is the answer."""
