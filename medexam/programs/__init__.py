@@ -9,6 +9,7 @@ from medexam.programs.loading import demonstrations, loaded_words, save_program
 from medexam.programs.nearest import DemonstrationFinder, WithNearest
 from medexam.programs.outcome import build_failure, build_prediction
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
+from medexam.programs.reading import EntailedChoice, Entailments, QuestionReader, ReadSpan, SpanChoice
 
 __all__ = [
     "BlindChoice",
@@ -17,13 +18,18 @@ __all__ = [
     "Control",
     "DemonstrationFinder",
     "DirectAnswer",
+    "EntailedChoice",
+    "Entailments",
     "ExamProgram",
     "LongestChoice",
     "OptionLikelihood",
     "OptionRelevance",
     "OptionScores",
     "PassageFinder",
+    "QuestionReader",
     "RandomChoice",
+    "ReadSpan",
+    "SpanChoice",
     "Steps",
     "WithNearest",
     "WithPassages",

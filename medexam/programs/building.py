@@ -10,11 +10,13 @@ from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
+from medexam.programs.reading import EntailedChoice, QuestionReader, SpanChoice
 from medexam.questions import Language
 from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt
 from medexam.specs import (
     BlindSpec,
     ChainOfThoughtSpec,
+    EntailmentSpec,
     FewShotSpec,
     LikelihoodSpec,
     LongestSpec,
@@ -22,6 +24,7 @@ from medexam.specs import (
     RandomSpec,
     RelevanceSpec,
     RetrieveThenAnswerSpec,
+    SpanReaderSpec,
     ZeroShotSpec,
 )
 
@@ -33,13 +36,15 @@ def build_program(
     max_tokens: int | None = None,
     finder: PassageFinder | None = None,
     nearest: Nearest | None = None,
+    reader: QuestionReader | None = None,
 ) -> dspy.Module:
     """A DSPy module that answers questions in `language` as `spec` says.
 
     `max_tokens` is the model's own budget for a reply, used where the program's spec has none; None takes the
     program's default. `finder` tells the passages of a question; only programs that retrieve need one. `nearest`
-    makes, of a loaded program's demonstrations, their number and an encoder, what tells those of a question. Raises
-    `SpecError` when a prompt file has no words for the program, or what it loads is not such a program.
+    makes, of a loaded program's demonstrations, their number and an encoder, what tells those of a question. `reader`
+    tells what a local model read in a question's passages; only programs that have one read need it. Raises `SpecError`
+    when a prompt file has no words for the program, or what it loads is not such a program.
     """
     match spec:
         case ZeroShotSpec() | FewShotSpec() | ChainOfThoughtSpec() | RetrieveThenAnswerSpec():
@@ -60,6 +65,10 @@ def build_program(
             return WithPassages(likelihood, _known(finder)) if spec.retrieves else likelihood
         case RelevanceSpec():
             return OptionRelevance(_known(finder))
+        case SpanReaderSpec():
+            return SpanChoice(_reading(reader))
+        case EntailmentSpec():
+            return EntailedChoice(_reading(reader))
         case RandomSpec():
             return RandomChoice(spec.seed)
         case BlindSpec():
@@ -74,3 +83,9 @@ def _known(finder: PassageFinder | None) -> PassageFinder:
     if finder is None:
         raise ValueError("a program that retrieves needs a finder of passages")
     return finder
+
+
+def _reading(reader: QuestionReader | None) -> QuestionReader:
+    if reader is None:
+        raise ValueError("a program that has passages read needs a reader of questions")
+    return reader
