@@ -156,14 +156,9 @@ def loading(
     `what` is loaded is named in messages; `packages` load it and come with `extra`.
     """
     _check_extra(what, packages, extra)
-    import transformers
-
-    logs: Any = transformers.utils.logging
-    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
-    logs.set_verbosity_error()
-    logs.disable_progress_bar()
     try:
-        yield
+        with quiet_transformers():
+            yield
     except EngineError:
         raise
     except Exception as error:
@@ -173,6 +168,19 @@ def loading(
         )
         hint = "; where the hub is out of reach, name a folder with a copy" if weights.hub else ""
         raise EngineError(f"{where}: the {what} cannot be loaded: {said}{hint}") from error
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Keep transformers' bars and warnings off the terminal."""
+    import transformers
+
+    logs: Any = transformers.utils.logging
+    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity_error()
+    logs.disable_progress_bar()
+    try:
+        yield
     finally:
         logs.set_verbosity(level)
         if bars:

@@ -44,10 +44,43 @@ def load_reader(name: str | Path, task: Task, revision: str | None = None, devic
     Weights are safetensors, and no code that a model brings along is run. `HF_HUB_OFFLINE=1` keeps a hub id from being
     asked for. Raises `EngineError` where it cannot be loaded, has no fast tokenizer, or lacks the head for the task.
     """
+    loaded, lacking = _load(name, task, revision, device)
+    if lacking:
+        source = loaded.weights.source
+        raise EngineError(f"{source}: its weights lack {', '.join(lacking[:3])}: {_NEEDS[task].format(source=source)}")
+    return loaded
+
+
+def load_trainable(name: str | Path, revision: str | None, device: str, seed: int) -> LoadedReader:
+    """Load an encoder to be fine-tuned on spans; a head that it lacks is made of random numbers from `seed`.
+
+    Raises `EngineError` where it cannot be loaded, has no fast tokenizer, or lacks more than the head.
+    """
+    loaded, lacking = _load(name, "span", revision, device, seed)
+    body = [key for key in lacking if key.startswith(f"{loaded.model.base_model_prefix}.")]
+    if body:
+        raise EngineError(
+            f"{loaded.weights.source}: its weights lack {', '.join(body[:3])}: they are not those of the encoder that "
+            "its config.json describes; bring the whole model"
+        )
+    return loaded
+
+
+def _load(
+    name: str | Path, task: Task, revision: str | None, device: str, seed: int | None = None
+) -> tuple[LoadedReader, list[str]]:
+    """The model, and the names of the parameters that its weights lack and that are random now."""
     weights = find_weights(name, revision)
     with loading(weights, what="reader", packages=("transformers", "torch"), extra="local"):
-        from transformers import AutoModelForQuestionAnswering, AutoModelForSequenceClassification, AutoTokenizer
+        from transformers import (
+            AutoModelForQuestionAnswering,
+            AutoModelForSequenceClassification,
+            AutoTokenizer,
+            set_seed,
+        )
 
+        if seed is not None:
+            set_seed(seed)
         kind: Any = AutoModelForQuestionAnswering if task == "span" else AutoModelForSequenceClassification
         where = {
             "revision": weights.revision if weights.hub else None,
@@ -58,9 +91,6 @@ def load_reader(name: str | Path, task: Task, revision: str | None = None, devic
             weights.source, **where, use_safetensors=True, output_loading_info=True, dtype="float32"
         )
         tokenizer: Any = AutoTokenizer.from_pretrained(weights.source, **where)
-    if report["missing_keys"] or report["mismatched_keys"]:
-        lacking = ", ".join(sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))[:3])
-        raise EngineError(f"{weights.source}: its weights lack {lacking}: {_NEEDS[task].format(source=weights.source)}")
     if not tokenizer.is_fast:
         raise EngineError(
             f"{weights.source}: its tokenizer does not say where tokens stand in a text: save it with tokenizer.json"
@@ -70,7 +100,8 @@ def load_reader(name: str | Path, task: Task, revision: str | None = None, devic
         weights = replace(weights, revision=commit_of(model) or weights.revision)
     place = pick_device(device)
     batch = BATCH.get(place.partition(":")[0], BATCH["cpu"])
-    return LoadedReader(model.to(place).eval(), tokenizer, weights, place, batch)
+    lacking = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
+    return LoadedReader(model.to(place).eval(), tokenizer, weights, place, batch), lacking
 
 
 def fit_length(model: Any, tokenizer: Any) -> None:
