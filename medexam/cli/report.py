@@ -25,6 +25,7 @@ class Layout(StrEnum):
     """Whose tables are printed."""
 
     PAPER = "paper"
+    HEADQA_V1 = "headqa-v1"
 
 
 def report(
@@ -37,7 +38,8 @@ def report(
         typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
     ] = None,
     layout: Annotated[
-        Layout | None, typer.Option(help="`paper`: the tables of the HEAD-QA v2 paper in the place of our own.")
+        Layout | None,
+        typer.Option(help="The tables of a paper in the place of our own: `paper`, HEAD-QA v2's; `headqa-v1`."),
     ] = None,
 ) -> None:
     """Show stored runs as tables and plots; scores them again, asks no model."""
@@ -56,6 +58,9 @@ def report(
         _write_plots(stored, plots)
     if layout is Layout.PAPER:
         _report_paper(stored, markdown, as_json=as_json)
+        return
+    if layout is Layout.HEADQA_V1:
+        _report_headqa_v1(stored, markdown, as_json=as_json)
         return
     people = against_people(stored)
     if markdown is not None:
@@ -97,6 +102,29 @@ def _report_paper(stored: "list[StoredRun]", markdown: Path | None, *, as_json: 
 
         console = Console()
         for table in build_paper_tables(tables, console.width):
+            console.print(table)
+
+
+def _report_headqa_v1(stored: "list[StoredRun]", markdown: Path | None, *, as_json: bool) -> None:
+    """The tables of the HEAD-QA v1 paper, wherever they are asked for."""
+    from medexam.experiments.headqa_v1_layout import (
+        build_headqa_v1_tables,
+        headqa_v1_document,
+        headqa_v1_tables,
+        write_headqa_v1_report,
+    )
+
+    tables = headqa_v1_tables(stored)
+    if markdown is not None:
+        write_headqa_v1_report(tables, markdown)
+        sys.stderr.write(f"wrote {markdown}\n")
+    if as_json:
+        sys.stdout.write(json.dumps(headqa_v1_document(tables), ensure_ascii=False, indent=2) + "\n")
+    else:
+        from rich.console import Console
+
+        console = Console()
+        for table in build_headqa_v1_tables(tables):
             console.print(table)
 
 
