@@ -36,10 +36,10 @@ class FinetuningSettings(Spec):
     """Times that `train` is read."""
     intermediate_epochs: PositiveInt = 2
     """Times that `intermediate` is read; 2 is usual for SQuAD."""
-    window: Annotated[int, Field(ge=16)] = WINDOW_TOKENS
+    window: Annotated[int, Field(ge=32)] = WINDOW_TOKENS
     """Tokens of a window, question and context together."""
     shared: PositiveInt = SHARED_TOKENS
-    """Tokens of the context that neighbouring windows share."""
+    """Tokens of the context that neighbouring windows share; at most a third of a window."""
     answer_tokens: PositiveInt = 512
     """Tokens of the longest answer, when the result is scored."""
     batch: PositiveInt = 8

@@ -28,7 +28,7 @@ def cut_windows(
     """The windows of each (question, context), pair by pair and from left to right.
 
     A window has at most `window` tokens, and as many as the model takes. A question keeps its last tokens where it
-    would fill more than half of a window; neighbouring windows share `shared` tokens, or a quarter of a window where
+    would fill more than half of a window; neighbouring windows share `shared` tokens, or a third of a window where
     that is less. A pair whose context has no tokens has a window without context.
     """
     if not pairs:
@@ -40,7 +40,7 @@ def cut_windows(
         [context for _, context in pairs],
         truncation="only_second",
         max_length=most,
-        stride=min(shared, most // 4),
+        stride=min(shared, most // 3),
         return_overflowing_tokens=True,
         return_offsets_mapping=True,
         verbose=False,

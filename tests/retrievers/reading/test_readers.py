@@ -78,6 +78,8 @@ def test_a_long_question_keeps_its_end_and_leaves_room(qa) -> None:
     windows = cut_windows(tokenizer, [(text(900), text(500))])
     assert all(len(window.offsets) <= 384 for window in windows)
     assert len(windows) > 1
+    first, second = ([offset for offset in window.offsets if offset] for window in windows[:2])
+    assert len(set(first) & set(second)) == 128
     covered = {offset for window in windows for offset in window.offsets if offset}
     assert len(covered) == 500
     # The model has no more places than this, whatever is asked for.
