@@ -10,14 +10,16 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from medexam.tasks import Alignment
+
 
 class Status(StrEnum):
     """How a question came out."""
 
     ANSWERED = "answered"
-    """A legal option was chosen."""
+    """A legal option was chosen, or an open question answered."""
     UNANSWERED = "unanswered"
-    """No legal option was chosen, and asking again would not change it."""
+    """There is no such answer, and asking again would not change it."""
     FAILED = "failed"
     """A transport or server fault: asking again may cure it; owed again on resume, never scored."""
 
@@ -29,6 +31,8 @@ class Reason(StrEnum):
     TRUNCATED = "truncated"
     ABSTAINED = "abstained"
     CONTEXT_OVERFLOW = "context_overflow"
+    NOT_IN_CONTEXT = "not_in_context"
+    """What was to be quoted does not stand in the text."""
 
 
 class Failure(BaseModel):
@@ -89,7 +93,14 @@ class Prediction(BaseModel):
     reason: Reason | None = None
     """Only when unanswered."""
     answer: int | None = None
-    """The printed number of the chosen option; None unless answered."""
+    """The printed number of the chosen option; None unless answered so."""
+    text: str | None = None
+    """The answer to an open question; None unless answered so."""
+    span: tuple[int, int] | None = None
+    """Where `text` stands in the question's context, first character and the one after the last; None where it was not
+    looked for there."""
+    alignment: Alignment | None = None
+    """How it was found there; None where it was not looked for."""
     reply: str | None = None
     """What the model wrote, unchanged; None when no model was asked or none replied."""
     rationale: str | None = None
@@ -128,8 +139,8 @@ class Prediction(BaseModel):
 
     @model_validator(mode="after")
     def _status_agrees(self) -> Self:
-        if (self.answer is not None) != (self.status is Status.ANSWERED):
-            raise ValueError(f"{self.question}: an answer goes with status 'answered' and with no other")
+        if (self.answer is not None) + (self.text is not None) != (self.status is Status.ANSWERED):
+            raise ValueError(f"{self.question}: one answer goes with status 'answered' and none with any other")
         if (self.reason is not None) != (self.status is Status.UNANSWERED):
             raise ValueError(f"{self.question}: a reason goes with status 'unanswered' and with no other")
         if (self.failure is not None) != (self.status is Status.FAILED):

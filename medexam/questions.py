@@ -12,8 +12,8 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
 
-Language = Literal["en", "es", "gl", "it", "ru"]
-"""ISO 639-1 codes of the languages that HEAD-QA is published in."""
+Language = Literal["en", "es", "fr", "gl", "it", "ru"]
+"""ISO 639-1 codes of the languages that the data sets are published in."""
 
 
 class Discipline(StrEnum):
@@ -67,12 +67,15 @@ class Option(_Words):
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
 class Exam(_Words):
-    """One official exam: a discipline in a year."""
+    """One official exam, a discipline in a year, or a collection of questions from several."""
 
     name: str
     """The booklet's name, such as `Cuaderno_2013_1_B`."""
-    year: int
+    year: int | None
+    """None where the source does not tell."""
     discipline: Discipline
+    split: Literal["train", "dev", "test"] | None = None
+    """Where its authors put it; None where the year decides."""
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)

@@ -33,7 +33,7 @@ app.command()(build)
 app.command()(translate)
 app.command()(quality)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="headqa_sample, headqa_v1 or headqa_v2.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="headqa_sample, headqa_v1, headqa_v2 or casimedicos.")]
 Languages = Annotated[list[str] | None, typer.Option("--language", help="May be repeated; all of them when left out.")]
 
 
@@ -153,8 +153,14 @@ def _describe(entry: "CatalogueEntry") -> dict[str, Any]:
         "citation": entry.citation,
         "terms": entry.terms,
         "files": {language: [str(file) for file in find_files(entry.name, language)] for language in entry.languages},
-        "get": f"medexam data fetch {entry.name}, or set MEDEXAM_DATA" if entry.hub else "ships in the package",
+        "get": _ways_to(entry),
     }
+
+
+def _ways_to(entry: "CatalogueEntry") -> str:
+    if entry.hub is not None:
+        return f"medexam data fetch {entry.name}, or set MEDEXAM_DATA"
+    return "ships in the package" if entry.origin is None else f"set MEDEXAM_DATA; from {entry.origin}"
 
 
 def _print_report(console: "Console", report: "CheckReport") -> None:
@@ -186,7 +192,7 @@ def _print_counts(console: "Console", checked: "LanguageCheck") -> None:
         f"{checked.without_official_answer:,} without an official answer"
     )
     years = sorted({year for counts in checked.by_discipline.values() for year in counts})
-    table = Table("", *(str(year) for year in years), "all", box=None, pad_edge=False)
+    table = Table("", *(str(year or "no year") for year in years), "all", box=None, pad_edge=False)
     for discipline, counts in checked.by_discipline.items():
         table.add_row(discipline, *(f"{counts.get(year, 0):,}" for year in years), f"{sum(counts.values()):,}")
     console.print(table)
@@ -206,7 +212,9 @@ def _print_anomalies(console: "Console", word: str, style: str, anomalies: "tupl
 
 def _print_question(console: "Console", question: "Question", gold: "Gold") -> None:
     exam = question.exam
-    console.print(f"{question.key}  {exam.name}, {exam.discipline} {exam.year}, {question.language}", style="bold cyan")
+    console.print(
+        f"{question.key}  {exam.name}, {exam.discipline} {exam.year or ''}, {question.language}", style="bold cyan"
+    )
     if question.image is not None:
         console.print(f"(refers to the picture {question.image})", style="dim")
     console.print(question.stem)

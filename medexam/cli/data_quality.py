@@ -172,19 +172,24 @@ def _write_sheet(plans: "list[TranslationPlan]", path: Path, seed: int) -> None:
 
 
 def _read_reviews(paths: list[Path], *, as_json: bool) -> None:
-    from medexam.datasets.translate import agree, read_reviews
+    from medexam.datasets.translate import read_reviews
+    from medexam.datasets.translate.reviews import ASPECTS
+    from medexam.metrics.raters import agree
 
     reviews = read_reviews(paths)
-    agreements = agree(reviews)
+    agreements = [
+        each for aspect in ASPECTS for each in agree(aspect, {one.reviewer: one.marks[aspect] for one in reviews})
+    ]
     if as_json:
-        from dataclasses import asdict
-
         document = {
             "reviews": [
                 {"reviewer": one.reviewer, "means": {aspect: one.mean(aspect) for aspect in one.marks}}
                 for one in reviews
             ],
-            "agreement": [asdict(each) for each in agreements],
+            "agreement": [
+                {"aspect": each.aspect, "reviewers": each.raters, "n": each.n, "same": each.same, "kappa": each.kappa}
+                for each in agreements
+            ],
         }
         sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
         return

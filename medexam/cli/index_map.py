@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medexam.cli.options import JsonOption
+from medexam.errors import RunFolderError
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from medexam.experiments.corpus_map import CorpusMap, Watch
-    from medexam.experiments.summary import StoredRun
+    from medexam.experiments.summary import ExamRun
     from medexam.questions import Language
     from medexam.retrievers.index_manifest import EncoderRecord
 
@@ -81,17 +82,22 @@ def _warn_of_language(encoder: "EncoderRecord", language: "Language") -> None:
         )
 
 
-def _run(run: Path) -> "StoredRun":
+def _run(run: Path) -> "ExamRun":
     """The one run that a path or an id names; raises `RunFolderError` where there is none."""
     from medexam.experiments.places import default_runs_dir, run_paths
     from medexam.experiments.run_folder import RunFolder
-    from medexam.experiments.summary import load_run
+    from medexam.experiments.summary import is_exam_run, load_run
 
     (path,) = run_paths([run], default_runs_dir())
-    return load_run(RunFolder(path))
+    stored = load_run(RunFolder(path))
+    if not is_exam_run(stored):
+        raise RunFolderError(
+            f"{path} asked no exam, so that no question of it has a place in a corpus: name another run"
+        )
+    return stored
 
 
-def _attach(run: "StoredRun", picture: Path, tracking_uri: str | None) -> dict[str, str | None]:
+def _attach(run: "ExamRun", picture: Path, tracking_uri: str | None) -> dict[str, str | None]:
     """Hand the picture to a run; where it lies there, and in which MLflow run (None: in none)."""
     from medexam.experiments.corpus_map import attach_map
     from medexam.experiments.run_folder import CORPUS_MAP

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli.audit import app as audit_app
 from medexam.cli.compare import compare
 from medexam.cli.data import app as data_app
 from medexam.cli.doctor import doctor
@@ -62,6 +63,7 @@ app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options"
 app.command()(doctor)
 app.add_typer(data_app, name="data")
 app.add_typer(index_app, name="index")
+app.add_typer(audit_app, name="audit")
 
 
 def main() -> None:

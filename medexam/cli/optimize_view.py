@@ -31,7 +31,7 @@ class TrialProgress(WorkProgress):
         """Open the bar."""
         self._budget = budget
         rounds = plan.optimizer.rounds if plan.optimizer.kind == "copro" else 1
-        total = rounds * plan.candidates * len(plan.validation.exam_set.questions)
+        total = rounds * plan.candidates * len(plan.validation.question_set.questions)
         self._task = self._bars.add_task(f"{plan.optimizer.kind} {plan.program.label}", total=total, note="")
 
     def trial_starts(self, name: str, questions: int) -> None:
@@ -87,7 +87,7 @@ def plan_document(plan: OptimizationPlan) -> dict[str, Any]:
         "model": plan.cell.model.label,
         "train": len(plan.train.questions),
         "dropped": list(plan.dropped),
-        "validation": len(plan.validation.exam_set.questions),
+        "validation": len(plan.validation.question_set.questions),
         "tested": plan.tested,
         "candidates": plan.candidates,
         "calls_per_trial": plan.trial_calls,
@@ -106,7 +106,7 @@ def print_plan(plan: OptimizationPlan) -> None:
         "optimiser": f"{spec.kind}, by {spec.metric.replace('_', ' ')}",
         "program": f"{plan.program.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",
         "training questions": f"{len(plan.train.questions):,}, without {len(plan.dropped)} that are nearly others",
-        "validation questions": f"{len(plan.validation.exam_set.questions):,}",
+        "validation questions": f"{len(plan.validation.question_set.questions):,}",
         "tested questions": f"{plan.tested:,}, neither shown nor asked",
         "programs": f"{plan.candidates}"
         + (f" of {plan.wanted}, as the budget allows" if plan.candidates < plan.wanted else ""),

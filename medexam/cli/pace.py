@@ -20,7 +20,8 @@ WINDOW_S = 10.0
 class Pace:
     """The figures of one cell while it is asked."""
 
-    key: AnswerKey
+    key: AnswerKey | None
+    """None where answers are more or less right, so that there is no accuracy to show."""
     total: int
     """Questions of the cell."""
     done: int
@@ -45,7 +46,7 @@ class Pace:
         self.tokens += (prediction.prompt_tokens or 0) + (prediction.completion_tokens or 0)
         if prediction.status is Status.FAILED:
             self.failed += 1
-        elif prediction.answer == self.key[prediction.question].number:
+        elif self.key is not None and prediction.answer == self.key[prediction.question].number:
             self.right += 1
 
     def describe(self, now: float, *, time_left: bool = False) -> str:
@@ -66,7 +67,7 @@ class Pace:
         if time_left and speed and self.done < self.total:
             parts.append(f"{timedelta(seconds=round((self.total - self.done) / speed))} left")
         scored = self.done - self.failed
-        interval = rate_interval(self.right, scored)
+        interval = None if self.key is None else rate_interval(self.right, scored)
         if interval is not None:
             low, high = interval
             parts.append(f"accuracy {100 * self.right / scored:.1f} % [{100 * low:.1f}, {100 * high:.1f}]")

@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from medexam.experiments.nearest import NearestDemonstrations
-from medexam.experiments.planning import Plan, PlannedCell
+from medexam.experiments.planning import AnyCell, Plan
 from medexam.experiments.retrieving import Preview
-from medexam.programs import ExamProgram, WithNearest, build_program
+from medexam.programs import AskingProgram, WithNearest, build_program
+from medexam.questions import Question
 
 
 def plan_document(plan: Plan) -> list[dict[str, Any]]:
@@ -23,7 +24,7 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
             "model": planned.cell.model.label if planned.asks_model else None,
             "dataset": planned.cell.dataset.name,
             "language": planned.cell.dataset.language,
-            "questions": len(planned.exam_set.questions),
+            "questions": len(planned.question_set.questions),
             "owed": len(planned.owed),
             "calls": planned.calls,
             "warnings": list(planned.warnings),
@@ -52,10 +53,10 @@ def print_plan(plan: Plan) -> None:
             console.print(Panel(text, title=planned.label, title_align="left"))
 
 
-def _prompt(planned: PlannedCell) -> list[dict[str, str]]:
+def _prompt(planned: AnyCell) -> list[dict[str, str]]:
     """The turns of the first call for the first question; empty for a control."""
     program = planned.program
-    if planned.retrieval is not None and isinstance(program, ExamProgram):
+    if planned.retrieval is not None and isinstance(program, AskingProgram):
         cell = planned.cell
         program = build_program(
             cell.program,
@@ -64,11 +65,12 @@ def _prompt(planned: PlannedCell) -> list[dict[str, str]]:
             finder=Preview(planned.retrieval),
             nearest=NearestDemonstrations,
         )
-    if not isinstance(program, ExamProgram):
+    if not isinstance(program, AskingProgram):
         return []
-    question = planned.exam_set.questions[0]
-    if isinstance(program, WithNearest) and isinstance(program.finder, NearestDemonstrations):
-        program.finder.fill([question])
+    question = planned.question_set.questions[0]
+    finder = program.finder if isinstance(program, WithNearest) else None
+    if isinstance(finder, NearestDemonstrations) and isinstance(question, Question):
+        finder.fill([question])
     call = next(program.steps(question))
     shown = call.inputs.get("demos", call.predictor.demos)
     turns: list[dict[str, str]] = program.adapter.format(call.predictor.signature, shown, call.inputs)

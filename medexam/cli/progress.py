@@ -10,8 +10,9 @@ from rich.text import Text
 
 from medexam.cli.bars import EncodingProgress, WorkProgress
 from medexam.cli.pace import Pace
-from medexam.experiments.planning import PlannedCell
-from medexam.experiments.summary import StoredRun
+from medexam.datasets import ExamSet
+from medexam.experiments.planning import AnyCell
+from medexam.experiments.summary import AnyRun
 from medexam.predictions import Prediction
 
 REDRAW_S = 0.25
@@ -32,12 +33,12 @@ class TerminalProgress(WorkProgress):
         self._encoding: EncodingProgress | None = None
         super().__init__(self._draw_figures)
 
-    def retrieval_starts(self, planned: PlannedCell) -> None:
+    def retrieval_starts(self, planned: AnyCell) -> None:
         """Say that passages are being looked up."""
         self._console.print(f"Looking up passages for {planned.label} ...", highlight=False)
         self._encoding = None
 
-    def passages_encoded(self, planned: PlannedCell, done: int) -> None:
+    def passages_encoded(self, planned: AnyCell, done: int) -> None:
         """Move the bar of the index that is being made."""
         if planned.retrieval is None or planned.retrieval.size is None:
             return
@@ -45,11 +46,12 @@ class TerminalProgress(WorkProgress):
             self._encoding = EncodingProgress(self._bars, "Encoding the corpus", planned.retrieval.size)
         self._encoding(done)
 
-    def cell_starts(self, planned: PlannedCell) -> None:
+    def cell_starts(self, planned: AnyCell) -> None:
         """Open a bar for the cell."""
-        total = len(planned.exam_set.questions)
+        total = len(planned.question_set.questions)
         done = total - len(planned.owed)
-        pace = Pace(planned.exam_set.key, total, done, planned.right)
+        key = planned.question_set.key if isinstance(planned.question_set, ExamSet) else None
+        pace = Pace(key, total, done, planned.right)
         self._label, self._looked, self._figures = planned.label, time.monotonic(), Text()
         pace.describe(self._looked)
         self._task = self._bars.add_task(planned.label, total=total, completed=done, note="")
@@ -79,7 +81,7 @@ class TerminalProgress(WorkProgress):
             soft_wrap=True,
         )
 
-    def cell_ends(self, run: StoredRun) -> None:
+    def cell_ends(self, run: AnyRun) -> None:
         """Close the cell's bar; without a terminal, say that the run is on disk."""
         if self._pace is not None and self._task is not None:
             self._bars.update(self._task, completed=self._pace.done)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medexam.cli.options import JsonOption
+from medexam.errors import SpecError
 
 if TYPE_CHECKING:
     from medexam.experiments.baselines import Contrast
     from medexam.experiments.people import AgainstPeople
     from medexam.experiments.run_folder import RunFolder
-    from medexam.experiments.summary import StoredRun
+    from medexam.experiments.summary import ExamRun
 
 RunsArgument = Annotated[
     list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
@@ -52,15 +53,24 @@ def report(
     from medexam.experiments.run_folder import find_runs
 
     folders = find_runs(run_paths(runs, default_runs_dir()))
+    answered_in_words = [folder for folder in folders if folder.read_record().cell.dataset.holds_tasks]
+    if answered_in_words:
+        if len(answered_in_words) < len(folders):
+            raise SpecError(
+                "some of these runs answer exams and others answer in words, which no table holds together: report the "
+                f"ones apart from the others, such as {answered_in_words[0].name}"
+            )
+        from medexam.cli.report_tasks import report_tasks
+
+        report_tasks(folders, as_json=as_json, markdown=markdown, html=html, plots=plots, layout=layout is not None)
+        return
     stored, is_whole = ([rescore(folder) for folder in folders], True) if html is None else _write_page(folders, html)
     contrasts = contrast_runs(stored) if is_whole and not (as_json and markdown is None) else []
     if plots is not None:
         _write_plots(stored, plots)
-    if layout is Layout.PAPER:
-        _report_paper(stored, markdown, as_json=as_json)
-        return
-    if layout is Layout.HEADQA_V1:
-        _report_headqa_v1(stored, markdown, as_json=as_json)
+    if layout is not None:
+        show = _report_paper if layout is Layout.PAPER else _report_headqa_v1
+        show(stored, markdown, as_json=as_json)
         return
     people = against_people(stored)
     if markdown is not None:
@@ -80,14 +90,14 @@ def report(
         _print_tables(stored, contrasts, people)
 
 
-def _write_plots(stored: "list[StoredRun]", folder: Path) -> None:
+def _write_plots(stored: "list[ExamRun]", folder: Path) -> None:
     from medexam.experiments.plots import write_plots
 
     for path in write_plots(stored, folder):
         sys.stderr.write(f"wrote {path}\n")
 
 
-def _report_paper(stored: "list[StoredRun]", markdown: Path | None, *, as_json: bool) -> None:
+def _report_paper(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
     """The tables of the HEAD-QA v2 paper, wherever they are asked for."""
     from medexam.experiments.paper_layout import build_paper_tables, paper_document, paper_tables, write_paper_report
 
@@ -105,7 +115,7 @@ def _report_paper(stored: "list[StoredRun]", markdown: Path | None, *, as_json: 
             console.print(table)
 
 
-def _report_headqa_v1(stored: "list[StoredRun]", markdown: Path | None, *, as_json: bool) -> None:
+def _report_headqa_v1(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
     """The tables of the HEAD-QA v1 paper, wherever they are asked for."""
     from medexam.experiments.headqa_v1_layout import (
         build_headqa_v1_tables,
@@ -128,7 +138,7 @@ def _report_headqa_v1(stored: "list[StoredRun]", markdown: Path | None, *, as_js
             console.print(table)
 
 
-def _write_page(folders: "list[RunFolder]", path: Path) -> "tuple[list[StoredRun], bool]":
+def _write_page(folders: "list[RunFolder]", path: Path) -> "tuple[list[ExamRun], bool]":
     """Write the page; its runs, and whether the data sets of all of them are at hand."""
     from medexam.experiments.page import read_runs, write_page
 
@@ -141,7 +151,7 @@ def _write_page(folders: "list[RunFolder]", path: Path) -> "tuple[list[StoredRun
 
 
 def _print_tables(
-    stored: "list[StoredRun]", contrasts: "list[Contrast]", people: "list[tuple[AgainstPeople, ...]]"
+    stored: "list[ExamRun]", contrasts: "list[Contrast]", people: "list[tuple[AgainstPeople, ...]]"
 ) -> None:
     """Our own tables, and what a reader should know of each run."""
     from rich.console import Console

@@ -13,7 +13,7 @@ from medexam.errors import SpecError, TrackingError
 if TYPE_CHECKING:
     from medexam.experiments.planning import Plan
     from medexam.experiments.runner import Stop
-    from medexam.experiments.summary import StoredRun
+    from medexam.experiments.summary import AnyRun
 
 EXECUTORS = ("local", "ray")
 
@@ -86,7 +86,7 @@ def _check_executor(executor: str, ray_address: str | None, ray_workers: int | N
 
 def _carry_out(
     plan: "Plan", max_failures: int | None, ray_address: str | None, ray_workers: int | None, *, on_ray: bool
-) -> "tuple[list[StoredRun], Stop | None]":
+) -> "tuple[list[AnyRun], Stop | None]":
     """Ask what the plan owes, here or on a cluster, which is not opened where nothing is owed to a model."""
     from medexam.cli.progress import TerminalProgress
     from medexam.experiments.runner import run_plan
@@ -166,7 +166,7 @@ def _warn(planned: "Plan") -> None:
         sys.stderr.write(f"medexam: warning: {warning}\n")
 
 
-def _track(runs: "list[StoredRun]", runs_dir: Path, tracking_uri: str | None) -> None:
+def _track(runs: "list[AnyRun]", runs_dir: Path, tracking_uri: str | None) -> None:
     """Send the runs to MLflow; an outage costs nothing but a line, for the folders are complete."""
     from medexam.experiments.tracking import default_tracking_uri, track
 
@@ -176,14 +176,14 @@ def _track(runs: "list[StoredRun]", runs_dir: Path, tracking_uri: str | None) ->
         sys.stderr.write(f"medexam: {error}\n")
 
 
-def _complete(run: str, runs_dir: Path | None) -> "StoredRun | None":
+def _complete(run: str, runs_dir: Path | None) -> "AnyRun | None":
     from medexam.experiments.places import default_runs_dir
     from medexam.experiments.summary import load_complete
 
     return load_complete(run, runs_dir or default_runs_dir())
 
 
-def _print(runs_dir: Path, runs: "list[StoredRun]", tracking_uri: str | None, *, as_json: bool) -> None:
+def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as_json: bool) -> None:
     if as_json:
         from medexam.experiments.summary import run_document
 
@@ -192,21 +192,22 @@ def _print(runs_dir: Path, runs: "list[StoredRun]", tracking_uri: str | None, *,
         _print_tables(runs_dir, runs, tracking_uri)
 
 
-def _print_tables(runs_dir: Path, runs: "list[StoredRun]", tracking_uri: str | None) -> None:
+def _print_tables(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None) -> None:
     from rich.console import Console
 
     from medexam.experiments.run_tables import build_failure_table
-    from medexam.experiments.tables import build_table
+    from medexam.experiments.run_views import build_overviews
 
     console = Console()
-    console.print(build_table(runs))
+    for table in build_overviews(runs):
+        console.print(table)
     for table in filter(None, map(build_failure_table, runs)):
         console.print(table)
     where = f"--tracking-uri {tracking_uri}" if tracking_uri else f"--runs-dir {runs_dir}"
     sys.stderr.write(f"Runs are in {runs_dir}. See them in the MLflow UI: {sys.argv[0]} ui {where}\n")
 
 
-def _incomplete(spec: str | None, plan: "Plan", runs: "list[StoredRun]", stop: "Stop | None") -> str:
+def _incomplete(spec: str | None, plan: "Plan", runs: "list[AnyRun]", stop: "Stop | None") -> str:
     """One line: why the run is incomplete, how much is owed, what failed, and the command that goes on."""
     why = {
         None: "incomplete",

@@ -6,6 +6,7 @@ from medexam.datasets.exam_set import ExamSet, find_question, load_exam_set
 from medexam.datasets.fetching import Fetched, fetch_exam_set
 from medexam.datasets.locating import cache_folder, find_files
 from medexam.datasets.selection import sample_evenly, select_questions
+from medexam.datasets.task_set import load_task_set
 
 __all__ = [
     "Anomaly",
@@ -20,6 +21,7 @@ __all__ = [
     "find_files",
     "find_question",
     "load_exam_set",
+    "load_task_set",
     "sample_evenly",
     "select_questions",
 ]

@@ -6,6 +6,7 @@ It knows nothing of files on this machine; `medexam.datasets.locating` does.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from medexam.errors import DatasetError
 from medexam.questions import Language
@@ -30,11 +31,17 @@ class CatalogueEntry:
     terms: str
     """What the Ministry of Health asks of those who reuse its exams."""
     hub: str | None
-    """The hub id that `medexam data fetch` reads; None when the data set ships in the package."""
+    """The hub id that `medexam data fetch` reads; None when it cannot be fetched so."""
     file_names: Mapping[Language, tuple[str, ...]]
     """The file of each language, relative to the data set's folder; a name with `*` may match several parts."""
     may_miss_translations: bool = False
     """Whether its authors leave a question out of a language that it could not be translated to."""
+    folder: str | None = None
+    """Its folder in `$MEDEXAM_DATA`; None: its name."""
+    origin: str | None = None
+    """Where its authors keep it, for a data set that is neither on the hub nor in the package."""
+    notes: tuple[str, ...] = ()
+    """What a reader of results on it should know."""
 
 
 _V1_FILES: Mapping[Language, tuple[str, ...]] = MappingProxyType(
@@ -45,6 +52,29 @@ _V1_CITATION = (
     "ACL 2019, pages 960-966."
 )
 _V2_LANGUAGES: tuple[Language, ...] = ("en", "es", "it", "gl", "ru")
+
+_CASIMEDICOS_LANGUAGES: tuple[Language, ...] = ("en", "es", "fr", "it")
+_CASIMEDICOS_FILES: Mapping[Language, tuple[str, ...]] = MappingProxyType(
+    {
+        language: (
+            "casimedicos-arg.tar.gz",
+            f"{language.upper()}/train.tsv",
+            f"casimedicos-arg/{language.upper()}/train.tsv",
+        )
+        for language in _CASIMEDICOS_LANGUAGES
+    }
+)
+_CASIMEDICOS_CITATION = (
+    "Ekaterina Sviridova et al. CasiMedicos-Arg: A Medical Question Answering Dataset Annotated with Explanatory "
+    "Argumentative Structures. EMNLP 2024, pages 18463-18475."
+)
+_CASIMEDICOS: dict[str, Any] = {
+    "licence": "CC-BY-4.0",
+    "terms": TERMS,
+    "hub": None,
+    "folder": "casimedicos",
+    "origin": "github.com/ixa-ehu/antidote-casimedicos (casimedicos-arg.tar.gz)",
+}
 
 CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType(
     {
@@ -94,6 +124,41 @@ CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType(
                 }
             ),
             may_miss_translations=True,
+        ),
+        "casimedicos": CatalogueEntry(
+            name="casimedicos",
+            title="CasiMedicos-Arg, explained questions of the MIR exams",
+            languages=_CASIMEDICOS_LANGUAGES,
+            questions=553,
+            citation=_CASIMEDICOS_CITATION,
+            file_names=_CASIMEDICOS_FILES,
+            **_CASIMEDICOS,
+        ),
+        "casimedicos_spans": CatalogueEntry(
+            name="casimedicos_spans",
+            title="CasiMedicos, extraction of the explanation of the right answer",
+            languages=_CASIMEDICOS_LANGUAGES,
+            questions=2212,
+            citation=(
+                "Iakes Goenaga, Aitziber Atutxa, Koldo Gojenola, Maite Oronoz and Rodrigo Agerri. "
+                f"Explanatory Argument Extraction of Correct Answers in Resident Medical Exams. 2023. "
+                f"{_CASIMEDICOS_CITATION}"
+            ),
+            file_names=_CASIMEDICOS_FILES,
+            **_CASIMEDICOS,
+        ),
+        "cliniqlink": CatalogueEntry(
+            name="cliniqlink",
+            title="ClinIQLink 2025, sample of the seven formats",
+            languages=("en",),
+            questions=35,
+            licence="CC0-1.0",
+            citation="ClinIQLink 2025 shared task, sample data set (Brandonio-c/ClinIQLink_Sample-dataset).",
+            terms="The sample is strictly for format validation: no training, no fine-tuning, no demonstrations.",
+            hub=None,
+            file_names=MappingProxyType({"en": ("TF.json", "*.json")}),
+            origin="github.com/Brandonio-c/ClinIQLink_Sample-dataset (sample_QA_pairs)",
+            notes=("the published sample of ClinIQLink is for checking formats only: its scores rank no model",),
         ),
     }
 )

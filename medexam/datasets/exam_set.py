@@ -44,7 +44,7 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
 
     Raises `DatasetError` when the files are missing or unsound, when a gold is no option, or when nothing is selected.
     """
-    reading = read_rows(spec.name, spec.language, spec.path)
+    reading = read_rows(spec.name, spec.language, spec.path, explained=spec.explained)
     _check_sound(reading, spec.name)
     stated = {row.question.key: row.gold for row in reading.rows if row.gold is not None}
     golds = {number: Gold(number=number) for number in set(stated.values())}

@@ -45,6 +45,11 @@ def fetch_exam_set(
     """
     entry = find_entry(name)
     if entry.hub is None:
+        if entry.origin is not None:
+            raise DatasetError(
+                f"{name} is not on the hub: bring it from {entry.origin} and set MEDEXAM_DATA to the folder that holds "
+                f"{entry.folder or name}"
+            )
         raise DatasetError(f"{name} ships in the package: there is nothing to fetch")
     wanted = tuple(languages) if languages else entry.languages
     for language in wanted:

@@ -71,7 +71,7 @@ def parse_headqa_v2(placed: Iterable[Placed], language: Language) -> tuple[tuple
     """
     faults: list[Fault] = []
     found: list[tuple[Exam, int, Row | str]] = []
-    booklets: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
+    booklets: defaultdict[tuple[int | None, str], set[str]] = defaultdict(set)
     exams: dict[Exam, Exam] = {}
     pool: Pool = {}
     for place, record in placed:

@@ -83,19 +83,21 @@ def _names(entry: CatalogueEntry, language: Language, path: Path) -> bool:
 def _folders(entry: CatalogueEntry, path: Path | None) -> list[Path]:
     if path is not None:
         return [path.expanduser()]
-    if entry.hub is None:
+    if entry.hub is None and entry.origin is None:
         return [SAMPLE_FOLDER]
-    data = os.environ.get("MEDEXAM_DATA")
-    return ([Path(data).expanduser() / entry.name] if data else []) + [cache_folder() / entry.name]
+    data, folder = os.environ.get("MEDEXAM_DATA"), entry.folder or entry.name
+    return ([Path(data).expanduser() / folder] if data else []) + [cache_folder() / folder]
 
 
 def _ways(entry: CatalogueEntry, wanted: str) -> str:
-    if entry.hub is None:
+    if entry.hub is None and entry.origin is None:
         return f"read the {entry.title} that ships in {SAMPLE_FOLDER}"
-    data = os.environ.get("MEDEXAM_DATA")
+    data, folder = os.environ.get("MEDEXAM_DATA"), entry.folder or entry.name
     place = (
-        f"put {entry.name}/{wanted} in $MEDEXAM_DATA ({data})"
+        f"put {folder}/{wanted} in $MEDEXAM_DATA ({data})"
         if data
-        else f"set MEDEXAM_DATA to the folder that holds {entry.name}/{wanted}"
+        else f"set MEDEXAM_DATA to the folder that holds {folder}/{wanted}"
     )
+    if entry.origin is not None:
+        return f"{place}; it comes from {entry.origin}"
     return f"{place}, or run `medexam data fetch {entry.name}` (looked in {cache_folder() / entry.name})"

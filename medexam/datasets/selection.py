@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from medexam.errors import DatasetError
-from medexam.questions import Discipline, Question
+from medexam.questions import Discipline, Exam, Question
 from medexam.specs import DatasetSpec
 
 SPLITS: Mapping[str, frozenset[int]] = MappingProxyType(
@@ -42,12 +42,12 @@ def sample_evenly(questions: Sequence[Question], limit: int, seed: int) -> tuple
         return tuple(questions)
     groups: defaultdict[Discipline, defaultdict[int, list[Question]]] = defaultdict(lambda: defaultdict(list))
     for question in questions:
-        groups[question.exam.discipline][question.exam.year].append(question)
+        groups[question.exam.discipline][question.exam.year or 0].append(question)
     turns: list[tuple[int, int, str, str]] = []
     for discipline, years in groups.items():
-        order = sorted(years, key=lambda year, discipline=discipline: _draw(seed, f"{discipline}/{year}"))  # type: ignore[misc]
+        order = sorted(years, key=lambda year, discipline=discipline: draw_lot(seed, f"{discipline}/{year}"))  # type: ignore[misc]
         for position, year in enumerate(order):
-            drawn = sorted(years[year], key=lambda question: _draw(seed, question.key))
+            drawn = sorted(years[year], key=lambda question: draw_lot(seed, question.key))
             turns += [(turn, position, discipline, question.key) for turn, question in enumerate(drawn)]
     kept = {key for *_, key in sorted(turns)[:limit]}
     return tuple(question for question in questions if question.key in kept)
@@ -66,18 +66,25 @@ def describe_filters(spec: DatasetSpec) -> str:
 def describe_choice(questions: Sequence[Question]) -> str:
     """What could be selected from, in one line: years, disciplines, option counts and pictures."""
     choices: dict[str, set[str]] = {
-        "years": {str(question.exam.year) for question in questions},
+        "years": {str(question.exam.year) for question in questions if question.exam.year is not None},
         "disciplines": {str(question.exam.discipline) for question in questions},
         "option_counts": {str(len(question.options)) for question in questions},
     }
-    parts = [f"{name} {', '.join(sorted(values))}" for name, values in choices.items()]
+    parts = [f"{name} {', '.join(sorted(values))}" for name, values in choices.items() if values]
     return f"{'; '.join(parts)}; {sum(question.image is not None for question in questions)} with an image"
+
+
+def split_of(exam: Exam) -> str | None:
+    """The official split that an exam belongs to; None where it belongs to none."""
+    if exam.split is not None:
+        return exam.split
+    return next((split for split, years in SPLITS.items() if exam.year in years), None)
 
 
 def _is_wanted(question: Question, spec: DatasetSpec) -> bool:
     exam = question.exam
     return (
-        (spec.split == "all" or exam.year in SPLITS[spec.split])
+        (spec.split == "all" or split_of(exam) == spec.split)
         and (spec.years is None or exam.year in spec.years)
         and (spec.disciplines is None or exam.discipline in spec.disciplines)
         and (spec.option_counts is None or len(question.options) in spec.option_counts)
@@ -85,6 +92,6 @@ def _is_wanted(question: Question, spec: DatasetSpec) -> bool:
     )
 
 
-def _draw(seed: int, text: str) -> bytes:
+def draw_lot(seed: int, text: str) -> bytes:
     """A repeatable lot: the same on every machine and Python, unlike a generator's shuffle."""
     return hashlib.sha256(f"{seed}:{text}".encode()).digest()

@@ -87,7 +87,7 @@ class Statistics(_Frozen):
 def compute_statistics(questions: Sequence[Question], key: AnswerKey, *, name: str, language: Language) -> Statistics:
     """The statistics of `questions`, at least one; raises `DatasetError` where `key` lacks one of them."""
     by_discipline = _group(questions, lambda one: one.exam.discipline.value)
-    years = {discipline: _group(members, lambda one: one.exam.year) for discipline, members in by_discipline.items()}
+    years = {discipline: _by_year(members) for discipline, members in by_discipline.items()}
     images = Counter(one.exam.discipline.value for one in questions if one.image is not None)
     by_options = _group(questions, lambda one: len(one.options))
     return Statistics(
@@ -99,7 +99,7 @@ def compute_statistics(questions: Sequence[Question], key: AnswerKey, *, name: s
             discipline: {year: len(members) for year, members in found.items()} for discipline, found in years.items()
         },
         overall=measure_lengths(questions),
-        by_year=_lengths(_group(questions, lambda one: one.exam.year)),
+        by_year=_lengths(_by_year(questions)),
         by_discipline=_lengths(by_discipline),
         by_discipline_and_year={discipline: _lengths(found) for discipline, found in years.items()},
         by_option_count={count: len(members) for count, members in by_options.items()},
@@ -155,6 +155,11 @@ def _group(questions: Iterable[Question], of: Callable[[Question], K]) -> dict[K
     for question in questions:
         groups[of(question)].append(question)
     return {name: groups[name] for name in sorted(groups)}  # type: ignore[type-var]
+
+
+def _by_year(questions: Iterable[Question]) -> dict[int, list[Question]]:
+    """Those of exams whose year is known."""
+    return _group((one for one in questions if one.exam.year is not None), lambda one: one.exam.year or 0)
 
 
 def _lengths(groups: Mapping[K, Sequence[Question]]) -> dict[K, TextLengths]:

@@ -10,7 +10,7 @@ from typing import Any
 from medexam.answer_key import AnswerKey
 from medexam.datasets import load_exam_set
 from medexam.experiments.retrieving import is_retrieving
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.metrics.paired import count_flips
 from medexam.metrics.paired_results import Flips
 from medexam.predictions import Prediction
@@ -24,7 +24,7 @@ _PASSAGES_ONLY = {"kind", "then", "context", "retriever", "k", "query", "query_l
 class Against:
     """One run that retrieves, beside a baseline."""
 
-    run: StoredRun
+    run: ExamRun
     flips: Flips
     passages: Mapping[str, tuple[str, ...]]
     """Key of each question that flipped -> ids of the passages that `run` found, most relevant first."""
@@ -34,12 +34,12 @@ class Against:
 class Contrast:
     """A run without passages, and the runs that add them."""
 
-    baseline: StoredRun
+    baseline: ExamRun
     against: tuple[Against, ...]
     """At least one, in the order of the runs."""
 
 
-def contrast_runs(runs: Sequence[StoredRun]) -> list[Contrast]:
+def contrast_runs(runs: Sequence[ExamRun]) -> list[Contrast]:
     """Every run without passages that is a baseline of another of `runs`, with those; empty where there is none.
 
     A baseline has the data set, the language and the model of the run that retrieves. Where one of them asks in the
@@ -68,8 +68,8 @@ def contrast_runs(runs: Sequence[StoredRun]) -> list[Contrast]:
 
 
 def _against(
-    baseline: StoredRun,
-    run: StoredRun,
+    baseline: ExamRun,
+    run: ExamRun,
     key: AnswerKey,
     before: Mapping[str, Prediction],
     after: Mapping[str, Prediction],
@@ -83,7 +83,7 @@ def _against(
     return Against(run, flips, passages)
 
 
-def _baselines(run: StoredRun, runs: Sequence[StoredRun]) -> list[StoredRun]:
+def _baselines(run: ExamRun, runs: Sequence[ExamRun]) -> list[ExamRun]:
     """The runs to compare `run` with; none where it does not retrieve or asks no model."""
     if run.model is None or not is_retrieving(run.record.cell.program):
         return []
@@ -91,7 +91,7 @@ def _baselines(run: StoredRun, runs: Sequence[StoredRun]) -> list[StoredRun]:
     return [other for other in candidates if _asks_alike(run, other)] or candidates
 
 
-def _is_comparable(run: StoredRun, other: StoredRun) -> bool:
+def _is_comparable(run: ExamRun, other: ExamRun) -> bool:
     mine, its = run.record.cell.dataset, other.record.cell.dataset
     return (
         other.model == run.model
@@ -101,7 +101,7 @@ def _is_comparable(run: StoredRun, other: StoredRun) -> bool:
     )
 
 
-def _asks_alike(run: StoredRun, other: StoredRun) -> bool:
+def _asks_alike(run: ExamRun, other: ExamRun) -> bool:
     """Whether `other` asks as `run` does behind its passages."""
     mine, its = run.record.cell.program, other.record.cell.program
     kind = getattr(mine, "then", mine.kind)

@@ -14,7 +14,7 @@ from medexam.errors import DatasetError, SpecError
 from medexam.experiments.comparison import Comparison, Dropped, Flipped, Group, Pair, describe_all, describe_dropped
 from medexam.experiments.run_folder import RunFolder, RunRecord, find_runs, owed
 from medexam.experiments.stored_questions import stored_questions
-from medexam.experiments.summary import StoredRun, stored_run
+from medexam.experiments.summary import AnyRun, ExamRun, stored_run
 from medexam.metrics import compute_metrics
 from medexam.metrics.paired import adjust_holm, compare_pair, complementarity, judge
 from medexam.predictions import Prediction, Status
@@ -86,7 +86,7 @@ def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
     )
 
 
-def run_names(runs: Sequence[StoredRun]) -> tuple[str, ...]:
+def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
     """A name for each run, as short as tells all apart.
 
     Its program, with model, language or both where that is needed; else the ids of the runs that share their program,
@@ -94,10 +94,10 @@ def run_names(runs: Sequence[StoredRun]) -> tuple[str, ...]:
     """
     programs = Counter(run.program for run in runs)
 
-    def language(run: StoredRun) -> str:
+    def language(run: AnyRun) -> str:
         return str(run.record.cell.dataset.language)
 
-    ways: tuple[Callable[[StoredRun], str], ...] = (
+    ways: tuple[Callable[[AnyRun], str], ...] = (
         lambda run: run.program,
         lambda run: " ".join(filter(None, (run.program, run.model))),
         lambda run: f"{run.program} {language(run)}",
@@ -149,7 +149,7 @@ def _common(
 
 
 def _pairs(
-    runs: Sequence[StoredRun],
+    runs: Sequence[ExamRun],
     names: Sequence[str],
     questions: Sequence[Question],
     key: AnswerKey,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
 from medexam.metrics.paired_results import Complementarity, Paired, Verdict
 
@@ -44,7 +44,7 @@ class Group:
 class Pair:
     """One run beside the baseline."""
 
-    run: StoredRun
+    run: ExamRun
     name: str
     """What tells the run from the others."""
     paired: Paired
@@ -70,7 +70,7 @@ class Flipped:
 class Comparison:
     """Two runs or more on the same questions."""
 
-    runs: tuple[StoredRun, ...]
+    runs: tuple[ExamRun, ...]
     """The baseline first. Their metrics are those of the compared questions and of no others."""
     names: tuple[str, ...]
     """What tells each run from the others."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from medexam.errors import RunFolderError
 from medexam.experiments.comparison import Comparison
 from medexam.experiments.comparison_tables import breakdown_tables, flipped_tables, headline, overall_tables, verdicts
-from medexam.experiments.markdown import render_table
+from medexam.experiments.markdown_parts import render_table
 from medexam.experiments.tables import Table
 
 SHOWN_FLIPS = 200

@@ -14,7 +14,7 @@ from medexam.experiments.comparison_markdown import paired_report
 from medexam.experiments.comparison_tables import headline, verdicts
 from medexam.experiments.mlflow_payload import TAG_LENGTH, started_at
 from medexam.experiments.mlflow_store import experiment_id, open_store
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 
 DIGEST_LENGTH = 12
 REPORT = "compare.md"
@@ -92,7 +92,7 @@ def _tags(comparison: Comparison) -> dict[str, str]:
     return {key: value[:TAG_LENGTH] for key, value in tags.items()}
 
 
-def _digest(runs: Sequence[StoredRun]) -> str:
+def _digest(runs: Sequence[ExamRun]) -> str:
     """Which runs are compared, the baseline first; their scores may change while they are continued."""
     known = json.dumps([[run.record.run_id, started_at(run)] for run in runs])
     return hashlib.sha256(known.encode()).hexdigest()[:DIGEST_LENGTH]

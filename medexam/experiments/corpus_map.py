@@ -15,7 +15,7 @@ from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.mlflow_payload import run_tags
 from medexam.experiments.mlflow_store import open_store, sqlite_path
 from medexam.experiments.run_folder import CORPUS_MAP
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.retrievers.index_manifest import IndexManifest
 from medexam.retrievers.index_search import open_index
 from medexam.retrievers.projection import (
@@ -138,7 +138,7 @@ def make_map(folder: Path, spec: DatasetSpec, *, sample: int, seed: int, watch: 
     )
 
 
-def attach_map(run: StoredRun, picture: Path, tracking_uri: str) -> str | None:
+def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
     """Copy a picture into a run's folder as `map.png`, and from there to the run's MLflow run as an artifact.
 
     The id of the MLflow run; None where the store does not know the run, which is then not made. Raises

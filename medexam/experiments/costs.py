@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.metrics import Metrics
+from medexam.metrics import Metrics, TaskMetrics
+
+AnyMetrics = Metrics | TaskMetrics
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class Cost:
     total: float
     per_question: float
     per_right: float | None
-    """None where no answer is right."""
+    """None where no answer is right, and where answers are more or less right."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Costs:
     hold what others asked meanwhile; None where they tell none."""
 
 
-def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> Costs:
+def compute_costs(metrics: AnyMetrics, environment: Mapping[str, Any]) -> Costs:
     """The costs of a run with these metrics under this `environment.json`; `environment` may be empty."""
     engine = environment.get("engine") or {}
     cache = environment.get("prefix_cache") or {}
@@ -62,17 +64,17 @@ def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> Costs:
     )
 
 
-def _tokens(total: int | None, metrics: Metrics) -> Cost | None:
+def _tokens(total: int | None, metrics: AnyMetrics) -> Cost | None:
     return None if total is None or not metrics.n else _cost(total, total, metrics)
 
 
-def _money(metrics: Metrics, prices: Mapping[str, float] | None) -> Cost | None:
+def _money(metrics: AnyMetrics, prices: Mapping[str, float] | None) -> Cost | None:
     if not prices or metrics.prompt_tokens is None or metrics.completion_tokens is None or not metrics.n:
         return None
     total = metrics.prompt_tokens * prices["prompt_usd"] + metrics.completion_tokens * prices["completion_usd"]
     return _cost(total, total, metrics)
 
 
-def _cost(total: float, of_scored: float, metrics: Metrics) -> Cost:
+def _cost(total: float, of_scored: float, metrics: AnyMetrics) -> Cost:
     """`of_scored` is the part of `total` that the scored questions took."""
     return Cost(total, of_scored / metrics.n, of_scored / metrics.right if metrics.right else None)

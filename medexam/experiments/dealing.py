@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from medexam.errors import EngineError
 from medexam.experiments.asking import GRACE_S, Account, AskingObserver
 from medexam.experiments.parts import part_path
-from medexam.experiments.planning import PlannedCell
+from medexam.experiments.planning import AnyCell
 from medexam.experiments.ray_cluster import Cluster, Node
 from medexam.experiments.stored_predictions import scan_predictions
 from medexam.experiments.worker_messages import Report
@@ -65,7 +65,7 @@ class Round:
     """The questions of one cell, on their way through the workers."""
 
     cluster: Cluster
-    planned: PlannedCell
+    planned: AnyCell
     folder: Path
     members: list[Member]
     observer: AskingObserver

@@ -6,7 +6,7 @@ from typing import Any
 
 from medexam.experiments.formatting import decimal
 from medexam.experiments.plot_style import WIDTH, Look, Plot, chance_levels, describe_n, wrap, write_title
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.metrics import PublishedScores
 from medexam.questions import Discipline
 
@@ -32,7 +32,7 @@ def disciplines_plot(drawn: Sequence[Look]) -> Plot | None:
     return Plot("accuracy_by_discipline", caption, size, partial(_draw, scored=scored))
 
 
-def _by_discipline(run: StoredRun) -> dict[Discipline, PublishedScores]:
+def _by_discipline(run: ExamRun) -> dict[Discipline, PublishedScores]:
     return {discipline: group for discipline, group in run.metrics.by_discipline.items() if group.n}
 
 

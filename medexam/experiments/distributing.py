@@ -18,7 +18,7 @@ from medexam.experiments.asking import Account
 from medexam.experiments.dealing import Member, Round, ask_all, lose
 from medexam.experiments.environment import Spent
 from medexam.experiments.parts import PARTS
-from medexam.experiments.planning import PlannedCell
+from medexam.experiments.planning import AnyCell
 from medexam.experiments.ray_cluster import Cluster
 from medexam.experiments.retrieving import HitCache
 from medexam.experiments.run_folder import PREDICTIONS
@@ -73,7 +73,7 @@ class RayExecutor:
     def _living(self) -> list[Member]:
         return [member for member in self._members if not member.lost]
 
-    async def prepare(self, planned: PlannedCell, observer: RunObserver, *, guided: bool, logprobs: bool) -> EngineInfo:
+    async def prepare(self, planned: AnyCell, observer: RunObserver, *, guided: bool, logprobs: bool) -> EngineInfo:
         """Have every worker see the run's folder and reach the model; what really runs there.
 
         A worker whose server is silent is left out with a warning. Raises `EngineError` where none reaches the model,
@@ -156,7 +156,7 @@ class RayExecutor:
                 )
         return [member for member, _ in there], seen
 
-    async def ask(self, planned: PlannedCell, observer: RunObserver, account: Account, spent: Spent) -> None:
+    async def ask(self, planned: AnyCell, observer: RunObserver, account: Account, spent: Spent) -> None:
         """Ask what the cell owes, as `medexam.experiments.asking.ask` does; the answers lie in parts.
 
         A worker that dies is warned of, and its questions go to the others. Raises `EngineError` where none is left, or
@@ -209,7 +209,7 @@ class RayExecutor:
         }
 
 
-def _shown(planned: PlannedCell) -> Shown:
+def _shown(planned: AnyCell) -> Shown:
     """What the cell's questions are shown, without the corpus, the encoder and the other questions."""
     retrieval = planned.retrieval
     if retrieval is not None:

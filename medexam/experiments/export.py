@@ -3,7 +3,7 @@
 It is made from the questions, the key and `predictions.jsonl`; the answers themselves stay in that file.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 import pyarrow as pa
@@ -68,14 +68,20 @@ def write_parquet(
 
     One row for each of `questions` that has a prediction, in their order, with the columns of `SCHEMA`.
     """
+    asked = (question for question in questions if question.key in predictions)
+    write_rows(
+        folder, SCHEMA, (_row(question, key[question.key].number, predictions[question.key]) for question in asked)
+    )
+
+
+def write_rows(folder: RunFolder, schema: pa.Schema, rows: Iterator[dict[str, object]]) -> None:
+    """Write `predictions.parquet` of these rows whole or not at all; raises `RunFolderError` where that fails."""
     target = folder.path / PARQUET
     draft = target.with_name(f".{PARQUET}.draft")
     try:
-        with open_private(draft, "wb") as stream, pq.ParquetWriter(stream, SCHEMA, compression="zstd") as writer:
-            asked = (question for question in questions if question.key in predictions)
-            while batch := list(islice(asked, ROW_GROUP)):
-                rows = [_row(question, key[question.key].number, predictions[question.key]) for question in batch]
-                writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
+        with open_private(draft, "wb") as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+            while batch := list(islice(rows, ROW_GROUP)):
+                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
         draft.replace(target)
     except OSError as error:
         raise RunFolderError(f"cannot write {target}: {error}") from None

@@ -12,7 +12,7 @@ from medexam.answer_key import AnswerKey
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
 from medexam.experiments.comparing import compare_runs
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.metrics.paired_results import Difference
 from medexam.predictions import Prediction, Status
 
@@ -29,8 +29,8 @@ class Mark(StrEnum):
 class Flow:
     """One run beside the first, on the questions that all runs have scored."""
 
-    before: StoredRun
-    after: StoredRun
+    before: ExamRun
+    after: ExamRun
     counts: Mapping[tuple[Mark, Mark], int]
     """(mark in `before`, mark in `after`) -> questions; only those that occur."""
     accuracy: Difference
@@ -42,7 +42,7 @@ class Flow:
         return sum(self.counts.values())
 
 
-def find_flows(runs: Sequence[StoredRun]) -> list[Flow]:
+def find_flows(runs: Sequence[ExamRun]) -> list[Flow]:
     """Every further run beside the first, on the questions that all runs of the first one's data set have scored.
 
     Empty where fewer than two runs have that data set, where no question is scored by all of them, and where the data

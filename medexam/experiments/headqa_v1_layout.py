@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict
 
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.formatting import NONE
-from medexam.experiments.markdown import render_table
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.markdown_parts import render_table
+from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import Table, TerminalTable
 from medexam.metrics.counting import Tally
 from medexam.metrics.headqa_v1 import headqa_v1_accuracy, headqa_v1_points
@@ -76,23 +76,23 @@ class HeadQAV1Table:
     setting: Setting
     language: Language
     measure: Measure
-    runs: tuple[StoredRun, ...]
+    runs: tuple[ExamRun, ...]
 
     @property
     def title(self) -> str:
         """Measure, setting and language."""
         return f"HEAD-QA v1 · {self.measure} · {SETTINGS[self.setting]} · {self.language}"
 
-    def value(self, run: StoredRun, column: str) -> float | None:
+    def value(self, run: ExamRun, column: str) -> float | None:
         """Percent, or points of an exam; None where the run has scored nothing there."""
         exams = self._exams(run, column)
         return headqa_v1_accuracy(exams) if self.measure == "accuracy" else headqa_v1_points(exams)
 
-    def scored(self, run: StoredRun) -> int:
+    def scored(self, run: ExamRun) -> int:
         """Questions of a run that are scored here."""
         return sum(exam.n for exam in self._exams(run, AVERAGE))
 
-    def _exams(self, run: StoredRun, column: str) -> list[Tally]:
+    def _exams(self, run: ExamRun, column: str) -> list[Tally]:
         """What came of each exam of a column that has a scored question."""
         found = []
         for name, scores in run.metrics.by_exam.items():
@@ -103,7 +103,7 @@ class HeadQAV1Table:
                 found.append(Tally(right=scores.right, wrong=scores.wrong, unanswered=scores.unanswered))
         return found
 
-    def published(self, run: StoredRun, column: str) -> float | None:
+    def published(self, run: ExamRun, column: str) -> float | None:
         """The paper's figure beside a cell; None where none is known."""
         wanted = (self.setting, self.language, run.program, self.measure, column)
         for known in load_headqa_v1_paper().figures:
@@ -118,7 +118,7 @@ def load_headqa_v1_paper() -> HeadQAV1Paper:
     return HeadQAV1Paper.model_validate(yaml.safe_load(FILE.read_text(encoding="utf-8")))
 
 
-def headqa_v1_tables(runs: Sequence[StoredRun]) -> list[HeadQAV1Table]:
+def headqa_v1_tables(runs: Sequence[ExamRun]) -> list[HeadQAV1Table]:
     """A table for each setting, language and measure that `runs` have something for.
 
     Raises `SpecError` where none of them asked HEAD-QA v1.
@@ -211,7 +211,7 @@ def _settings(dataset: DatasetSpec) -> tuple[Setting, ...]:
     return ("unsupervised", "supervised") if dataset.split == "all" else ("supervised",)
 
 
-def _text(table: HeadQAV1Table, run: StoredRun, column: str) -> str:
+def _text(table: HeadQAV1Table, run: ExamRun, column: str) -> str:
     value, known = table.value(run, column), table.published(run, column)
     if value is None:
         return NONE

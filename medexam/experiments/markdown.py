@@ -3,30 +3,26 @@
 They are made from stored runs alone, so they can be made again at any time.
 """
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from medexam.errors import RunFolderError
 from medexam.experiments.baselines import Contrast
-from medexam.experiments.formatting import decimal, flatten, percent, with_interval
+from medexam.experiments.formatting import decimal, percent, with_interval
+from medexam.experiments.markdown_parts import captioned, describe_settings, describe_state, render_table, unanswered
 from medexam.experiments.retrieval_tables import contrast_table, flipped_tables, retrieval_tables
 from medexam.experiments.run_tables import cost_tables, failure_table
 from medexam.experiments.score_tables import score_headline, score_tables
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import LEGEND, Table, breakdowns, comparison
 from medexam.metrics import Metrics
-from medexam.predictions import Prediction, Status
-
-SHOWN_REPLIES = 3
-SHOWN_CHARACTERS = 600
+from medexam.predictions import Prediction
 
 Captioned = Sequence[tuple[Table, str]]
 """Tables, each with the caption that says how to read it."""
 
 
-def run_report(run: StoredRun, predictions: Mapping[str, Prediction], people: Captioned = ()) -> str:
+def run_report(run: ExamRun, predictions: Mapping[str, Prediction], people: Captioned = ()) -> str:
     """`report.md`: headline, failures, breakdowns, costs, what option scores and passages tell, replies, settings.
 
     `people` is the table that sets the run beside people, where there is one.
@@ -42,28 +38,28 @@ def run_report(run: StoredRun, predictions: Mapping[str, Prediction], people: Ca
         parts.append(f"## {failed.title}\n\n{render_table(failed)}\n\n`{run.folder.resume_command}` asks them again.")
     parts += [f"## {table.title}\n\n{render_table(table)}" for table in breakdowns(run.metrics, published=True)]
     parts.append(LEGEND + " v1: rounded and averaged over exams as the HEAD-QA v1 paper does.")
-    parts += _captioned([*people, *cost_tables(run), *score_tables(run.metrics), *retrieval_tables(run.metrics)])
-    parts += _unanswered(record.questions, predictions)
-    parts.append("## Settings\n\n" + render_table(_settings(run)))
+    parts += captioned([*people, *cost_tables(run), *score_tables(run.metrics), *retrieval_tables(run.metrics)])
+    parts += unanswered(record.questions, predictions)
+    parts.append("## Settings\n\n" + render_table(describe_settings(run)))
     return "\n\n".join(parts) + "\n"
 
 
-def comparison_report(runs: Sequence[StoredRun], contrasts: Sequence[Contrast] = (), people: Captioned = ()) -> str:
+def comparison_report(runs: Sequence[ExamRun], contrasts: Sequence[Contrast] = (), people: Captioned = ()) -> str:
     """Several runs side by side, the best score of each column in bold, and what passages flip in `contrasts`.
 
     `people` is the table that sets the runs beside people, where there is one.
     """
     table = comparison(runs)
-    owing = [f"**{run.title}.** {_state(run)}" for run in runs if not run.complete]
+    owing = [f"**{run.title}.** {describe_state(run)}" for run in runs if not run.complete]
     owing += [f"**{run.title}.** Warning: {warning}." for run in runs for warning in run.record.warnings]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
     flips = [part for contrast in contrasts for part in _contrast(contrast)]
-    parts = [f"# {table.title}", render_table(table), LEGEND, *owing, *_captioned(people), *flips]
+    parts = [f"# {table.title}", render_table(table), LEGEND, *owing, *captioned(people), *flips]
     return "\n\n".join([*parts, f"## Runs\n\n{render_table(folders)}"]) + "\n"
 
 
 def write_report(
-    runs: Sequence[StoredRun], path: Path, contrasts: Sequence[Contrast] = (), people: Captioned = ()
+    runs: Sequence[ExamRun], path: Path, contrasts: Sequence[Contrast] = (), people: Captioned = ()
 ) -> None:
     """Write the report of one run, or the comparison of several; raises `RunFolderError` where that fails."""
     one = len(runs) == 1
@@ -77,29 +73,9 @@ def write_report(
         raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
 
 
-def headline(run: StoredRun) -> str:
+def headline(run: ExamRun) -> str:
     """The run's state and its scores over all questions."""
-    return f"{_state(run)}\n\n{render_table(_headline(run.metrics))}"
-
-
-def render_table(table: Table) -> str:
-    """A Markdown table without its title; stressed cells are bold."""
-    marks = [":--" if column < table.text_columns else "--:" for column in range(len(table.headers))]
-    lines = [table.headers, tuple(marks)]
-    for row, cells in enumerate(table.rows):
-        escaped = [re.sub(r"\s*\n\s*", " ", cell.replace("|", "\\|")) for cell in cells]
-        lines.append(tuple(f"**{text}**" if (row, at) in table.best else text for at, text in enumerate(escaped)))
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _state(run: StoredRun) -> str:
-    metrics = run.metrics
-    if metrics.complete:
-        return f"Complete: {metrics.n} questions of {metrics.exams} exams scored."
-    return (
-        f"Incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
-        f"{metrics.missing} not asked yet. These enter no score; `{run.folder.resume_command}` asks them."
-    )
+    return f"{describe_state(run)}\n\n{render_table(_headline(run.metrics))}"
 
 
 def _headline(metrics: Metrics) -> Table:
@@ -119,10 +95,6 @@ def _headline(metrics: Metrics) -> Table:
     return Table("Result", (f"n = {m.n}", "Value [95 % interval]", "Chance"), tuple(rows))
 
 
-def _captioned(tables: Iterable[tuple[Table, str]]) -> list[str]:
-    return [f"## {table.title}\n\n{render_table(table)}\n\n{caption}" for table, caption in tables]
-
-
 def _contrast(contrast: Contrast) -> list[str]:
     """What passages change against one baseline, and the first questions that flipped."""
     table, caption = contrast_table(contrast)
@@ -131,43 +103,3 @@ def _contrast(contrast: Contrast) -> list[str]:
         f"## {table.title}\n\n{render_table(table)}\n\n{caption}",
         *(f"### {table.title}\n\n{render_table(table)}" for table in flipped),
     ]
-
-
-def _settings(run: StoredRun) -> Table:
-    record = run.record
-    rows = {
-        "run": record.run_id,
-        "spec digest": record.spec_digest,
-        "data set version": record.dataset_version,
-        "data set source": record.dataset_source,
-        "data set SHA-256": record.dataset_fingerprint,
-        **flatten(record.cell.model_dump(mode="json", include={"dataset", "program"})),
-    }
-    if run.model is not None:
-        rows |= flatten(record.cell.model_dump(mode="json", include={"model"}))
-    rows |= flatten(run.environment, "ran.")
-    return Table("Settings", ("Setting", "Value"), tuple(rows.items()), text_columns=2)
-
-
-def _unanswered(questions: Iterable[str], predictions: Mapping[str, Prediction]) -> list[str]:
-    """How questions stayed unanswered, and the first few replies, for a look at what the model does instead."""
-    found = 0
-    reasons: Counter[str] = Counter()
-    shown: list[str] = []
-    for prediction in (predictions[key] for key in questions if key in predictions):
-        found += 1
-        if prediction.status is Status.UNANSWERED:
-            reasons[str(prediction.reason)] += 1
-            if prediction.reply is not None and len(shown) < SHOWN_REPLIES:
-                shown.append(f"`{prediction.question}` ({prediction.reason}):\n\n{_fenced(prediction.reply)}")
-    if not reasons:
-        return []
-    counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
-    return [f"## Unanswered questions\n\n{reasons.total()} of {found}: {counts}.", *shown]
-
-
-def _fenced(reply: str) -> str:
-    """`reply` in a code block that nothing in it can close."""
-    text = reply if len(reply) <= SHOWN_CHARACTERS else reply[:SHOWN_CHARACTERS] + " […]"
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    return f"{fence}text\n{text}\n{fence}"

@@ -5,13 +5,16 @@ What may change when a run is continued (the selection of questions, where the s
 values come from `spec.json`, `environment.json` and the metrics; keys of providers are in none of them.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from medexam.experiments.formatting import flatten
 from medexam.experiments.markdown import headline
-from medexam.experiments.summary import StoredRun
-from medexam.metrics import Interval, Metrics, Scores
+from medexam.experiments.summary import AnyRun, is_exam_run, is_task_run
+from medexam.experiments.task_report import task_headline
+from medexam.metrics import Interval, Metrics, Scores, TaskMetrics
+from medexam.metrics.task_results import Measures
 
 PARAM_LENGTH = 6_000
 TAG_LENGTH = 8_000
@@ -29,16 +32,16 @@ SCORES = (
     "chance_points",
     "headqa_v1_accuracy",
     "headqa_v1_points",
-    "prompt_tokens",
-    "completion_tokens",
-    "latency_p50_s",
-    "latency_p95_s",
 )
+COSTS = ("prompt_tokens", "completion_tokens", "latency_p50_s", "latency_p95_s")
+TASK_COUNTS = ("selected", "n", "unanswered", "failed", "missing")
 OPTION_SCORES = ("expected_calibration_error", "brier_score", "label_mass", "flip_rate", "tied")
+_NOT_ALLOWED = re.compile(r"[^\w./ -]", re.ASCII)
+"""Characters that MLflow takes in no name."""
 GROUP_SCORES = ("accuracy", "exam_score", "points", "headqa_v1_accuracy", "headqa_v1_points")
 
 
-def run_params(run: StoredRun) -> dict[str, str]:
+def run_params(run: AnyRun) -> dict[str, str]:
     """Dotted key of the spec -> value, for everything that an answer of the run depends on.
 
     The words of the prompts are left out: `program.prompt` names them, the digest covers them, and the artifacts hold
@@ -49,7 +52,7 @@ def run_params(run: StoredRun) -> dict[str, str]:
     return {key: value[:PARAM_LENGTH] for key, value in params.items()}
 
 
-def run_tags(run: StoredRun) -> dict[str, str]:
+def run_tags(run: AnyRun) -> dict[str, str]:
     """What the run is called, what it ran on and which questions it was last asked; without its parent."""
     record, environment = run.record, run.environment
     cell = record.cell.model_dump(mode="json", include={"dataset", "model"} if run.model else {"dataset"})
@@ -66,12 +69,18 @@ def run_tags(run: StoredRun) -> dict[str, str]:
         "medexam.program": run.program,
         **{f"medexam.{key}": value for key, value in flatten(cell).items() if key not in params},
         **{f"medexam.ran.{key}": value for key, value in flatten({"engine": engine}).items()},
-        "mlflow.note.content": "\n\n".join(part for part in (record.description, headline(run)) if part),
+        "mlflow.note.content": "\n\n".join(part for part in (record.description, _headline(run)) if part),
         **version_tags(environment),
     }
     if run.model is not None:
         tags |= {"medexam.engine": record.cell.model.engine, "medexam.model": run.model}
     return {key: value[:TAG_LENGTH] for key, value in tags.items() if value}
+
+
+def _headline(run: AnyRun) -> str:
+    if is_task_run(run):
+        return task_headline(run)
+    return headline(run) if is_exam_run(run) else ""
 
 
 def version_tags(environment: Mapping[str, Any]) -> dict[str, str]:
@@ -86,17 +95,39 @@ def version_tags(environment: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def started_at(run: StoredRun) -> str:
+def started_at(run: AnyRun) -> str:
     """When the run was begun; with its id it tells a run from one of the same spec on another machine."""
     return str(run.environment.get("started_at") or "unknown")
 
 
-def run_metrics(metrics: Metrics) -> dict[str, float]:
+def run_metrics(metrics: Metrics | TaskMetrics) -> dict[str, float]:
+    """Name -> value, as `exam_metrics` or `task_metrics` give them."""
+    return task_metrics(metrics) if isinstance(metrics, TaskMetrics) else exam_metrics(metrics)
+
+
+def task_metrics(metrics: TaskMetrics) -> dict[str, float]:
+    """Name -> value: counts, measures with `_low` and `_high`, and `measure.group` for each group and subset."""
+    values: dict[str, float | None] = {name: getattr(metrics, name) for name in (*TASK_COUNTS, *COSTS)}
+    values |= _measure_values(metrics.measures)
+    for group, measures in (*metrics.by_group.items(), *metrics.by_subset.items()):
+        values |= _measure_values(measures, f".{group}")
+    return {_NOT_ALLOWED.sub("_", name): float(value) for name, value in values.items() if value is not None}
+
+
+def _measure_values(measures: Measures, ending: str = "") -> dict[str, float | None]:
+    values: dict[str, float | None] = {}
+    for name, measure in measures.items():
+        low, high = measure.interval or (None, None)
+        values |= {f"{name}{ending}": measure.value, f"{name}_low{ending}": low, f"{name}_high{ending}": high}
+    return values
+
+
+def exam_metrics(metrics: Metrics) -> dict[str, float]:
     """Name -> value: counts, scores with `_low` and `_high`, and `score.group` for each discipline and option count.
 
     With those of the option scores and of the passages where the run has them.
     """
-    values = {name: getattr(metrics, name) for name in (*COUNTS, *SCORES)}
+    values = {name: getattr(metrics, name) for name in (*COUNTS, *SCORES, *COSTS)}
     if metrics.option_scores is not None:
         values |= {name: getattr(metrics.option_scores, name) for name in OPTION_SCORES}
     correlation = metrics.retrieval.score_correctness if metrics.retrieval is not None else None
@@ -119,12 +150,13 @@ def run_metrics(metrics: Metrics) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if value is not None}
 
 
-def yearly_metrics(metrics: Metrics) -> dict[int, dict[str, float]]:
+def yearly_metrics(metrics: Metrics | TaskMetrics) -> dict[int, dict[str, float]]:
     """Year -> name -> value, to be logged with the year as step, so that MLflow draws a curve over the years.
 
-    Empty for an incomplete run: MLflow keeps every value of a curve, and a half-asked year would stay in it.
+    Empty for an incomplete run: MLflow keeps every value of a curve, and a half-asked year would stay in it; and for
+    tasks, which have no year.
     """
-    if not metrics.complete:
+    if isinstance(metrics, TaskMetrics) or not metrics.complete:
         return {}
     return {
         year: {

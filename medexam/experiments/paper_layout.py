@@ -13,9 +13,9 @@ from typing import Any
 
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.formatting import NONE
-from medexam.experiments.markdown import render_table
+from medexam.experiments.markdown_parts import render_table
 from medexam.experiments.published_figures import Measure, Paper, TableLayout, load_paper
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import LONG_NAME, Table, TerminalTable
 from medexam.metrics import Scores
 from medexam.questions import Discipline
@@ -41,7 +41,7 @@ class PaperTable:
     dataset: str
     layout: TableLayout
     paper: Paper
-    cells: Mapping[tuple[str, Column], StoredRun]
+    cells: Mapping[tuple[str, Column], ExamRun]
     """(model, column) -> the run that stands there."""
 
     @property
@@ -76,7 +76,7 @@ class PaperTable:
         return f"Table {self.layout.number}: {words} · {self.dataset}"
 
 
-def paper_tables(runs: Sequence[StoredRun], paper: Paper | None = None) -> list[PaperTable]:
+def paper_tables(runs: Sequence[ExamRun], paper: Paper | None = None) -> list[PaperTable]:
     """The tables that `runs` have something for, data set by data set; `paper` is the shipped one by default.
 
     Raises `SpecError` where two runs would stand in one cell.
@@ -86,7 +86,7 @@ def paper_tables(runs: Sequence[StoredRun], paper: Paper | None = None) -> list[
     tables = []
     for dataset in dict.fromkeys(run.record.cell.dataset.name for run in runs):
         for layout in paper.tables:
-            cells: dict[tuple[str, Column], StoredRun] = {}
+            cells: dict[tuple[str, Column], ExamRun] = {}
             for run in runs:
                 kind = run.record.cell.program.kind
                 fits = layout.rows == "disciplines" or (kind in layout.kinds if layout.kinds else kind not in claimed)
@@ -233,7 +233,7 @@ def _down(name: str, rows: int) -> list[str]:
     return [*lines[: rows - 1], "".join(lines[rows - 1 :]), *[""] * (rows - len(lines))][:rows]
 
 
-def _put(cells: dict[tuple[str, Column], StoredRun], run: StoredRun, paper: Paper) -> None:
+def _put(cells: dict[tuple[str, Column], ExamRun], run: ExamRun, paper: Paper) -> None:
     strategies = [strategy for table in paper.tables for strategy in table.strategies]
     name = next((strategy.id for strategy in strategies if run.program in strategy.programs), run.program)
     place = (run.model or NO_MODEL, (name, str(run.record.cell.dataset.language)))
@@ -245,7 +245,7 @@ def _put(cells: dict[tuple[str, Column], StoredRun], run: StoredRun, paper: Pape
         )
 
 
-def _percent(run: StoredRun | None, measure: Measure, discipline: Discipline | None = None) -> str:
+def _percent(run: ExamRun | None, measure: Measure, discipline: Discipline | None = None) -> str:
     """Of all questions or of one discipline's; marked where the run owes questions."""
     if run is None:
         return NONE

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.questions import Discipline, Exam
 from medexam.specs import DatasetSpec
 from medexam.specs.dataset import DatasetName
@@ -110,7 +110,7 @@ class AgainstPeople:
         return {**asdict(self), "margin": self.margin, "passed": self.passed}
 
 
-def against_people(runs: Sequence[StoredRun]) -> list[tuple[AgainstPeople, ...]]:
+def against_people(runs: Sequence[ExamRun]) -> list[tuple[AgainstPeople, ...]]:
     """What each of `runs` scored in the exams that people's figures are known of, by discipline and year.
 
     Empty for a run without such an exam, and where its data set is not at hand to say how long its exams are.
@@ -135,11 +135,11 @@ def load_exam_boards() -> ExamBoards:
     return ExamBoards.model_validate(yaml.safe_load(FILE.read_text(encoding="utf-8")))
 
 
-def _sat(exam: Exam) -> tuple[Discipline, int]:
+def _sat(exam: Exam) -> tuple[Discipline, int | None]:
     return exam.discipline, exam.year
 
 
-def _may_be_known(run: StoredRun) -> bool:
+def _may_be_known(run: ExamRun) -> bool:
     """Whether a look at the data set can find anything."""
     boards, metrics = load_exam_boards(), run.metrics
     return run.record.cell.dataset.name in boards.datasets and any(
@@ -155,17 +155,17 @@ def _count(dataset: DatasetSpec) -> Mapping[Exam, int]:
         return {}
 
 
-def _beside_people(run: StoredRun, sizes: Mapping[Exam, int]) -> tuple[AgainstPeople, ...]:
+def _beside_people(run: ExamRun, sizes: Mapping[Exam, int]) -> tuple[AgainstPeople, ...]:
     boards = load_exam_boards()
     found = []
-    for exam, size in sorted(sizes.items(), key=lambda item: _sat(item[0])):
+    for exam, size in sorted(sizes.items(), key=lambda item: (item[0].discipline, item[0].year or 0)):
         sitting, scores = boards.find(exam), run.metrics.by_exam.get(exam.name)
         if sitting is not None and scores is not None and scores.n == size and scores.points is not None:
             found.append(
                 AgainstPeople(
                     exam=exam.name,
                     discipline=exam.discipline,
-                    year=exam.year,
+                    year=sitting.year,
                     n=scores.n,
                     points=scores.points,
                     ten_best=sitting.ten_best,

@@ -15,7 +15,7 @@ from medexam.experiments.plot_style import Draw, Look, Plot, looks
 from medexam.experiments.retrieval_plots import relevance_plot
 from medexam.experiments.score_plots import reliability_plot, thresholds_plot
 from medexam.experiments.strategy_plots import strategies_plot
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.experiments.year_plots import years_plot
 
 DPI = 150
@@ -50,7 +50,7 @@ class Picture:
     png: bytes
 
 
-def build_pictures(runs: Sequence[StoredRun]) -> list[Picture]:
+def build_pictures(runs: Sequence[ExamRun]) -> list[Picture]:
     """The pictures that `runs`, at least one, have data for.
 
     Raises `MedExamError` without matplotlib.

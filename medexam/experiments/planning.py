@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeGuard, TypeVar
 
 import dspy
 
-from medexam.datasets import ExamSet, load_exam_set
+from medexam.datasets import ExamSet, load_exam_set, load_task_set
 from medexam.errors import CorpusUnreachableError, RunFolderError
 from medexam.experiments.cells import resolve_cells
 from medexam.experiments.collecting import collecting_rarely
@@ -20,23 +20,28 @@ from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.reading import ReadingRetrieval, reader_identity, with_reader
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
-from medexam.experiments.stored_questions import stored_questions
+from medexam.experiments.stored_questions import find_stored
 from medexam.experiments.summary import find_run
-from medexam.programs import ExamProgram, WithNearest, build_program, demonstrations, loaded_words
+from medexam.experiments.task_scoring import check_scorable
+from medexam.programs import AskingProgram, WithNearest, build_program, demonstrations, loaded_words
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.signatures import load_words
 from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ReadingSpec, RetrieverSpec
 from medexam.specs.identity import differences, digest, identity
 from medexam.specs.places import cache_dir
+from medexam.tasks import Task, TaskSet
+
+QuestionSet = ExamSet | TaskSet
+S_co = TypeVar("S_co", bound=QuestionSet, covariant=True)
 
 
 @dataclass(frozen=True)
-class PlannedCell:
+class PlannedCell(Generic[S_co]):
     """One run to be made or continued."""
 
     cell: CellSpec
-    exam_set: ExamSet
+    question_set: S_co
     program: dspy.Module
     identity: dict[str, Any]
     spec_digest: str
@@ -45,10 +50,10 @@ class PlannedCell:
     """Where the program's passages come from; None where it sees none."""
     nearest: NearestDemonstrations | None
     """Which demonstrations a question is shown; None where all are shown the same, or none."""
-    owed: tuple[Question, ...]
-    """Questions still to be asked, in the order of the exams."""
+    owed: tuple[Any, ...]
+    """Questions still to be asked, in the order of the data set."""
     right: int
-    """How many of the others are answered right."""
+    """How many of the others are answered right; 0 where an answer is more or less right."""
 
     @property
     def label(self) -> str:
@@ -78,13 +83,24 @@ class PlannedCell:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the results should know; mostly nothing."""
-        return () if self.retrieval is None else self.retrieval.warnings
+        own = self.question_set.notes if isinstance(self.question_set, TaskSet) else ()
+        return own if self.retrieval is None else (*own, *self.retrieval.warnings)
 
     @property
     def calls(self) -> int:
         """Calls of a model still to be made, if none is retried."""
         program = self.program
-        return sum(program.calls_for(question) for question in self.owed) if isinstance(program, ExamProgram) else 0
+        return sum(program.calls_for(question) for question in self.owed) if isinstance(program, AskingProgram) else 0
+
+
+ExamCell = PlannedCell[ExamSet]
+"""A run on questions with numbered options."""
+AnyCell = PlannedCell[QuestionSet]
+
+
+def is_exam_cell(planned: AnyCell) -> TypeGuard[ExamCell]:
+    """Whether the cell's questions have numbered options."""
+    return isinstance(planned.question_set, ExamSet)
 
 
 @dataclass(frozen=True)
@@ -96,10 +112,10 @@ class Plan:
     description: str
     experiment_digest: str
     """Identity of the experiment, whichever of its cells are planned."""
-    cells: tuple[PlannedCell, ...]
+    cells: tuple[AnyCell, ...]
     runs_dir: Path
 
-    def record(self, planned: PlannedCell) -> RunRecord:
+    def record(self, planned: AnyCell) -> RunRecord:
         """What a cell's `spec.json` says."""
         return RunRecord(
             run_id=planned.folder.name,
@@ -107,10 +123,10 @@ class Plan:
             identity=planned.identity,
             cell=planned.cell,
             description=self.description,
-            dataset_version=planned.exam_set.version,
-            dataset_source=planned.exam_set.source,
-            dataset_fingerprint=planned.exam_set.fingerprint,
-            questions=tuple(question.key for question in planned.exam_set.questions),
+            dataset_version=planned.question_set.version,
+            dataset_source=planned.question_set.source,
+            dataset_fingerprint=planned.question_set.fingerprint,
+            questions=tuple(question.key for question in planned.question_set.questions),
             experiment_digest=self.experiment_digest,
             warnings=planned.warnings,
         )
@@ -152,11 +168,11 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
     folder = find_run(run, runs_dir)
     record = folder.read_record()
     prepared = _Sources(only_look=False).prepare(record.cell)
-    exam_set = prepared.exam_set
-    if exam_set.fingerprint != record.dataset_fingerprint:
+    data = prepared.question_set
+    if data.fingerprint != record.dataset_fingerprint:
         raise RunFolderError(
             f"run {record.run_id} cannot go on: its data have changed (SHA-256 {record.dataset_fingerprint[:12]} then, "
-            f"{exam_set.fingerprint[:12]} in {exam_set.source} now); restore {record.dataset_source}, "
+            f"{data.fingerprint[:12]} in {data.source} now); restore {record.dataset_source}, "
             "or run its spec with --fresh to ask the data as they are"
         )
     if digest(prepared.identity) != record.spec_digest:
@@ -165,14 +181,20 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
             f"run {record.run_id} cannot go on: what its answers depend on has changed ({keys}); "
             "restore it, or run its spec to start a run of it as it is now"
         )
-    questions = stored_questions(record, exam_set)
     return Plan(
         name=record.cell.name,
         description=record.description,
         experiment_digest=record.experiment_digest,
-        cells=(_planned(replace(prepared, exam_set=replace(exam_set, questions=questions)), folder),),
+        cells=(_planned(replace(prepared, question_set=_as_stored(record, data)), folder),),
         runs_dir=folder.path.parent,
     )
+
+
+def _as_stored(record: RunRecord, data: QuestionSet) -> QuestionSet:
+    """The data with the questions of a stored run."""
+    if isinstance(data, TaskSet):
+        return replace(data, questions=find_stored(record, data.questions))
+    return replace(data, questions=find_stored(record, data.questions))
 
 
 @dataclass(frozen=True)
@@ -180,7 +202,7 @@ class _Prepared:
     """A cell with what it reads."""
 
     cell: CellSpec
-    exam_set: ExamSet
+    question_set: QuestionSet
     identity: dict[str, Any]
     retrieval: Retrieval | None
 
@@ -190,11 +212,11 @@ class _Sources:
 
     def __init__(self, *, only_look: bool) -> None:
         self._only_look = only_look
-        self._exam_sets: dict[DatasetSpec, ExamSet] = {}
+        self._question_sets: dict[DatasetSpec, QuestionSet] = {}
         self._retrievers: dict[RetrieverSpec, PlannedRetriever | CorpusUnreachableError] = {}
 
     def prepare(self, cell: CellSpec) -> _Prepared:
-        exam_set = self._exam_set(cell.dataset)
+        question_set = self._question_set(cell.dataset)
         retrieval, identity = None, None
         if is_retrieving(cell.program):
             twins = self._twins(cell)
@@ -210,7 +232,7 @@ class _Sources:
                 identity = planned.identity
             if isinstance(cell.program, ReadingSpec):
                 retrieval = with_reader(retrieval)
-        return _Prepared(cell, exam_set, _identity(cell, exam_set, identity), retrieval)
+        return _Prepared(cell, question_set, _identity(cell, question_set, identity), retrieval)
 
     def _retriever(self, spec: RetrieverSpec) -> PlannedRetriever:
         known = self._retrievers.get(spec)
@@ -224,11 +246,12 @@ class _Sources:
             raise known
         return known
 
-    def _exam_set(self, spec: DatasetSpec) -> ExamSet:
-        if spec not in self._exam_sets:
+    def _question_set(self, spec: DatasetSpec) -> QuestionSet:
+        if spec not in self._question_sets:
             with collecting_rarely():
-                self._exam_sets[spec] = load_exam_set(spec)
-        return self._exam_sets[spec]
+                self._question_sets[spec] = load_task_set(spec) if spec.holds_tasks else load_exam_set(spec)
+            check_scorable(spec.name)
+        return self._question_sets[spec]
 
     def _twins(self, cell: CellSpec) -> Callable[[], dict[str, Question]] | None:
         """The questions in the language of the queries; None where that is their own."""
@@ -237,21 +260,21 @@ class _Sources:
             return None
         # A path names the file of one language.
         spec = DatasetSpec(name=cell.dataset.name, language=language)
-        return lambda: {question.key: question for question in self._exam_set(spec).questions}
+        return lambda: {one.key: one for one in self._question_set(spec).questions if isinstance(one, Question)}
 
 
-def _identity(cell: CellSpec, exam_set: ExamSet, retriever: dict[str, Any] | None) -> dict[str, Any]:
+def _identity(cell: CellSpec, question_set: QuestionSet, retriever: dict[str, Any] | None) -> dict[str, Any]:
     program = cell.program
     words = load_words(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
     if (place := getattr(program, "load", None)) is not None:
         words["loaded"] = loaded_words(place)
     reader = reader_identity(program) if isinstance(program, ReadingSpec) else None
-    return identity(cell, fingerprint=exam_set.fingerprint, words=words, retriever=retriever, reader=reader)
+    return identity(cell, fingerprint=question_set.fingerprint, words=words, retriever=retriever, reader=reader)
 
 
-def _planned(prepared: _Prepared, folder: RunFolder) -> PlannedCell:
-    cell, exam_set, known = prepared.cell, prepared.exam_set, prepared.identity
-    questions = {question.key: question for question in exam_set.questions}
+def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
+    cell, data, known = prepared.cell, prepared.question_set, prepared.identity
+    questions: dict[str, Question | Task] = {question.key: question for question in data.questions}
     outcomes = folder.read_outcomes() if folder.exists() else {}
     remaining = owed(questions, outcomes)
     answers = {key: outcomes[key].answer for key in questions.keys() - set(remaining)}
@@ -265,12 +288,12 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> PlannedCell:
     )
     finder = program.finder if isinstance(program, WithNearest) else None
     nearest = finder if isinstance(finder, NearestDemonstrations) else None
-    if (place := getattr(cell.program, "load", None)) is not None:
+    if (place := getattr(cell.program, "load", None)) is not None and isinstance(data, ExamSet):
         shown = [demo["question"] for _, demo in demonstrations(program)]
-        check_demonstrations(shown, exam_set.questions, f"program.load {place}")
+        check_demonstrations(shown, data.questions, f"program.load {place}")
     return PlannedCell(
         cell=cell,
-        exam_set=exam_set,
+        question_set=data,
         program=program,
         identity=known,
         spec_digest=digest(known),
@@ -278,8 +301,14 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> PlannedCell:
         retrieval=prepared.retrieval,
         nearest=nearest,
         owed=tuple(questions[key] for key in remaining),
-        right=sum(answer == exam_set.key[key].number for key, answer in answers.items()),
+        right=_count_right(data, answers),
     )
+
+
+def _count_right(data: QuestionSet, answers: Mapping[str, int | None]) -> int:
+    if not isinstance(data, ExamSet):
+        return 0
+    return sum(answer == data.key[key].number for key, answer in answers.items())
 
 
 def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:

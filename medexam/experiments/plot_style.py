@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from medexam.experiments.comparing import run_names
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.metrics import Interval, Scores
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -48,7 +48,7 @@ class Plot:
 class Look:
     """One run as it looks in all pictures."""
 
-    run: StoredRun
+    run: ExamRun
     name: str
     """What tells the run from the others."""
     color: str
@@ -57,7 +57,7 @@ class Look:
     """What matplotlib takes for a line style."""
 
 
-def looks(runs: Sequence[StoredRun]) -> list[Look]:
+def looks(runs: Sequence[ExamRun]) -> list[Look]:
     """The look of each run, in their order."""
     return [_look(run, name, position) for position, (run, name) in enumerate(zip(runs, run_names(runs), strict=True))]
 
@@ -75,7 +75,7 @@ def by_model(drawn: Sequence[Look]) -> dict[str | None, list[Look]]:
     return groups if controls is None else {**groups, None: controls}
 
 
-def _look(run: StoredRun, name: str, position: int) -> Look:
+def _look(run: ExamRun, name: str, position: int) -> Look:
     color, marker = PALETTE[position % len(PALETTE)], MARKERS[position % len(MARKERS)]
     return Look(run, name, color, marker, LINES[position // len(PALETTE) % len(LINES)])
 
@@ -83,7 +83,7 @@ def _look(run: StoredRun, name: str, position: int) -> Look:
 def _by_strategy(drawn: Sequence[Look]) -> list[Look]:
     languages = {look.run.record.cell.dataset.language for look in drawn}
 
-    def strategy(run: StoredRun) -> str:
+    def strategy(run: ExamRun) -> str:
         return run.program if len(languages) == 1 else f"{run.program} {run.record.cell.dataset.language}"
 
     names = [strategy(look.run) for look in drawn]
@@ -147,7 +147,7 @@ def draw_accuracies(axes: Any, look: Look, places: Sequence[float], groups: Sequ
     return axes.errorbar(places, heights, yerr=bars, color=look.color, marker=look.marker, **(drawn | settings))
 
 
-def chance_levels(runs: Sequence[StoredRun], groups: Callable[[StoredRun], Mapping[Any, Scores]]) -> dict[Any, float]:
+def chance_levels(runs: Sequence[ExamRun], groups: Callable[[ExamRun], Mapping[Any, Scores]]) -> dict[Any, float]:
     """Percent for each group; runs on the same questions share it, and the first one's is taken."""
     levels: dict[Any, float] = {}
     for run in runs:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from medexam.errors import RunFolderError
 from medexam.experiments.pictures import build_pictures
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 
 
-def write_plots(runs: Sequence[StoredRun], folder: Path) -> list[Path]:
+def write_plots(runs: Sequence[ExamRun], folder: Path) -> list[Path]:
     """Write the pictures of `runs` into `folder`; the paths, in the pictures' order.
 
     Raises `RunFolderError` where `folder` cannot be written, and what `build_pictures` raises.

@@ -4,19 +4,31 @@ The predictions hold no score, so a corrected gold or a new metric needs the dat
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from medexam.answer_key import AnswerKey
-from medexam.datasets import load_exam_set
+from medexam.datasets import ExamSet, load_exam_set, load_task_set
 from medexam.experiments.export import write_parquet
 from medexam.experiments.markdown import run_report
-from medexam.experiments.run_folder import METRICS, REPORT, RunFolder
-from medexam.experiments.stored_questions import stored_questions
-from medexam.experiments.summary import StoredRun, stored_run
+from medexam.experiments.run_folder import METRICS, REPORT, RunFolder, RunRecord
+from medexam.experiments.stored_questions import find_stored, stored_questions
+from medexam.experiments.summary import AnyRun, ExamRun, TaskRun, stored_run
+from medexam.experiments.task_export import write_task_parquet
+from medexam.experiments.task_report import task_report
+from medexam.experiments.task_scoring import score_tasks
 from medexam.metrics import compute_metrics
 from medexam.questions import Question
+from medexam.tasks import TaskSet
 
 
-def score_folder(folder: RunFolder, questions: Sequence[Question], key: AnswerKey) -> StoredRun:
+def score_cell(folder: RunFolder, question_set: ExamSet | TaskSet) -> AnyRun:
+    """Score the predictions in `folder` on all of these questions, as `score_folder` and `score_task_folder` do."""
+    if isinstance(question_set, TaskSet):
+        return score_task_folder(folder, question_set)
+    return score_folder(folder, question_set.questions, question_set.key)
+
+
+def score_folder(folder: RunFolder, questions: Sequence[Question], key: AnswerKey) -> ExamRun:
     """Score the predictions in `folder` on `questions` and write `metrics.json`, the Parquet file and `report.md`.
 
     The folder must hold its `spec.json`. Raises `RunFolderError` where it cannot be written.
@@ -30,7 +42,41 @@ def score_folder(folder: RunFolder, questions: Sequence[Question], key: AnswerKe
     return run
 
 
-def rescore(folder: RunFolder) -> StoredRun:
+def score_task_folder(folder: RunFolder, task_set: TaskSet) -> TaskRun:
+    """Score the predictions in `folder` on these tasks and write the same files.
+
+    Raises as `score_folder` does, and `MedExamError` where the scorer's model is not at hand.
+    """
+    with folder.opened_predictions() as predictions:
+        scores = score_tasks(task_set, predictions)
+        folder.write_json(METRICS, scores.metrics.model_dump(mode="json"))
+        write_task_parquet(folder, task_set, predictions, scores)
+        run = stored_run(folder, scores.metrics, predictions if scores.metrics.failed else {})
+        folder.write_text(REPORT, task_report(run, predictions))
+    return run
+
+
+def rescore_any(folder: RunFolder) -> AnyRun:
+    """The run in `folder`, whatever it asked, scored anew on the data as they are today; nothing is written.
+
+    Raises `DatasetError` where the data set cannot be read or lacks a question that was asked.
+    """
+    record = folder.read_record()
+    if not record.cell.dataset.holds_tasks:
+        return rescore(folder)
+    task_set = load_stored_tasks(record)
+    with folder.opened_predictions() as predictions:
+        metrics = score_tasks(task_set, predictions).metrics
+        return stored_run(folder, metrics, predictions if metrics.failed else {})
+
+
+def load_stored_tasks(record: RunRecord) -> TaskSet:
+    """The tasks that a run was last asked for; raises `DatasetError` where one is gone."""
+    task_set = load_task_set(record.cell.dataset)
+    return replace(task_set, questions=find_stored(record, task_set.questions))
+
+
+def rescore(folder: RunFolder) -> ExamRun:
     """The run in `folder`, scored anew on the data set as it is today; nothing is written.
 
     Raises `DatasetError` where the data set cannot be read or lacks a question that was asked.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from medexam.experiments.baselines import Against, Contrast
 from medexam.experiments.formatting import NONE, percent, with_interval
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import Table, TerminalTable
 from medexam.metrics import Metrics
 from medexam.metrics.retrieval_results import RetrievalMetrics
@@ -19,7 +19,7 @@ QUARTILES = ("1, lowest", "2", "3", "4, highest")
 """What the groups are called, from the lowest scores to the highest."""
 
 
-def build_retrieval_tables(run: StoredRun) -> list[TerminalTable]:
+def build_retrieval_tables(run: ExamRun) -> list[TerminalTable]:
     """The tables of one run, ready for `Console.print`; empty for a run without passages."""
     return [TerminalTable(table, caption) for table, caption in retrieval_tables(run.metrics)]
 

@@ -4,25 +4,25 @@ For the terminal and for Markdown.
 """
 
 from medexam.experiments.formatting import amount
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import AnyRun
 from medexam.experiments.tables import Table, TerminalTable
 
 SHOWN_CHARACTERS = 160
 """Of a failure's message."""
 
 
-def build_cost_tables(run: StoredRun) -> list[TerminalTable]:
+def build_cost_tables(run: AnyRun) -> list[TerminalTable]:
     """The costs, ready for `Console.print`; empty for a control and where nothing is known."""
     return [TerminalTable(table, caption) for table, caption in cost_tables(run)]
 
 
-def build_failure_table(run: StoredRun) -> TerminalTable | None:
+def build_failure_table(run: AnyRun) -> TerminalTable | None:
     """The failures by kind, ready for `Console.print`; None where no question failed."""
     table = failure_table(run)
     return None if table is None else TerminalTable(table)
 
 
-def cost_tables(run: StoredRun) -> list[tuple[Table, str]]:
+def cost_tables(run: AnyRun) -> list[tuple[Table, str]]:
     """What the run took, a question and a right answer, with its caption; empty where nothing is known."""
     costs = run.costs
     if costs is None:
@@ -54,7 +54,7 @@ def cost_tables(run: StoredRun) -> list[tuple[Table, str]]:
     return [(Table("Cost", ("What", "In all", "A question", "A right answer"), rows), caption)]
 
 
-def failure_table(run: StoredRun) -> Table | None:
+def failure_table(run: AnyRun) -> Table | None:
     """The failed questions by kind, the commonest first; None without any."""
     if not run.failures:
         return None

@@ -21,11 +21,11 @@ from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.environment import Spent, build_environment
 from medexam.experiments.interrupting import run_interruptibly
 from medexam.experiments.language_model import build_lm
-from medexam.experiments.planning import Plan, PlannedCell
-from medexam.experiments.rescoring import score_folder
+from medexam.experiments.planning import AnyCell, Plan
+from medexam.experiments.rescoring import score_cell
 from medexam.experiments.retrieving import Retrieval
 from medexam.experiments.run_folder import ENVIRONMENT
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import AnyRun
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.building import Needs
 from medexam.serve.prefix_cache import PrefixCount, count_prefixes
@@ -56,23 +56,23 @@ class RunObserver(AskingObserver, Protocol):
     def engine_starts(self, model: ModelSpec) -> None:
         """A model is being loaded or a server probed; it may take a while."""
 
-    def retrieval_starts(self, planned: PlannedCell) -> None:
+    def retrieval_starts(self, planned: AnyCell) -> None:
         """The passages of a cell are looked up; it may take a while."""
 
-    def passages_encoded(self, planned: PlannedCell, done: int) -> None:
+    def passages_encoded(self, planned: AnyCell, done: int) -> None:
         """So many passages of the cell's corpus have a vector; called only while its index is made."""
 
-    def cell_starts(self, planned: PlannedCell) -> None:
+    def cell_starts(self, planned: AnyCell) -> None:
         """A cell begins to ask what it owes."""
 
-    def cell_ends(self, run: StoredRun) -> None:
+    def cell_ends(self, run: AnyRun) -> None:
         """A cell is scored and its folder complete on disk."""
 
 
 class _Engines:
     """One live engine for each model, closed together."""
 
-    def __init__(self, cells: Sequence[PlannedCell]) -> None:
+    def __init__(self, cells: Sequence[AnyCell]) -> None:
         self._guided = {c.cell.model for c in cells if getattr(c.cell.program, "answer_format", None) == "guided"}
         self._logprobs = {c.cell.model for c in cells if isinstance(c.cell.program, LikelihoodSpec)}
         self._built: dict[ModelSpec, Engine] = {}
@@ -92,7 +92,7 @@ class _Engines:
             await engine.aclose()
 
 
-def in_prefix_order(cells: Sequence[PlannedCell]) -> list[int]:
+def in_prefix_order(cells: Sequence[AnyCell]) -> list[int]:
     """The places of the cells, those that ask one model in the same words one after the other.
 
     Their prompts open with the same instructions and demonstrations, which a server then still has in its prefix cache.
@@ -108,11 +108,11 @@ def in_prefix_order(cells: Sequence[PlannedCell]) -> list[int]:
 class Executor(Protocol):
     """Whoever asks the questions of cells on other machines, in the place of this process."""
 
-    async def prepare(self, planned: PlannedCell, observer: RunObserver, *, guided: bool, logprobs: bool) -> EngineInfo:
+    async def prepare(self, planned: AnyCell, observer: RunObserver, *, guided: bool, logprobs: bool) -> EngineInfo:
         """Have every worker reach the cell's model; what really runs there. Raises `EngineError` where none can."""
         ...
 
-    async def ask(self, planned: PlannedCell, observer: RunObserver, account: Account, spent: Spent) -> None:
+    async def ask(self, planned: AnyCell, observer: RunObserver, account: Account, spent: Spent) -> None:
         """Do what `medexam.experiments.asking.ask` does, and leave the answers in the parts of the run's folder."""
         ...
 
@@ -123,14 +123,14 @@ class Executor(Protocol):
 
 def run_plan(
     plan: Plan, observer: RunObserver, *, max_failures: int | None = None, executor: Executor | None = None
-) -> tuple[list[StoredRun], Stop | None]:
+) -> tuple[list[AnyRun], Stop | None]:
     """Ask what every cell of the plan owes; the stored runs, and why it stopped early, None where it did not.
 
     Ctrl-C begins no further question, waits a few seconds for those in flight, leaves every finished answer on disk and
     scores what is there; a second one does not wait. So do `max_failures` failed questions, over all cells together:
     those in flight are finished, and may fail as well. `executor` asks the models; None: this process does.
     """
-    runs: dict[int, StoredRun] = {}
+    runs: dict[int, AnyRun] = {}
     stop: Stop | None
     try:
         with truncation_unlogged():
@@ -141,7 +141,7 @@ def run_plan(
 
 
 async def _run(
-    plan: Plan, observer: RunObserver, runs: dict[int, StoredRun], account: Account, executor: Executor | None
+    plan: Plan, observer: RunObserver, runs: dict[int, AnyRun], account: Account, executor: Executor | None
 ) -> Stop | None:
     """Fill `runs`, each at its cell's place in the plan."""
     engines = _Engines(plan.cells)
@@ -153,7 +153,7 @@ async def _run(
                 answered = planned.folder.merge_parts()
                 planned = replace(planned, owed=tuple(one for one in planned.owed if one.key not in answered))
                 interrupted = await _run_cell(plan, planned, engines, observer, account, executor)
-                runs[place] = score_folder(planned.folder, planned.exam_set.questions, planned.exam_set.key)
+                runs[place] = score_cell(planned.folder, planned.question_set)
             observer.cell_ends(runs[place])
             if interrupted:
                 return Stop.INTERRUPTED
@@ -166,7 +166,7 @@ async def _run(
 
 async def _run_cell(
     plan: Plan,
-    planned: PlannedCell,
+    planned: AnyCell,
     engines: _Engines,
     observer: RunObserver,
     account: Account,
@@ -214,7 +214,7 @@ async def _run_cell(
 
 
 async def _ask_here(
-    planned: PlannedCell, engine: Engine | None, observer: RunObserver, account: Account, spent: Spent
+    planned: AnyCell, engine: Engine | None, observer: RunObserver, account: Account, spent: Spent
 ) -> None:
     """Ask what the cell owes from this process; None stands for a program that asks no model."""
     with (
@@ -234,7 +234,7 @@ async def _ask_here(
 
 
 def _keep_environment(
-    planned: PlannedCell,
+    planned: AnyCell,
     info: EngineInfo | None,
     before: dict[str, Any],
     spent: Spent,
@@ -253,7 +253,7 @@ async def _count_prefixes(model: ModelSpec, engine: Engine | None) -> PrefixCoun
     return await count_prefixes(info.endpoints, model.ca_bundle) if info and info.engine == "vllm" else None
 
 
-async def _look_up(planned: PlannedCell, retrieval: Retrieval, observer: RunObserver) -> bool:
+async def _look_up(planned: AnyCell, retrieval: Retrieval, observer: RunObserver) -> bool:
     """Find the passages of what the cell owes, in a thread of its own; False where Ctrl-C came meanwhile."""
     stopping = threading.Event()
 

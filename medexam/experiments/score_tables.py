@@ -4,12 +4,12 @@ For the terminal and for Markdown, each with a caption that says how to read it.
 """
 
 from medexam.experiments.formatting import percent, with_interval
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import Table, TerminalTable
 from medexam.metrics import Metrics, OptionScoreMetrics
 
 
-def build_score_tables(run: StoredRun) -> list[TerminalTable]:
+def build_score_tables(run: ExamRun) -> list[TerminalTable]:
     """The tables of one run, ready for `Console.print`; empty for a run without option scores."""
     return [TerminalTable(table, caption) for table, caption in score_tables(run.metrics)]
 

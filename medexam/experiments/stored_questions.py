@@ -1,14 +1,25 @@
 """The questions of a stored run, found again in the data set as it is today."""
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from medexam.datasets import ExamSet
 from medexam.errors import DatasetError
 from medexam.experiments.run_folder import RunRecord
 from medexam.questions import Question
+from medexam.tasks import Task
+
+Q = TypeVar("Q", Question, Task)
 
 
 def stored_questions(record: RunRecord, exam_set: ExamSet) -> tuple[Question, ...]:
     """The questions that the run was last asked for, in its order; raises `DatasetError` where one is gone."""
-    known = {question.key: question for question in exam_set.questions}
+    return find_stored(record, exam_set.questions)
+
+
+def find_stored(record: RunRecord, questions: Iterable[Q]) -> tuple[Q, ...]:
+    """Those of `questions` that the run was last asked for, in its order; raises `DatasetError` where one is gone."""
+    known = {question.key: question for question in questions}
     gone = [key for key in record.questions if key not in known]
     if gone:
         raise DatasetError(

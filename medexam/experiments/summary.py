@@ -6,7 +6,7 @@ Reports, MLflow and `--json` are all made from this. It reads a run folder and c
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeGuard, TypeVar
 
 from pydantic import ValidationError
 
@@ -14,20 +14,23 @@ from medexam.errors import RunFolderError
 from medexam.experiments.costs import Costs, compute_costs
 from medexam.experiments.failures import FailureCount, count_failures
 from medexam.experiments.run_folder import ENVIRONMENT, METRICS, PREDICTIONS, RunFolder, RunRecord
-from medexam.metrics import Metrics
+from medexam.metrics import Metrics, TaskMetrics
 from medexam.predictions import Prediction
 from medexam.specs import AskingSpec
 
 RunStatus = Literal["complete", "incomplete"]
+AnyMetrics = Metrics | TaskMetrics
+M = TypeVar("M", bound=AnyMetrics)
+M_co = TypeVar("M_co", bound=AnyMetrics, covariant=True)
 
 
 @dataclass(frozen=True)
-class StoredRun:
+class StoredRun(Generic[M_co]):
     """One run, read from its folder."""
 
     folder: RunFolder
     record: RunRecord
-    metrics: Metrics
+    metrics: M_co
     environment: dict[str, Any]
     """What really ran; empty where the run stopped before it was known."""
     failures: tuple[FailureCount, ...]
@@ -69,10 +72,29 @@ class StoredRun:
         return "complete" if self.complete else "incomplete"
 
 
-def load_run(folder: RunFolder) -> StoredRun:
+ExamRun = StoredRun[Metrics]
+"""A run on questions with numbered options."""
+TaskRun = StoredRun[TaskMetrics]
+"""A run on questions that are answered in words."""
+AnyRun = StoredRun[AnyMetrics]
+
+
+def is_exam_run(run: AnyRun) -> TypeGuard[ExamRun]:
+    """Whether the run's questions have numbered options."""
+    return isinstance(run.metrics, Metrics)
+
+
+def is_task_run(run: AnyRun) -> TypeGuard[TaskRun]:
+    """Whether the run's questions are answered in words."""
+    return isinstance(run.metrics, TaskMetrics)
+
+
+def load_run(folder: RunFolder) -> AnyRun:
     """The run in `folder` with its stored metrics; raises `RunFolderError` when it holds none that can be read."""
+    holds_tasks = folder.read_record().cell.dataset.holds_tasks
+    metrics: AnyMetrics
     try:
-        metrics = Metrics.model_validate(folder.read_metrics())
+        metrics = (TaskMetrics if holds_tasks else Metrics).model_validate(folder.read_metrics())
     except ValidationError as error:
         detail = error.errors()[0]
         where = ".".join(str(part) for part in detail["loc"])
@@ -91,7 +113,7 @@ def find_run(run: str, runs_dir: Path) -> RunFolder:
     raise RunFolderError(f"no run {run} to resume here or in {runs_dir}: give its folder or its id")
 
 
-def load_complete(run: str, runs_dir: Path) -> StoredRun | None:
+def load_complete(run: str, runs_dir: Path) -> AnyRun | None:
     """The run that is meant, as it was scored, where nothing is left to ask; None where something may be.
 
     Only its own folder is read, so that a finished run is shown at once and without its data set.
@@ -107,7 +129,7 @@ def load_complete(run: str, runs_dir: Path) -> StoredRun | None:
     return stored if stored.complete else None
 
 
-def stored_run(folder: RunFolder, metrics: Metrics, predictions: Mapping[str, Prediction]) -> StoredRun:
+def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Prediction]) -> StoredRun[M]:
     """The run in `folder` under `metrics`; `predictions` are looked at for the failures only."""
     record = folder.read_record()
     environment = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
@@ -116,7 +138,7 @@ def stored_run(folder: RunFolder, metrics: Metrics, predictions: Mapping[str, Pr
     )
 
 
-def run_document(run: StoredRun) -> dict[str, Any]:
+def run_document(run: AnyRun) -> dict[str, Any]:
     """The run's entry in the list that `--json` prints, JSON-ready."""
     record = run.record
     return {

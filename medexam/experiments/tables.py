@@ -14,8 +14,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from medexam.experiments.formatting import NONE, decimal, percent, with_interval
-from medexam.experiments.summary import StoredRun
-from medexam.metrics import Metrics, PublishedScores, Scores
+from medexam.experiments.summary import AnyRun, ExamRun
+from medexam.metrics import Metrics, PublishedScores, Scores, TaskMetrics
 
 LEGEND = (
     "Percent of n, in brackets 95 % intervals. Accuracy: right / n (Wilson). Exam score: (right - wrong / 3) / n "
@@ -74,18 +74,32 @@ class TerminalTable:
         return drawn
 
 
-def build_table(runs: Sequence[StoredRun]) -> TerminalTable:
+def build_table(runs: Sequence[ExamRun]) -> TerminalTable:
     """The comparison of `runs`, ready for `Console.print`, the best scores in bold; at least one run."""
     return TerminalTable(comparison(runs), LEGEND)
 
 
-def build_breakdowns(run: StoredRun) -> list[TerminalTable]:
+def build_breakdowns(run: ExamRun) -> list[TerminalTable]:
     """The scores of one run by discipline, year, number of options and exam, ready for `Console.print`."""
     return [TerminalTable(table) for table in breakdowns(run.metrics, published=False)]
 
 
-def comparison(runs: Sequence[StoredRun]) -> Table:
+def comparison(runs: Sequence[ExamRun]) -> Table:
     """One row a run, in the given order; the best complete run of each score is stressed where there are several."""
+    title, labels = label_runs(runs)
+    columns = {**labels, **_score_columns([run.metrics for run in runs])}
+    headers = tuple(columns)
+    return Table(
+        title=title,
+        headers=headers,
+        rows=tuple(zip(*columns.values(), strict=True)),
+        best=_best(runs, headers),
+        text_columns=len(labels),
+    )
+
+
+def label_runs(runs: Sequence[AnyRun]) -> tuple[str, dict[str, list[str]]]:
+    """A title with what all runs share, and a column, by its header, for each thing in which they differ."""
     labels: dict[str, list[str]] = {"Program": [run.program for run in runs]}
     shared: list[str] = []
     datasets = [f"{run.record.cell.dataset.name} {run.record.cell.dataset.language}" for run in runs]
@@ -95,16 +109,8 @@ def comparison(runs: Sequence[StoredRun]) -> Table:
             labels[header] = [value or NONE for value in values]
         else:
             shared += distinct
-    columns = {**labels, **_score_columns([run.metrics for run in runs])}
     names = list(dict.fromkeys(run.record.cell.name for run in runs))
-    headers = tuple(columns)
-    return Table(
-        title=" · ".join([", ".join(names), *shared]),
-        headers=headers,
-        rows=tuple(zip(*columns.values(), strict=True)),
-        best=_best(runs, headers),
-        text_columns=len(labels),
-    )
+    return " · ".join([", ".join(names), *shared]), labels
 
 
 def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, published: bool = False) -> Table:
@@ -119,7 +125,7 @@ def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, publishe
         "Right": [str(group.right) for group in scores],
         "Wrong": [str(group.wrong) for group in scores],
         "No answer": [str(group.unanswered) for group in scores],
-        **_owed_columns(scores),
+        **owed_columns(scores),
         "Accuracy": [with_interval(percent(group.accuracy), group.accuracy_interval) for group in scores],
         "Chance": [percent(group.chance_accuracy) for group in scores],
         "Exam score": [percent(group.exam_score) for group in scores],
@@ -151,18 +157,18 @@ def _score_columns(all_metrics: Sequence[Metrics]) -> dict[str, list[str]]:
         "Exam score": [with_interval(percent(m.exam_score), m.exam_score_interval) for m in all_metrics],
         "Points": [decimal(m.points) for m in all_metrics],
         "No answer": [percent(m.unanswered_ratio) for m in all_metrics],
-        **_owed_columns(all_metrics),
+        **owed_columns(all_metrics),
     }
 
 
-def _owed_columns(scores: Sequence[Scores]) -> dict[str, list[str]]:
+def owed_columns(scores: Sequence[Scores | TaskMetrics]) -> dict[str, list[str]]:
     """The questions that are not scored, where there are any."""
     if not any(group.failed or group.missing for group in scores):
         return {}
     return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}
 
 
-def _best(runs: Sequence[StoredRun], headers: Sequence[str]) -> frozenset[tuple[int, int]]:
+def _best(runs: Sequence[ExamRun], headers: Sequence[str]) -> frozenset[tuple[int, int]]:
     """Positions of the highest score of each column, ties included; an incomplete run is no contender."""
     found: set[tuple[int, int]] = set()
     for header, field in (("Accuracy", "accuracy"), ("Exam score", "exam_score"), ("Points", "points")):

@@ -22,10 +22,10 @@ from dspy.utils.exceptions import ContextWindowExceededError
 from medexam.answer_key import Gold
 from medexam.errors import MedExamError
 from medexam.experiments.nearest import NearestDemonstrations
-from medexam.experiments.planning import PlannedCell, plan_resume
+from medexam.experiments.planning import ExamCell, is_exam_cell, plan_resume
 from medexam.experiments.retrieving import Preview, Retrieval
 from medexam.experiments.spans import Step, build_spans
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.predictions import Prediction, RetrievedPassage, Status
 from medexam.programs import Call, ExamProgram, WithNearest, build_program
 from medexam.questions import Question
@@ -63,7 +63,7 @@ class QuestionTrace:
         return hashlib.sha256(json.dumps(shown, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
 
-def trace_run(client: Any, run: StoredRun, *, mlflow_run_id: str, experiment_id: str, tracking_uri: str) -> list[str]:
+def trace_run(client: Any, run: ExamRun, *, mlflow_run_id: str, experiment_id: str, tracking_uri: str) -> list[str]:
     """Send the traces of the run's sampled questions, linked to its MLflow run; the ids of all that it has now.
 
     Where the run cannot be planned as it was (its data or its words have changed), that is a logged warning and no
@@ -94,23 +94,24 @@ def sample_keys(keys: Iterable[str], limit: int) -> list[str]:
     return sorted(keys, key=lambda key: hashlib.sha256(key.encode()).digest())[:limit]
 
 
-def read_traces(run: StoredRun) -> Iterator[QuestionTrace]:
+def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
     """The traces of the sampled questions that have a prediction.
 
     Raises `MedExamError` where the run cannot be planned as it was.
     """
     record = run.record
     planned = plan_resume(str(run.folder.path), runs_dir=run.folder.path.parent).cells[0]
-    questions = {question.key: question for question in planned.exam_set.questions}
+    assert is_exam_cell(planned)  # noqa: S101 - only runs on exams are traced
+    questions = {question.key: question for question in planned.question_set.questions}
     with run.folder.opened_predictions() as predictions:
         sample = [key for key in sample_keys(record.questions, record.cell.trace_questions) if key in predictions]
         program = _program(planned, [questions[key] for key in sample])
         for key in sample:
-            said, gold = predictions[key], planned.exam_set.key[key]
+            said, gold = predictions[key], planned.question_set.key[key]
             yield QuestionTrace(questions[key], gold, said, _steps(planned, program, questions[key], said))
 
 
-def _program(planned: PlannedCell, questions: Sequence[Question]) -> dspy.Module:
+def _program(planned: ExamCell, questions: Sequence[Question]) -> dspy.Module:
     """The cell's program, ready to show these questions; passages as far as they are known from before."""
     cell, program = planned.cell, planned.program
     if planned.retrieval is not None and isinstance(program, ExamProgram):
@@ -126,7 +127,7 @@ def _program(planned: PlannedCell, questions: Sequence[Question]) -> dspy.Module
     return program
 
 
-def _steps(planned: PlannedCell, program: dspy.Module, question: Question, said: Prediction) -> tuple[Step, ...]:
+def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Prediction) -> tuple[Step, ...]:
     """What was done for the question, in order; the score is the last."""
     steps = []
     if planned.retrieval is not None and said.passages is not None:
@@ -152,7 +153,7 @@ def _steps(planned: PlannedCell, program: dspy.Module, question: Question, said:
             steps.append(Step("parse", "PARSER", shown, outcome))
         else:
             steps.append(Step("choose", "TOOL", {"options": list(question.option_numbers)}, outcome))
-    gold = planned.exam_set.key[question.key].number
+    gold = planned.question_set.key[question.key].number
     right = None if said.status is Status.FAILED else said.answer == gold
     steps.append(Step("score", "EVALUATOR", {"answer": said.answer, "gold": gold}, {"right": right}))
     return tuple(steps)
@@ -197,7 +198,7 @@ def _calls(program: ExamProgram, question: Question, said: Prediction) -> Iterat
 
 
 def _send(
-    traces: Sequence[QuestionTrace], run: StoredRun, mlflow_run_id: str, experiment_id: str, tracking_uri: str
+    traces: Sequence[QuestionTrace], run: ExamRun, mlflow_run_id: str, experiment_id: str, tracking_uri: str
 ) -> None:
     """Spans first: MLflow finds a trace by its run only when its summary is there, so a half-sent one is sent again."""
     from mlflow.entities import (

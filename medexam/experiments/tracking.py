@@ -25,7 +25,8 @@ from medexam.experiments.mlflow_payload import (
 )
 from medexam.experiments.mlflow_store import default_tracking_uri, experiment_id, open_store
 from medexam.experiments.run_folder import CORPUS_MAP, ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import AnyMetrics, AnyRun, is_exam_run
+from medexam.metrics import Metrics
 
 __all__ = ["TrackedRun", "create_run", "default_tracking_uri", "end_run", "find_run", "track"]
 
@@ -44,7 +45,7 @@ class TrackedRun:
     experiment_id: str
 
 
-def track(runs: Sequence[StoredRun], *, tracking_uri: str) -> list[TrackedRun]:
+def track(runs: Sequence[AnyRun], *, tracking_uri: str) -> list[TrackedRun]:
     """Send `runs` to the MLflow store at `tracking_uri`, in order; a run that is already there is updated.
 
     A run is known by its id and the time it was begun, an experiment by its digest. The MLflow experiment is named
@@ -52,7 +53,7 @@ def track(runs: Sequence[StoredRun], *, tracking_uri: str) -> list[TrackedRun]:
     """
     if not runs:
         return []
-    families: dict[tuple[str, str], list[StoredRun]] = {}
+    families: dict[tuple[str, str], list[AnyRun]] = {}
     for run in runs:
         families.setdefault((run.record.cell.name, run.record.experiment_digest), []).append(run)
     tracked: dict[int, TrackedRun] = {}
@@ -74,7 +75,7 @@ class _Store:
     client: Any
     experiment_id: str
 
-    def put_parent(self, family: Sequence[StoredRun]) -> str:
+    def put_parent(self, family: Sequence[AnyRun]) -> str:
         """MLflow's id of the run that stands for the whole experiment."""
         record = family[0].record
         known = {"medexam.kind": "experiment", "medexam.experiment_digest": record.experiment_digest}
@@ -87,7 +88,7 @@ class _Store:
         self._log(run_id, tags=tags)
         return run_id
 
-    def put_run(self, run: StoredRun, parent: str) -> TrackedRun:
+    def put_run(self, run: AnyRun, parent: str) -> TrackedRun:
         """One cell under its parent: parameters, metrics, tags, data set and files."""
         known = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
         parentage = {"mlflow.parentRunId": parent}
@@ -103,12 +104,12 @@ class _Store:
         self.end(run_id, [run])
         return TrackedRun(run.record.run_id, run_id, parent, self.experiment_id)
 
-    def end(self, run_id: str, runs: Sequence[StoredRun]) -> None:
+    def end(self, run_id: str, runs: Sequence[AnyRun]) -> None:
         """Close a run: FAILED while any of `runs` owes a question."""
         status = "FINISHED" if all(run.complete for run in runs) else "FAILED"
         end_run(self.client, run_id, status, max(_millis(run, "ended_at") for run in runs))
 
-    def _log(self, run_id: str, *, tags: Mapping[str, str], run: StoredRun | None = None) -> None:
+    def _log(self, run_id: str, *, tags: Mapping[str, str], run: AnyRun | None = None) -> None:
         """One batch; its numbers are dated by the end of the run, so that sending them again adds none."""
         from mlflow.entities import Metric, Param, RunTag
 
@@ -144,7 +145,7 @@ def end_run(client: Any, run_id: str, status: str, end_time: int) -> None:
         client.set_terminated(run_id, status=status, end_time=end_time)
 
 
-def _dataset_input(run: StoredRun) -> Any:
+def _dataset_input(run: AnyRun) -> Any:
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     record, metrics = run.record, run.metrics
@@ -153,13 +154,17 @@ def _dataset_input(run: StoredRun) -> Any:
         digest=record.dataset_fingerprint[:DIGEST_LENGTH],
         source_type="local",
         source=json.dumps({"uri": record.dataset_source}),
-        profile=json.dumps({"num_rows": metrics.selected, "exams": len(metrics.by_exam)}),
+        profile=json.dumps({"num_rows": metrics.selected, **_profile(metrics)}),
     )
     return DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])
 
 
-def _trace(client: Any, run: StoredRun, tracked: TrackedRun, tracking_uri: str) -> None:
-    if not run.record.cell.trace_questions:
+def _profile(metrics: AnyMetrics) -> dict[str, int]:
+    return {"exams": len(metrics.by_exam)} if isinstance(metrics, Metrics) else {"groups": len(metrics.by_group)}
+
+
+def _trace(client: Any, run: AnyRun, tracked: TrackedRun, tracking_uri: str) -> None:
+    if not run.record.cell.trace_questions or not is_exam_run(run):
         return
     # Imported here: it plans the run again, which takes DSPy.
     from medexam.experiments.tracing import trace_run
@@ -173,7 +178,7 @@ def _trace(client: Any, run: StoredRun, tracked: TrackedRun, tracking_uri: str) 
     )
 
 
-def _millis(run: StoredRun, moment: str) -> int:
+def _millis(run: AnyRun, moment: str) -> int:
     """`started_at` or `ended_at` in milliseconds since 1970; now, where the run folder does not tell."""
     text = run.environment.get(moment)
     return round(1000 * (datetime.fromisoformat(text).timestamp() if text else time.time()))

@@ -23,7 +23,7 @@ from medexam.experiments.plot_style import (
     wrap,
     write_title,
 )
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.metrics import Scores
 
 TOGETHER = 4
@@ -68,7 +68,7 @@ def _labels(panels: Mapping[str, Sequence[Look]]) -> dict[str, Look]:
     return labels
 
 
-def _by_year(run: StoredRun) -> Mapping[int, Scores]:
+def _by_year(run: ExamRun) -> Mapping[int, Scores]:
     return {year: group for year, group in run.metrics.by_year.items() if group.n}
 
 

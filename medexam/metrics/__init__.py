@@ -3,5 +3,15 @@
 from medexam.metrics.option_score_results import OptionScoreMetrics
 from medexam.metrics.results import Interval, Metrics, PublishedScores, Scores
 from medexam.metrics.scoring import compute_metrics
+from medexam.metrics.task_results import TaskMetrics, TaskScores
 
-__all__ = ["Interval", "Metrics", "OptionScoreMetrics", "PublishedScores", "Scores", "compute_metrics"]
+__all__ = [
+    "Interval",
+    "Metrics",
+    "OptionScoreMetrics",
+    "PublishedScores",
+    "Scores",
+    "TaskMetrics",
+    "TaskScores",
+    "compute_metrics",
+]

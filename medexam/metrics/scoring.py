@@ -1,22 +1,20 @@
 """From questions, golds and predictions to `Metrics`: a pure function, so a stored run can be scored again."""
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from medexam.answer_key import AnswerKey
 from medexam.errors import DatasetError
 from medexam.metrics.chance import chance_level
+from medexam.metrics.costs import count_costs
 from medexam.metrics.counting import Cell, Tally, count, scored_exams, total
 from medexam.metrics.headqa_v1 import headqa_v1_accuracy, headqa_v1_points
 from medexam.metrics.intervals import rate_interval, score_intervals
 from medexam.metrics.option_scores import option_score_metrics
 from medexam.metrics.passages import retrieval_metrics
 from medexam.metrics.results import Metrics, PublishedScores, Scores
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Prediction
 from medexam.questions import Exam, Question
 
 G = TypeVar("G", int, str)
@@ -40,9 +38,9 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
         exam_score_interval=exam_score_interval,
         points_interval=points_interval,
         unanswered_ratio_interval=rate_interval(whole.unanswered, whole.n),
-        **_cost(questions, predictions),
+        **count_costs((question.key for question in questions), predictions),
         by_exam={name: Scores(**_scores(group)) for name, group in _split(cells, lambda c: names[c.exam])},
-        by_year={year: Scores(**_scores(group)) for year, group in _split(cells, lambda c: c.exam.year)},
+        by_year={year: Scores(**_scores(group)) for year, group in _split(_dated(cells), lambda c: c.exam.year or 0)},
         by_discipline={
             discipline: PublishedScores(**_published(group))
             for discipline, group in _split(cells, lambda c: c.exam.discipline)
@@ -89,6 +87,11 @@ def _published(cells: Cells) -> dict[str, Any]:
     }
 
 
+def _dated(cells: Cells) -> Cells:
+    """Those of exams whose year is known."""
+    return {cell: tally for cell, tally in cells.items() if cell.exam.year is not None}
+
+
 def _split(cells: Cells, group_of: Callable[[Cell], G]) -> Iterable[tuple[G, dict[Cell, Tally]]]:
     groups: dict[G, dict[Cell, Tally]] = {}
     for cell, tally in cells.items():
@@ -103,28 +106,3 @@ def _exam_names(cells: Cells) -> dict[Exam, str]:
     return {
         exam: exam.name if uses[exam.name] == 1 else f"{exam.name} ({exam.discipline} {exam.year})" for exam in exams
     }
-
-
-def _cost(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
-    prompt = completion = None
-    latencies = array("d")
-    for question in questions:
-        prediction = predictions.get(question.key)
-        if prediction is None:
-            continue
-        prompt = _plus(prompt, prediction.prompt_tokens)
-        completion = _plus(completion, prediction.completion_tokens)
-        if prediction.latency_s is not None and prediction.status is not Status.FAILED:
-            latencies.append(prediction.latency_s)
-    p50, p95 = (float(value) for value in np.percentile(latencies, (50, 95))) if latencies else (None, None)
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "latency_p50_s": p50,
-        "latency_p95_s": p95,
-    }
-
-
-def _plus(total: int | None, more: int | None) -> int | None:
-    """The sum of what is known; None where nothing is."""
-    return total if more is None else (total or 0) + more

@@ -1,9 +1,11 @@
 """Strategies as DSPy modules: floor 3."""
 
 from medexam.programs.asking import ChainOfThought, DirectAnswer
-from medexam.programs.base import Call, ExamProgram, Steps
+from medexam.programs.base import AskingProgram, Call, ExamProgram, Steps
 from medexam.programs.building import build_program
 from medexam.programs.controls import BlindChoice, Control, LongestChoice, RandomChoice
+from medexam.programs.extraction import ExtractExplanation
+from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood, OptionScores
 from medexam.programs.loading import demonstrations, loaded_words, save_program
 from medexam.programs.nearest import DemonstrationFinder, WithNearest
@@ -12,6 +14,8 @@ from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassag
 from medexam.programs.reading import EntailedChoice, Entailments, QuestionReader, ReadSpan, SpanChoice
 
 __all__ = [
+    "AnswerByFormat",
+    "AskingProgram",
     "BlindChoice",
     "Call",
     "ChainOfThought",
@@ -21,6 +25,7 @@ __all__ = [
     "EntailedChoice",
     "Entailments",
     "ExamProgram",
+    "ExtractExplanation",
     "LongestChoice",
     "OptionLikelihood",
     "OptionRelevance",

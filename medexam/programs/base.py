@@ -28,30 +28,30 @@ Steps = Generator[Call, dspy.Prediction, dspy.Prediction]
 the model's context raises `ContextWindowExceededError` where it was yielded."""
 
 
-class ExamProgram(dspy.Module):
-    """Base of the programs that ask a model.
+class AskingProgram(dspy.Module):
+    """Base of the programs that ask a model, whatever a question is.
 
-    Called with `question=`, it returns a `dspy.Prediction` with `answer` (the printed number of an option, or None),
-    `rationale` (str or None) and `generations` (each reply, in the order of asking). The model is the one of
-    `dspy.configure` or `set_lm`; the adapter is the program's own.
+    Called with `question=`, it returns a `dspy.Prediction` with `generations` (each reply, in the order of asking) and
+    what its kind of question is answered with. The model is the one of `dspy.configure` or `set_lm`; the adapter is the
+    program's own.
     """
 
     calls: int = 1
     """How many times it asks the model for a question."""
 
-    def __init__(self, adapter: ExamAdapter) -> None:
+    def __init__(self, adapter: dspy.Adapter) -> None:
         super().__init__()
         self.adapter = adapter
 
-    def calls_for(self, question: Question) -> int:  # noqa: ARG002
+    def calls_for(self, question: Any) -> int:  # noqa: ARG002
         """How many times it asks the model for this question."""
         return self.calls
 
-    def steps(self, question: Question) -> Steps:
+    def steps(self, question: Any) -> Steps:
         """The calls that lead to an answer."""
         raise NotImplementedError
 
-    def forward(self, question: Question) -> dspy.Prediction:
+    def forward(self, question: Any) -> dspy.Prediction:
         """Answer one question."""
         steps = self.steps(question)
         call = next(steps)
@@ -65,7 +65,7 @@ class ExamProgram(dspy.Module):
                 except StopIteration as finished:
                     return finished.value
 
-    async def aforward(self, question: Question) -> dspy.Prediction:
+    async def aforward(self, question: Any) -> dspy.Prediction:
         """Answer one question without blocking."""
         steps = self.steps(question)
         call = next(steps)
@@ -78,3 +78,16 @@ class ExamProgram(dspy.Module):
                     call = steps.throw(error)
                 except StopIteration as finished:
                     return finished.value
+
+
+class ExamProgram(AskingProgram):
+    """Base of the programs that answer exam questions.
+
+    Their predictions hold `answer` (the printed number of an option, or None) and `rationale` (str or None).
+    """
+
+    adapter: ExamAdapter
+
+    def steps(self, question: Question) -> Steps:
+        """The calls that lead to an answer."""
+        raise NotImplementedError

@@ -7,21 +7,26 @@ import dspy
 from medexam.programs.asking import DIRECT_TOKENS, REASONING_TOKENS, ChainOfThought, DirectAnswer
 from medexam.programs.base import ExamProgram
 from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice
+from medexam.programs.extraction import ExtractExplanation
+from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.programs.reading import EntailedChoice, QuestionReader, SpanChoice
 from medexam.questions import Language
-from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt
+from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt, load_task_words
 from medexam.specs import (
     BlindSpec,
+    ByFormatSpec,
     ChainOfThoughtSpec,
     EntailmentSpec,
+    ExtractExplanationSpec,
     FewShotSpec,
     LikelihoodSpec,
     LongestSpec,
     ProgramSpec,
     RandomSpec,
+    ReadingSpec,
     RelevanceSpec,
     RetrieveThenAnswerSpec,
     SpanReaderSpec,
@@ -63,12 +68,14 @@ def build_program(
         case LikelihoodSpec():
             likelihood = OptionLikelihood(spec, load_likelihood_words(spec, language))
             return WithPassages(likelihood, _known(finder)) if spec.retrieves else likelihood
+        case ByFormatSpec():
+            return AnswerByFormat(spec, load_task_words(spec, language), spec.max_tokens or max_tokens)
+        case ExtractExplanationSpec():
+            return ExtractExplanation(spec, load_task_words(spec, language), spec.max_tokens or max_tokens)
         case RelevanceSpec():
             return OptionRelevance(_known(finder))
-        case SpanReaderSpec():
-            return SpanChoice(_reading(reader))
-        case EntailmentSpec():
-            return EntailedChoice(_reading(reader))
+        case SpanReaderSpec() | EntailmentSpec():
+            return _reading_program(spec, reader)
         case RandomSpec():
             return RandomChoice(spec.seed)
         case BlindSpec():
@@ -85,7 +92,7 @@ def _known(finder: PassageFinder | None) -> PassageFinder:
     return finder
 
 
-def _reading(reader: QuestionReader | None) -> QuestionReader:
+def _reading_program(spec: ReadingSpec, reader: QuestionReader | None) -> dspy.Module:
     if reader is None:
         raise ValueError("a program that has passages read needs a reader of questions")
-    return reader
+    return SpanChoice(reader) if isinstance(spec, SpanReaderSpec) else EntailedChoice(reader)

@@ -15,22 +15,25 @@ from medexam.programs.reading import EntailmentScores
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import Generation
+from medexam.tasks import Task
 
 
 def build_prediction(
-    question: Question, said: dspy.Prediction, *, program: str, spec_digest: str, latency_s: float
+    question: Question | Task, said: dspy.Prediction, *, program: str, spec_digest: str, latency_s: float
 ) -> Prediction:
     """The prediction of a program that returned."""
     generations: list[Generation] = said.generations
     last = generations[-1] if generations else None
     scores: OptionScores | EntailmentScores | None = said.get("scores")
-    if said.answer is not None:
+    text: str | None = said.get("text")
+    if said.answer is not None or text is not None:
         status, reason = Status.ANSWERED, None
     elif last is None or scores is not None:
         status, reason = Status.UNANSWERED, Reason.ABSTAINED
     else:
         status = Status.UNANSWERED
-        reason = Reason.TRUNCATED if last.finish_reason == "length" else Reason.UNPARSED
+        unread = said.get("reason", Reason.UNPARSED)
+        reason = Reason.TRUNCATED if last.finish_reason == "length" else unread
     usage = _usage(generations)
     return Prediction(
         question=question.key,
@@ -39,6 +42,9 @@ def build_prediction(
         status=status,
         reason=reason,
         answer=said.answer,
+        text=text,
+        span=said.get("span"),
+        alignment=said.get("alignment"),
         reply=last.reply if last else None,
         rationale=said.rationale,
         prompt_tokens=usage.prompt_tokens,
@@ -51,7 +57,7 @@ def build_prediction(
     )
 
 
-def build_failure(question: Question, error: LMError, *, program: str, spec_digest: str) -> Prediction:
+def build_failure(question: Question | Task, error: LMError, *, program: str, spec_digest: str) -> Prediction:
     """The prediction of a program whose model call broke."""
     if isinstance(error, ContextWindowExceededError):
         return Prediction(

@@ -1,7 +1,8 @@
 """What is asked, in which words, and how the reply is read: floor 2."""
 
-from medexam.signatures.adapter import ExamAdapter, Generation
+from medexam.signatures.adapter import ExamAdapter
 from medexam.signatures.answer_format import answer_opening, find_answers, parse_answer, render_answer
+from medexam.signatures.generations import Generation
 from medexam.signatures.likelihood import LikelihoodAdapter, WeighOptions, option_texts
 from medexam.signatures.prompts import (
     LikelihoodWords,
@@ -13,6 +14,7 @@ from medexam.signatures.prompts import (
     load_words,
 )
 from medexam.signatures.rendering import render_question
+from medexam.signatures.sentences import split_sentences
 from medexam.signatures.signatures import (
     AnswerAfterReasoning,
     AnswerQuestion,
@@ -20,31 +22,44 @@ from medexam.signatures.signatures import (
     ReasonAndAnswer,
     behind_passages,
 )
+from medexam.signatures.span_alignment import FoundSpan, find_span
+from medexam.signatures.task_adapter import TaskAdapter
+from medexam.signatures.task_signatures import CLINIQLINK, AskedTask, QuoteContext
+from medexam.signatures.task_words import TaskWords, load_task_words
 from medexam.signatures.thinking import join_thinking, split_thinking
 
 __all__ = [
+    "CLINIQLINK",
     "AnswerAfterReasoning",
     "AnswerQuestion",
+    "AskedTask",
     "ExamAdapter",
+    "FoundSpan",
     "Generation",
     "LikelihoodAdapter",
     "LikelihoodWords",
     "Prompt",
+    "QuoteContext",
     "Reason",
     "ReasonAndAnswer",
     "SolvedQuestion",
+    "TaskAdapter",
+    "TaskWords",
     "WeighOptions",
     "answer_opening",
     "behind_passages",
     "find_answers",
+    "find_span",
     "join_thinking",
     "load_examples",
     "load_likelihood_words",
     "load_prompt",
+    "load_task_words",
     "load_words",
     "option_texts",
     "parse_answer",
     "render_answer",
     "render_question",
+    "split_sentences",
     "split_thinking",
 ]

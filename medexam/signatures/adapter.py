@@ -5,35 +5,19 @@ the question's own option numbers, so a four-option question cannot be answered 
 not known here.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from dspy.lm15 import Config, Message, Request, Response, TextPart, ThinkingPart
+from dspy.lm15 import Message, Request, Response
 
 from medexam.continuations import CONTINUATIONS, ContinuationRequest, Reading
 from medexam.questions import Question
 from medexam.signatures.answer_format import answer_closing, answer_opening, find_answers, parse_answer, render_answer
+from medexam.signatures.generations import build_config, read_generation
 from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
-from medexam.signatures.thinking import join_thinking, split_thinking
+from medexam.signatures.thinking import split_thinking
 from medexam.specs.program import AnswerForm, AnswerFormat
-
-_CONFIG = ("max_tokens", "temperature", "top_p", "seed", "stop")
-
-
-@dataclass(frozen=True)
-class Generation:
-    """One reply as the engine gave it."""
-
-    reply: str | None
-    """All that the assistant's turn holds, with what was put into its mouth; thinking stands in its block. None where
-    nothing was written, only read."""
-    finish_reason: str
-    """`stop`, or `length` where the reply was cut off at its budget."""
-    model: str
-    """The model as the server named it."""
-    prompt_tokens: int | None
-    completion_tokens: int | None
 
 
 class ExamAdapter(SingleCallAdapter):
@@ -67,32 +51,26 @@ class ExamAdapter(SingleCallAdapter):
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
         """The prompt as turns, with the choice attached where the answer is guided."""
-        config = {key: settings[key] for key in _CONFIG if settings.get(key) is not None}
-        if self._chooses(signature):
-            config["extensions"] = self._choice([str(number) for number in _question(inputs).option_numbers])
+        chooses = self._chooses(signature)
+        extensions = self._choice([str(number) for number in _question(inputs).option_numbers]) if chooses else {}
         system, *turns = self.format(signature, demos, inputs)
         messages = tuple(
             Message.user(turn["content"]) if turn["role"] == "user" else Message.assistant(turn["content"])
             for turn in turns
         )
-        return Request(model=model, system=system["content"], messages=messages, config=Config(**config))
+        return Request(
+            model=model, system=system["content"], messages=messages, config=build_config(settings, extensions)
+        )
 
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
         """The answer and the rationale that the reply holds, and the reply itself."""
-        reply = _reply(response)
+        generation = read_generation(response)
         if self._chooses(signature):
-            reply = f"{self._beginning(signature, inputs)}{reply}{answer_closing(self.answer_form)}"
-        thinking, said = split_thinking(reply)
+            whole = f"{self._beginning(signature, inputs)}{generation.reply}{answer_closing(self.answer_form)}"
+            generation = replace(generation, reply=whole)
+        thinking, said = split_thinking(generation.reply or "")
         wanted = signature.output_fields
-        outputs: Fields = {
-            "generation": Generation(
-                reply=reply,
-                finish_reason=response.finish_reason,
-                model=response.model,
-                prompt_tokens=response.usage.input_tokens,
-                completion_tokens=response.usage.output_tokens,
-            )
-        }
+        outputs: Fields = {"generation": generation}
         if self._chooses(signature) and self.weighs:
             outputs["reading"] = Reading.model_validate((response.provider_data or {})[CONTINUATIONS])
         if "answer" in wanted:
@@ -126,12 +104,6 @@ class ExamAdapter(SingleCallAdapter):
 def _question(fields: Fields) -> Question:
     question = fields["question"]
     return question if isinstance(question, Question) else Question.model_validate(question)
-
-
-def _reply(response: Response) -> str:
-    said = "".join(part.text for part in response.message.parts if isinstance(part, TextPart))
-    thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
-    return join_thinking(thinking, said) if thinking else said
 
 
 def _rationale(thinking: str | None, said: str) -> str | None:

@@ -10,7 +10,7 @@ from dspy.lm15 import Config, Message, Request, Response
 
 from medexam.continuations import CONTINUATIONS, ContinuationRequest, Reading
 from medexam.questions import Question
-from medexam.signatures.adapter import Generation
+from medexam.signatures.generations import Generation
 from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 from medexam.specs import LikelihoodSpec

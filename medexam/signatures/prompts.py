@@ -5,20 +5,18 @@ stands; an example file maps a language to solved questions. Both are part of a 
 """
 
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from medexam.errors import SpecError
 from medexam.questions import Discipline, Exam, Language, Option, Question
 from medexam.signatures.answer_format import render_answer
-from medexam.specs import AskingSpec, FewShotSpec, LikelihoodSpec, ReplySpec, RetrieveThenAnswerSpec, parse_yaml
-
-M = TypeVar("M", bound=BaseModel)
-WORDS = resources.files("medexam.signatures") / "words"
+from medexam.signatures.task_words import TaskWords, load_task_words
+from medexam.signatures.word_files import read_words_file, validate_words
+from medexam.specs import AskingSpec, FewShotSpec, LikelihoodSpec, ReplySpec, RetrieveThenAnswerSpec, TaskSpec
 
 
 @dataclass(frozen=True)
@@ -100,8 +98,10 @@ class _ExampleFile(RootModel[dict[Language, list[_Example]]]):
     pass
 
 
-def load_words(program: AskingSpec, language: Language) -> Prompt | LikelihoodWords:
+def load_words(program: AskingSpec, language: Language) -> Prompt | LikelihoodWords | TaskWords:
     """All words that `program` asks with in `language`; raises `SpecError` as `load_prompt` does."""
+    if isinstance(program, TaskSpec):
+        return load_task_words(program, language)
     if isinstance(program, LikelihoodSpec):
         return load_likelihood_words(program, language)
     return load_prompt(program, language)
@@ -145,8 +145,8 @@ def load_likelihood_words(program: LikelihoodSpec, language: Language) -> Likeli
 
 def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestion, ...]:
     """Solved examples in `language` from a named set or a file; raises `SpecError` where that fails."""
-    text, where = _read(source, "examples", suffix="_examples")
-    by_language = _validated(_ExampleFile, text, where).root
+    text, where = read_words_file(source, "examples", suffix="_examples")
+    by_language = validate_words(_ExampleFile, text, where).root
     if not by_language.get(language):
         raise SpecError(f"{where} has no examples in {language!r} (it has {', '.join(by_language)})")
     solved = []
@@ -166,33 +166,10 @@ def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestio
     return tuple(solved)
 
 
-def _language_words(program: AskingSpec, language: Language) -> tuple[_Instructions, str]:
+def _language_words(program: ReplySpec | LikelihoodSpec, language: Language) -> tuple[_Instructions, str]:
     """The words of a program's file in a language, and how the file is called."""
-    text, where = _read(program.prompt, "prompt")
-    by_language = _validated(_PromptFile, text, where).root
+    text, where = read_words_file(program.prompt, "prompt")
+    by_language = validate_words(_PromptFile, text, where).root
     if language not in by_language:
         raise SpecError(f"{where} has no words in {language!r} (it has {', '.join(by_language)}); write your own file")
     return by_language[language], where
-
-
-def _read(source: str | Path, what: str, suffix: str = "") -> tuple[str, str]:
-    shipped = WORDS / f"{source}{suffix}.yaml"
-    if str(source) == Path(source).name and shipped.is_file():
-        return shipped.read_text(encoding="utf-8"), f"{what} {str(source)!r}"
-    try:
-        return Path(source).read_text(encoding="utf-8"), str(source)
-    except FileNotFoundError:
-        raise SpecError(
-            f"program.{what}: no file {str(source)!r}, and no set of that name; 'paper' is shipped"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"program.{what}: cannot read {source}: {error}") from None
-
-
-def _validated(model: type[M], text: str, where: str) -> M:
-    try:
-        return model.model_validate(parse_yaml(text, where))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise SpecError(f"{where}: {place or 'file'}: {first['msg']}") from None

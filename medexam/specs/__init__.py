@@ -9,9 +9,11 @@ from medexam.specs.optimizer import OptimizerSpec, PartSpec
 from medexam.specs.program import (
     AskingSpec,
     BlindSpec,
+    ByFormatSpec,
     ChainOfThoughtSpec,
     ControlSpec,
     EntailmentSpec,
+    ExtractExplanationSpec,
     FewShotSpec,
     LikelihoodSpec,
     LongestSpec,
@@ -22,6 +24,7 @@ from medexam.specs.program import (
     ReplySpec,
     RetrieveThenAnswerSpec,
     SpanReaderSpec,
+    TaskSpec,
     ZeroShotSpec,
 )
 from medexam.specs.retriever import RetrieverSpec
@@ -29,12 +32,14 @@ from medexam.specs.retriever import RetrieverSpec
 __all__ = [
     "AskingSpec",
     "BlindSpec",
+    "ByFormatSpec",
     "CellSpec",
     "ChainOfThoughtSpec",
     "ControlSpec",
     "DatasetSpec",
     "EntailmentSpec",
     "ExperimentSpec",
+    "ExtractExplanationSpec",
     "FewShotSpec",
     "LikelihoodSpec",
     "LongestSpec",
@@ -49,6 +54,7 @@ __all__ = [
     "RetrieveThenAnswerSpec",
     "RetrieverSpec",
     "SpanReaderSpec",
+    "TaskSpec",
     "ZeroShotSpec",
     "build_cells",
     "library_names",

@@ -1,14 +1,21 @@
 """Which questions: the `dataset` part of a spec."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
 from medexam.questions import Discipline, Language
 from medexam.specs.base import Spec
 
-DatasetName = Literal["headqa_sample", "headqa_v1", "headqa_v2"]
+ExamName = Literal["headqa_sample", "headqa_v1", "headqa_v2", "casimedicos"]
+"""Questions with numbered options, one of which is right."""
+TaskName = Literal["casimedicos_spans", "cliniqlink"]
+"""Questions that are answered in words."""
+DatasetName = ExamName | TaskName
+TASKS = frozenset(get_args(TaskName))
+Variant = Literal["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
+Format = Literal["true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse"]
 Split = Literal["all", "train", "dev", "test"]
 
 
@@ -21,7 +28,7 @@ class DatasetSpec(Spec):
     path: Path | None = None
     """The file or folder to read; None looks in `$MEDEXAM_DATA`, then in what `medexam data fetch` brought."""
     split: Split = "all"
-    """HEAD-QA's official splits: train 2013-2014, dev 2015, test 2016-2017."""
+    """The authors' own; HEAD-QA's by year: train 2013-2014, dev 2015, test 2016-2017."""
     years: tuple[int, ...] | None = None
     """None asks every year."""
     disciplines: tuple[Discipline, ...] | None = None
@@ -30,7 +37,25 @@ class DatasetSpec(Spec):
     """None asks questions with any number of options."""
     images: Literal["all", "with", "without"] = "all"
     """Whether questions that refer to a picture are asked; no program here sees the picture."""
+    explained: bool = False
+    """casimedicos: whether the physician's explanation stands before the question."""
+    variants: tuple[Variant, ...] | None = None
+    """casimedicos_spans: what question and context hold, told apart by `#`: Case, Question, Possible answers,
+    Explanation. None poses each question in all four."""
+    formats: tuple[Format, ...] | None = None
+    """cliniqlink: None asks all seven."""
     limit: Annotated[int, Field(ge=1)] | None = None
-    """At most this many questions, spread evenly over the exams; None asks all that are selected."""
+    """At most this many questions, spread evenly over the exams, formats or variants; None asks all that are
+    selected."""
     seed: int = 0
     """Chooses the questions that a `limit` keeps."""
+
+    @property
+    def holds_tasks(self) -> bool:
+        """Whether its questions are answered in words, not by the number of an option."""
+        return self.name in TASKS
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """What changes a question beside the files that it is read from; empty where nothing does."""
+        return {"explained": True} if self.explained else {}

@@ -38,7 +38,12 @@ def identity(
     None for a program without one.
     """
     known: dict[str, Any] = {
-        "dataset": {"name": cell.dataset.name, "language": cell.dataset.language, "fingerprint": fingerprint},
+        "dataset": {
+            "name": cell.dataset.name,
+            "language": cell.dataset.language,
+            "fingerprint": fingerprint,
+            **cell.dataset.form,
+        },
         "program": cell.program.model_dump(
             mode="json",
             exclude=_PLACES | ({"retriever"} if retriever else _RETRIEVING) | (_READER if reader else set()),

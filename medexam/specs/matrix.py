@@ -53,12 +53,29 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         for path, value in below.items():
             _put(cell, path, value)
         _put_by_kind(cell, by_kind, reached)
-        cells.append(validate(CellSpec, cell))
+        cells.append(_check_fit(validate(CellSpec, cell)))
     _check_reached(by_kind, reached)
     for first, second in itertools.combinations(range(len(cells)), 2):
         if cells[first] == cells[second]:
             raise SpecError(f"matrix: cells {first + 1} and {second + 1} are the same run; remove one")
     return experiment, cells
+
+
+_ANSWERS = {"casimedicos_spans": ("extract_explanation",), "cliniqlink": ("by_format",)}
+"""The programs that answer in the words of a benchmark; all other data sets are exams, which all others answer."""
+
+
+def _check_fit(cell: CellSpec) -> CellSpec:
+    """The cell; raises `SpecError` where its program cannot answer its data set."""
+    name, kind = cell.dataset.name, cell.program.kind
+    known = {kind for kinds in _ANSWERS.values() for kind in kinds}
+    fitting = _ANSWERS.get(name)
+    if fitting is not None and kind not in fitting:
+        raise SpecError(f"program {kind} does not answer {name}: set program.kind to {' or '.join(fitting)}")
+    if fitting is None and kind in known:
+        meant = [each for each, kinds in _ANSWERS.items() if kind in kinds]
+        raise SpecError(f"program {kind} does not answer {name}, an exam: set dataset.name to {' or '.join(meant)}")
+    return cell
 
 
 def _put(tree: Tree, path: str, value: Any) -> None:

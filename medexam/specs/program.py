@@ -265,10 +265,51 @@ class LongestSpec(Spec):
         return "longest"
 
 
+class _TaskReplying(Spec):
+    """What the programs share that answer in words."""
+
+    answer_format: AnswerFormat = "free"
+    """`free` asks and reads what comes; `guided` leaves the model nothing but well-formed answers."""
+    max_tokens: PositiveInt | None = None
+    """Tokens a reply may have; None: the model's `max_tokens`, else the program's own."""
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        kind: str = getattr(self, "kind")  # noqa: B009 - declared by each member of the union
+        prompt: str | Path = getattr(self, "prompt")  # noqa: B009 - so is this
+        default = str(type(self).model_fields["prompt"].default)
+        words = [kind]
+        if self.answer_format == "guided":
+            words.append("guided")
+        if str(prompt) != default:
+            words.append(Path(prompt).stem)
+        return "-".join(words)
+
+
+class ByFormatSpec(_TaskReplying):
+    """Ask each question in the words of its format, as ClinIQLink does."""
+
+    kind: Literal["by_format"]
+    prompt: str | Path = "cliniqlink"
+    """A named set of words (`cliniqlink`) or a path to a YAML file with one's own."""
+
+
+class ExtractExplanationSpec(_TaskReplying):
+    """Have the model quote the part of a text that answers a question; the answer is a literal part of it, or none."""
+
+    kind: Literal["extract_explanation"]
+    prompt: str | Path = "extraction"
+    """A named set of words (`extraction`) or a path to a YAML file with one's own."""
+
+
+TaskSpec = ByFormatSpec | ExtractExplanationSpec
+"""Programs that answer in words."""
+
 ReplySpec = ZeroShotSpec | FewShotSpec | ChainOfThoughtSpec | RetrieveThenAnswerSpec
 """Programs that have a model write a reply."""
 
-AskingSpec = ReplySpec | LikelihoodSpec
+AskingSpec = ReplySpec | LikelihoodSpec | TaskSpec
 """Programs that ask a model."""
 
 ReadingSpec = SpanReaderSpec | EntailmentSpec
@@ -288,7 +329,9 @@ ProgramSpec = Annotated[
     | LongestSpec
     | RelevanceSpec
     | SpanReaderSpec
-    | EntailmentSpec,
+    | EntailmentSpec
+    | ByFormatSpec
+    | ExtractExplanationSpec,
     Field(discriminator="kind"),
 ]
 

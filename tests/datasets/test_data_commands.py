@@ -27,7 +27,7 @@ def test_list_tells_where_sets_are_and_how_to_get_the_others(run, tmp_path, writ
     assert "medexam data fetch headqa_v2" in text
     write_jsonl(records, "cache/headqa_v2/gl.jsonl")
     sets = {described["name"]: described for described in json.loads(run("list", "--json").stdout)}
-    assert list(sets) == ["headqa_sample", "headqa_v1", "headqa_v2"]
+    assert list(sets) == ["headqa_sample", "headqa_v1", "headqa_v2", "casimedicos", "casimedicos_spans", "cliniqlink"]
     assert sets["headqa_v2"]["files"]["gl"] == [str(tmp_path / "cache/headqa_v2/gl.jsonl")]
     assert sets["headqa_v2"]["files"]["en"] == []
     assert len(sets["headqa_sample"]["files"]["es"]) == 1
@@ -100,9 +100,9 @@ def test_show_as_json_is_one_document(run, words, n) -> None:
     [
         (["check", "nope"], DatasetError, "no data set is called 'nope'"),
         (["check", "headqa_v1"], DatasetError, "fetch headqa_v1"),
-        (["check", "headqa_sample", "--language", "fr"], DatasetError, "published in en, es, not in fr"),
+        (["check", "headqa_sample", "--language", "pt"], DatasetError, "published in en, es, not in pt"),
         (["show", "nope"], SpecError, "headqa_sample"),
-        (["show", "headqa_sample", "--language", "fr"], SpecError, "language"),
+        (["show", "headqa_sample", "--language", "pt"], SpecError, "language"),
         (["show", "headqa_sample", "--discipline", "law"], SpecError, "disciplines"),
         (["show", "headqa_sample", "--limit", 0], SpecError, "limit"),
         (["show", "headqa_sample", "--year", 1999], DatasetError, "years=1999"),

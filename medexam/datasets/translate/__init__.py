@@ -2,7 +2,7 @@
 
 from medexam.datasets.translate.cleaning import clean_reply
 from medexam.datasets.translate.layout import QuestionText, read_layout, render_layout, text_of
-from medexam.datasets.translate.reviews import Agreement, Review, agree, read_reviews, write_sheet
+from medexam.datasets.translate.reviews import read_reviews, write_sheet
 from medexam.datasets.translate.selecting import Choice, Rule, Selection, select, similarity
 from medexam.datasets.translate.terms import KINDS, Term, find_terms, missing_terms
 from medexam.datasets.translate.validity import Candidate, Fault, judge_reply
@@ -10,16 +10,13 @@ from medexam.datasets.translate.writing import read_pictures, write_translation
 
 __all__ = [
     "KINDS",
-    "Agreement",
     "Candidate",
     "Choice",
     "Fault",
     "QuestionText",
-    "Review",
     "Rule",
     "Selection",
     "Term",
-    "agree",
     "clean_reply",
     "find_terms",
     "judge_reply",

@@ -25,7 +25,7 @@ from medexam.experiments.optimising.budget import Budget, StoppedError
 from medexam.experiments.optimising.call_log import CallLog, LoggedEngine, Purpose, calling_for
 from medexam.experiments.optimising.taking_turns import Turns
 from medexam.experiments.optimising.trials import Trial, mean_score, program_digest, score_prediction
-from medexam.experiments.planning import PlannedCell
+from medexam.experiments.planning import ExamCell
 from medexam.experiments.run_folder import PREDICTIONS, RunFolder, owed
 from medexam.experiments.work_folder import PRIVATE
 from medexam.predictions import Prediction
@@ -68,7 +68,7 @@ class Evaluator:
 
     def __init__(
         self,
-        planned: PlannedCell,
+        planned: ExamCell,
         optimizer: OptimizerSpec,
         engine: LoggedEngine,
         log: CallLog,
@@ -144,7 +144,7 @@ class Evaluator:
             return await self._asked(program, questions, digest)
 
     async def _asked(self, program: ExamProgram, questions: Sequence[Question], digest: str) -> list[Prediction]:
-        whole = {question.key for question in questions} == {q.key for q in self._planned.exam_set.questions}
+        whole = {question.key for question in questions} == {q.key for q in self._planned.question_set.questions}
         folder = RunFolder(self._folder / digest)
         if whole and digest in self.trials:
             found = folder.read_predictions()
@@ -188,7 +188,7 @@ class Evaluator:
             raise StoppedError(f"{self._budget.limits.calls} calls do not suffice for another trial of {needed}")
         purpose.promised = missing
 
-    async def _ask(self, planned: PlannedCell, questions: Sequence[Question]) -> dict[str, Prediction]:
+    async def _ask(self, planned: ExamCell, questions: Sequence[Question]) -> dict[str, Prediction]:
         """Ask, and ask once more what failed."""
         for _ in range(2):
             found = planned.folder.read_predictions()
@@ -219,7 +219,7 @@ class Evaluator:
         return number
 
     def _scored(self, number: int, name: str, digest: str, program: ExamProgram, said: Sequence[Prediction]) -> Trial:
-        key, spent = self._planned.exam_set.key, self._log.spent(digest)
+        key, spent = self._planned.question_set.key, self._log.spent(digest)
         return Trial(
             number=number,
             name=name,

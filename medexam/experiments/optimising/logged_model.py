@@ -18,7 +18,7 @@ from medexam.errors import SpecError
 from medexam.experiments.optimising.optimization import Optimization
 from medexam.programs.loading import PROGRAM, read_state
 from medexam.signatures import load_words
-from medexam.signatures.prompts import WORDS
+from medexam.signatures.word_files import WORDS
 from medexam.specs import AskingSpec, CellSpec
 
 CODE = Path(__file__).with_name("served_program.py")

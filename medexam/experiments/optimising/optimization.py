@@ -98,7 +98,7 @@ def write_optimization(
         "description": plan.description,
         "identity": plan.identity,
         "train": len(plan.train.questions),
-        "validation": len(plan.validation.exam_set.questions),
+        "validation": len(plan.validation.question_set.questions),
         "tested": plan.tested,
         "dropped": list(plan.dropped),
         "started_at": started_at,

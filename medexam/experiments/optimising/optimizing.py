@@ -115,7 +115,7 @@ async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, cour
             engines.append(await build_engine(prompt_model, guided=False))
             prompt_lm = build_lm(prompt_model, LoggedEngine(engines[1], course.log, course.budget))
         if plan.validation.retrieval is not None:
-            questions = [*plan.train.questions, *plan.validation.exam_set.questions]
+            questions = [*plan.train.questions, *plan.validation.question_set.questions]
             await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
         evaluator = course.evaluator = Evaluator(
             plan.validation,
@@ -181,7 +181,7 @@ def _materials(plan: OptimizationPlan, evaluator: Evaluator, prompt_lm: dspy.LM)
         program=program,
         spec=plan.optimizer.model_copy(update={"candidates": plan.candidates}),
         train=_examples(train, plan.train.key),
-        validation=_examples(plan.validation.exam_set.questions, plan.validation.exam_set.key),
+        validation=_examples(plan.validation.question_set.questions, plan.validation.question_set.key),
         reasons=kind == "chain_of_thought",
         evaluator=evaluator,
         prompt_lm=prompt_lm,

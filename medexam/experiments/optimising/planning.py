@@ -16,7 +16,7 @@ from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.cells import resolve_cells, resolve_optimizer
 from medexam.experiments.leakage import near_duplicates
 from medexam.experiments.optimising.folder import PROGRAMS, RECORD, OptimizationFolder
-from medexam.experiments.planning import PlannedCell, plan_experiment
+from medexam.experiments.planning import ExamCell, is_exam_cell, plan_experiment
 from medexam.programs import ExamProgram
 from medexam.questions import Exam, Question
 from medexam.specs import CellSpec, OptimizerSpec, ReplySpec
@@ -38,7 +38,7 @@ class OptimizationPlan:
     program: ReplySpec
     optimizer: OptimizerSpec
     description: str
-    validation: PlannedCell
+    validation: ExamCell
     """The program over the questions that candidates are chosen by."""
     train: ExamSet
     """The questions that may be shown."""
@@ -61,7 +61,7 @@ class OptimizationPlan:
         """Calls of the model that one trial takes."""
         program = self.validation.program
         assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
-        return sum(program.calls_for(question) for question in self.validation.exam_set.questions)
+        return sum(program.calls_for(question) for question in self.validation.question_set.questions)
 
     @property
     def most_calls(self) -> int:
@@ -151,6 +151,7 @@ def _plan(
     train = _without(train, dropped)
     document = {**cell.model_dump(mode="json"), "dataset": chosen.model_dump(mode="json")}
     planned = plan_experiment(document, {}, runs_dir=runs_dir / PROGRAMS, only_look=False).cells[0]
+    assert is_exam_cell(planned)  # noqa: S101 - such programs answer exams alone
     if optimizer.metric == "log_probability":
         for program in _programs(planned.program):
             program.adapter.weighs = True
@@ -199,7 +200,7 @@ def _without(exam_set: ExamSet, keys: set[str]) -> ExamSet:
     return replace(exam_set, questions=kept)
 
 
-def _attempt_calls(optimizer: OptimizerSpec, validation: PlannedCell, train: ExamSet) -> int:
+def _attempt_calls(optimizer: OptimizerSpec, validation: ExamCell, train: ExamSet) -> int:
     if optimizer.kind not in _BOOTSTRAPPING:
         return 0
     program = validation.program
@@ -217,14 +218,14 @@ def _wanted(optimizer: OptimizerSpec) -> int:
     return 2 if optimizer.kind in _PAIRS else optimizer.candidates
 
 
-def _affordable(optimizer: OptimizerSpec, validation: PlannedCell, train: ExamSet) -> int:
+def _affordable(optimizer: OptimizerSpec, validation: ExamCell, train: ExamSet) -> int:
     """The candidates that the calls allow; raises `SpecError` where those are less than two."""
     wanted = _wanted(optimizer)
     if optimizer.max_calls is None:
         return wanted
     program = validation.program
     assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
-    trial = sum(program.calls_for(question) for question in validation.exam_set.questions)
+    trial = sum(program.calls_for(question) for question in validation.question_set.questions)
     attempt = _attempt_calls(optimizer, validation, train)
     fitting = [c for c in range(2, wanted + 1) if _most_calls(optimizer, c, trial, attempt) <= optimizer.max_calls]
     if not fitting:

@@ -17,7 +17,7 @@ from medexam.experiments.comparing import run_names
 from medexam.experiments.rescoring import rescore
 from medexam.experiments.run_folder import PARQUET, RunFolder
 from medexam.experiments.stored_questions import stored_questions
-from medexam.experiments.summary import StoredRun, load_run
+from medexam.experiments.summary import ExamRun, is_exam_run, load_run
 from medexam.predictions import Prediction
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
@@ -29,7 +29,7 @@ _COLUMNS = ("question", "exam", "year", "discipline", "number", "language", "gol
 class ReadRuns:
     """Runs, and what a reader of their page should know of how they were read."""
 
-    runs: tuple[StoredRun, ...]
+    runs: tuple[ExamRun, ...]
     without_data: tuple[str, ...]
     """One line for each run that is shown as it was scored once, because its data set cannot be read now."""
 
@@ -75,13 +75,15 @@ def read_runs(folders: Sequence[RunFolder]) -> ReadRuns:
         try:
             run = rescore(folder)
         except DatasetError as error:
-            run = load_run(folder)
+            stored = load_run(folder)
+            assert is_exam_run(stored)  # noqa: S101 - only folders of exams are given
+            run = stored
             lines.append(f"{run.title}: shown as it was scored when it ran, for {error}")
         runs.append(run)
     return ReadRuns(tuple(runs), tuple(lines))
 
 
-def read_answers(runs: Sequence[StoredRun]) -> list[Answers]:
+def read_answers(runs: Sequence[ExamRun]) -> list[Answers]:
     """What each of `runs` was asked and answered, in their order; each data set is read once."""
     sets: dict[DatasetSpec, ExamSet | DatasetError] = {}
     found = []
@@ -100,7 +102,7 @@ def _load(spec: DatasetSpec) -> ExamSet | DatasetError:
         return error
 
 
-def _answers(run: StoredRun, name: str, exam_set: ExamSet | DatasetError) -> Answers:
+def _answers(run: ExamRun, name: str, exam_set: ExamSet | DatasetError) -> Answers:
     predictions = run.folder.read_predictions()
     try:
         if isinstance(exam_set, DatasetError):
@@ -127,7 +129,7 @@ def _asked_of_questions(questions: Sequence[Question], key: AnswerKey) -> dict[s
     }
 
 
-def _asked_of_folder(run: StoredRun) -> dict[str, Asked]:
+def _asked_of_folder(run: ExamRun) -> dict[str, Asked]:
     """What the run folder tells of each question that was asked; nothing but its key where it has no Parquet file."""
     try:
         rows = pq.read_table(run.folder.path / PARQUET, columns=list(_COLUMNS)).to_pylist()

@@ -18,7 +18,7 @@ from medexam.experiments.people_tables import TITLE, people_tables
 from medexam.experiments.retrieval_tables import contrast_table, retrieval_tables
 from medexam.experiments.run_tables import cost_tables, failure_table
 from medexam.experiments.score_tables import score_tables
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import LEGEND, Table, breakdowns, comparison
 
 _MATRICES: dict[str, Groups] = {
@@ -60,7 +60,7 @@ class Section:
     folds: tuple[Fold, ...] = ()
 
 
-def build_sections(runs: Sequence[StoredRun], names: Sequence[str]) -> list[Section]:
+def build_sections(runs: Sequence[ExamRun], names: Sequence[str]) -> list[Section]:
     """Every section but the pictures and the questions; `names` tell the runs apart, one each."""
     several = len(runs) > 1
     groups = _matrices(runs, names) if several else _breakdowns(runs[0])
@@ -78,7 +78,7 @@ def build_sections(runs: Sequence[StoredRun], names: Sequence[str]) -> list[Sect
     return [section for section in sections if section.tables or section.lines or section.folds]
 
 
-def warnings(runs: Sequence[StoredRun], names: Sequence[str]) -> list[str]:
+def warnings(runs: Sequence[ExamRun], names: Sequence[str]) -> list[str]:
     """What a reader should know before the scores: what runs warn of, and what they owe."""
     found = [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.record.warnings]
     for run, name in zip(runs, names, strict=True):
@@ -91,7 +91,7 @@ def warnings(runs: Sequence[StoredRun], names: Sequence[str]) -> list[str]:
     return found
 
 
-def _runs(runs: Sequence[StoredRun], names: Sequence[str]) -> Captioned:
+def _runs(runs: Sequence[ExamRun], names: Sequence[str]) -> Captioned:
     rows = tuple(
         (
             name,
@@ -111,15 +111,15 @@ def _runs(runs: Sequence[StoredRun], names: Sequence[str]) -> Captioned:
     return Captioned(Table("Runs", headers, rows, text_columns=6), caption)
 
 
-def when(run: StoredRun) -> str:
+def when(run: ExamRun) -> str:
     """Day and minute at which the run ended, as its environment says; `-` where it does not."""
     ended = str(run.environment.get("ended_at") or run.environment.get("started_at") or "")
     return ended[:16].replace("T", " ") or NONE
 
 
-def _compared(runs: Sequence[StoredRun]) -> list[Section]:
+def _compared(runs: Sequence[ExamRun]) -> list[Section]:
     """One section for each data set that two runs or more were asked."""
-    together: dict[str, list[StoredRun]] = {}
+    together: dict[str, list[ExamRun]] = {}
     for run in runs:
         together.setdefault(run.record.cell.dataset.name, []).append(run)
     sections = []
@@ -130,7 +130,7 @@ def _compared(runs: Sequence[StoredRun]) -> list[Section]:
     return sections
 
 
-def _comparison(anchor: str, title: str, runs: Sequence[StoredRun]) -> Section:
+def _comparison(anchor: str, title: str, runs: Sequence[ExamRun]) -> Section:
     try:
         found = compare_runs([run.folder for run in runs])
     except DatasetError as error:
@@ -144,7 +144,7 @@ def _comparison(anchor: str, title: str, runs: Sequence[StoredRun]) -> Section:
     return Section(anchor, title, _captioned(overall_tables(found)), tuple(lines), tuple(folds))
 
 
-def _passages(runs: Sequence[StoredRun]) -> list[Section]:
+def _passages(runs: Sequence[ExamRun]) -> list[Section]:
     try:
         contrasts = contrast_runs(runs)
     except DatasetError:
@@ -153,7 +153,7 @@ def _passages(runs: Sequence[StoredRun]) -> list[Section]:
     return [Section("passages", "What passages change", tables)] if tables else []
 
 
-def _matrices(runs: Sequence[StoredRun], names: Sequence[str]) -> list[Captioned]:
+def _matrices(runs: Sequence[ExamRun], names: Sequence[str]) -> list[Captioned]:
     caption = (
         "Accuracy, percent of n, in brackets 95 % intervals (Wilson); the highest of the complete runs is stressed. "
         "Chance: a uniform choice on the same questions."
@@ -166,13 +166,13 @@ def _grouped(captioned: Captioned) -> Section:
     return Section(f"by-{title.rsplit(maxsplit=1)[-1].lower()}", title, (captioned,))
 
 
-def _breakdowns(run: StoredRun) -> list[Captioned]:
+def _breakdowns(run: ExamRun) -> list[Captioned]:
     first, *others = breakdowns(run.metrics, published=True)
     published = LEGEND + " v1: rounded and averaged over exams as the HEAD-QA v1 paper does."
     return [Captioned(first, published), *(Captioned(table, LEGEND) for table in others)]
 
 
-def _failures(run: StoredRun) -> list[tuple[Table, str]]:
+def _failures(run: ExamRun) -> list[tuple[Table, str]]:
     table = failure_table(run)
     return [] if table is None else [(table, f"{run.folder.resume_command} asks them again.")]
 
@@ -187,7 +187,7 @@ def _stacked(anchor: str, title: str, of_runs: Sequence[Sequence[tuple[Table, st
     return Section(anchor, title, tuple(Captioned(table, caption) for table in tables))
 
 
-def _details(runs: Sequence[StoredRun], names: Sequence[str], *, several: bool) -> list[Fold]:
+def _details(runs: Sequence[ExamRun], names: Sequence[str], *, several: bool) -> list[Fold]:
     """What the sections above do not show of each run; its settings at least."""
     folds = []
     for run, name in zip(runs, names, strict=True):
@@ -197,7 +197,7 @@ def _details(runs: Sequence[StoredRun], names: Sequence[str], *, several: bool) 
     return folds
 
 
-def _settings(run: StoredRun) -> Table:
+def _settings(run: ExamRun) -> Table:
     record = run.record
     shown = {"dataset", "program"} if run.model is None else {"dataset", "program", "model"}
     rows = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from medexam.experiments.formatting import NONE, percent, with_interval
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import Table
 from medexam.metrics import Metrics, Scores
 
@@ -14,7 +14,7 @@ Groups = Callable[[Metrics], Mapping[Any, Scores]]
 """The scores of each group of questions, by what groups them."""
 
 
-def matrix(what: str, runs: Sequence[StoredRun], names: Sequence[str], groups: Groups) -> Table:
+def matrix(what: str, runs: Sequence[ExamRun], names: Sequence[str], groups: Groups) -> Table:
     """The accuracy of several runs in each group of questions, one row a group and one column a run.
 
     `n` is a span where the runs have scored different numbers of the group's questions. The highest accuracy of a row

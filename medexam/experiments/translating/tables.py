@@ -5,12 +5,14 @@ For the terminal, each with a caption that says how to read it.
 
 from collections.abc import Sequence
 
-from medexam.datasets.translate import KINDS, Agreement, Fault, Review
+from medexam.datasets.review_sheets import Review
+from medexam.datasets.translate import KINDS, Fault
 from medexam.datasets.translate.reviews import ASPECTS
 from medexam.experiments.formatting import NONE, decimal, percent
 from medexam.experiments.tables import Table, TerminalTable
 from medexam.experiments.translating.outcome import TranslationOutcome
 from medexam.experiments.translating.quality import Measured, Quality
+from medexam.metrics.raters import Agreement
 
 _FAULTS = {
     Fault.EMPTY_TEXT: "Empty",
@@ -107,7 +109,7 @@ def agreement_table(agreements: Sequence[Agreement]) -> TerminalTable:
     """How far every two reviewers agree."""
     rows = tuple(
         (
-            " and ".join(each.reviewers),
+            " and ".join(each.raters),
             each.aspect,
             str(each.n),
             percent(each.same),

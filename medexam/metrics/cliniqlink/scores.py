@@ -44,6 +44,8 @@ class FormatScores:
     """Open formats: item key -> layers and score before any penalty; an echo of the question has none."""
     ngrams: NgramScores | None = None
     """Open formats: means over the items; None where they were not asked for."""
+    item_ngrams: Mapping[str, NgramScores] = field(default_factory=dict)
+    """Open formats: item key -> its own; empty where they were not asked for."""
 
 
 @dataclass(frozen=True, slots=True)

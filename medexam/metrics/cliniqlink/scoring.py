@@ -147,14 +147,16 @@ def _open(
     scores = {a.item.key: s.score * a.factor if s else 0.0 for a, s in answers}
     flaws = Counter(flaw for answer, _ in answers for flaw in answer.flaws)
     counted = _counted([(answer.item, answer) for answer, _ in answers], profile)
-    ngrams: NgramScores | None = None
+    ngrams: dict[str, NgramScores] = {}
     if scorer is not None:
-        ngrams = mean_scores(scorer.zero() if a.is_echo else scorer.score(a.gold, a.predicted) for a in counted)
+        found = ((a.item.key, scorer.zero() if a.is_echo else scorer.score(a.gold, a.predicted)) for a, _ in answers)
+        ngrams = dict(found)
     return replace(
         _scores(kind, scores, flaws),
         step_rate=_mean([a.step_found for a in counted]) if kind is Format.MULTI_HOP_INVERSE else None,
         layers={answer.item.key: similarity for answer, similarity in answers if similarity is not None},
-        ngrams=ngrams,
+        ngrams=mean_scores(ngrams[answer.item.key] for answer in counted) if ngrams else None,
+        item_ngrams=ngrams,
     )
 
 

@@ -1,0 +1,90 @@
+"""`medexam audit`: a sample of answers for people to judge, and how far measures agree with them; asks no model."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from medexam.cli.options import JsonOption, RunsDirOption
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medexam.metrics.audit import AuditItem
+
+app = typer.Typer(help="Have people judge answers, and compare measures with them.", no_args_is_help=True)
+
+
+@app.command()
+def export(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to make for the sheets and the key.")],
+    per_group: Annotated[int, typer.Option(min=1, metavar="N", help="Answers of each run in each group.")] = 10,
+    raters: Annotated[int, typer.Option(min=1, metavar="N", help="How many sheets to write.")] = 2,
+    seed: Annotated[int, typer.Option(help="Chooses the answers and the order of each sheet.")] = 0,
+    runs_dir: RunsDirOption = None,
+) -> None:
+    """Write a sheet for each rater: a sample of answers, blinded, each sheet in an order of its own."""
+    from medexam.experiments.auditing.folder import INSTRUCTIONS, KEY, AuditFolder, write_sheets
+    from medexam.experiments.auditing.items import read_audit_items
+    from medexam.experiments.auditing.sampling import choose_sample
+    from medexam.experiments.places import default_runs_dir, run_paths
+    from medexam.experiments.run_folder import find_runs
+
+    items = read_audit_items(find_runs(run_paths(runs, runs_dir or default_runs_dir())))
+    sample = choose_sample(items, per_group, seed)
+    sheets = write_sheets(AuditFolder(out), sample, raters, seed)
+    sys.stdout.write(f"{_describe(sample)}.\n")
+    sys.stdout.write(
+        f"Give each rater one of {', '.join(path.name for path in sheets)} and {INSTRUCTIONS}; keep {KEY} to "
+        f"yourself. Put the filled-in sheets back into {out}, then: medexam audit import {shlex.quote(str(out))}\n"
+    )
+
+
+@app.command("import")
+def import_ratings(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `export` made.")],
+    sheet: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A filled-in sheet; may be repeated. All CSV files of DIR by default."),
+    ] = None,
+    as_json: JsonOption = False,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
+) -> None:
+    """Read filled-in sheets: how far raters agree with each other and each automatic measure with them."""
+    from medexam.experiments.auditing.audit import audit_document, find_audit
+    from medexam.experiments.auditing.folder import AuditFolder
+    from medexam.experiments.auditing.ratings import read_ratings
+    from medexam.experiments.auditing.tables import build_audit_tables, write_audit_report
+
+    audit = find_audit(read_ratings(AuditFolder(folder), sheet or ()))
+    if markdown is not None:
+        write_audit_report(audit, markdown)
+        sys.stderr.write(f"wrote {markdown}\n")
+    if as_json:
+        sys.stdout.write(json.dumps(audit_document(audit), ensure_ascii=False, indent=2) + "\n")
+        return
+    from rich.console import Console
+
+    console = Console()
+    for table in build_audit_tables(audit):
+        console.print(table)
+
+
+def _describe(sample: "Sequence[AuditItem]") -> str:
+    """How many answers, of how many runs, to how many questions, and how many of these all runs share."""
+    runs = {item.run for item in sample}
+    asked: dict[str, set[str]] = {}
+    for item in sample:
+        asked.setdefault(item.key, set()).add(item.run)
+    line = f"{len(sample)} answers of {len(runs)} runs to {len(asked)} questions"
+    if len(runs) == 1:
+        return line
+    shared = sum(found == runs for found in asked.values())
+    return f"{line}, {'all' if shared == len(asked) else shared} of which every run is judged on"

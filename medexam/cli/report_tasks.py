@@ -1,0 +1,86 @@
+"""`medexam report` of runs whose questions are answered in words."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medexam.errors import RunFolderError, SpecError
+
+if TYPE_CHECKING:
+    from medexam.experiments.run_folder import RunFolder
+    from medexam.experiments.summary import TaskRun
+
+
+def report_tasks(
+    folders: "list[RunFolder]",
+    *,
+    as_json: bool,
+    markdown: Path | None,
+    html: Path | None,
+    plots: Path | None,
+    layout: bool,
+) -> None:
+    """Print the runs, scored anew, and write what is asked for; raises `SpecError` for what only exams have."""
+    if plots is not None or layout:
+        raise SpecError(
+            "--plots and --layout show exams; these runs answer in words: leave them out, --html and --markdown work"
+        )
+    from medexam.experiments.rescoring import rescore_any
+    from medexam.experiments.summary import is_task_run, run_document
+
+    if len({folder.read_record().cell.dataset.name for folder in folders}) > 1 and (markdown or html):
+        raise SpecError("--markdown and --html hold one benchmark: report the runs of each apart")
+    runs = [run for run in map(rescore_any, folders) if is_task_run(run)]
+    if markdown is not None:
+        _write(markdown, _markdown(runs))
+    if html is not None:
+        from medexam.experiments.page.tasks import write_task_page
+
+        size = write_task_page(runs, html)
+        sys.stderr.write(f"wrote {html} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)\n")
+    if as_json:
+        sys.stdout.write(json.dumps([run_document(run) for run in runs], ensure_ascii=False, indent=2) + "\n")
+    else:
+        _print(runs)
+
+
+def _markdown(runs: "list[TaskRun]") -> str:
+    from medexam.experiments.task_report import task_comparison_report, task_report
+
+    if len(runs) == 1:
+        return task_report(runs[0], runs[0].folder.read_predictions())
+    return task_comparison_report(runs)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
+    sys.stderr.write(f"wrote {path}\n")
+
+
+def _print(runs: "list[TaskRun]") -> None:
+    from rich.console import Console
+
+    from medexam.experiments.run_tables import build_cost_tables, build_failure_table
+    from medexam.experiments.run_views import build_overviews
+    from medexam.experiments.task_report import task_notes
+
+    console = Console()
+    for table in build_overviews(runs):
+        console.print(table)
+    if len(runs) == 1:
+        for table in build_cost_tables(runs[0]):
+            console.print(table)
+    for run in runs:
+        failed = build_failure_table(run)
+        if failed is not None:
+            console.print(failed)
+        if not run.complete:
+            owed = run.metrics.failed + run.metrics.missing
+            line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+    for note in dict.fromkeys(note for run in runs for note in task_notes(run)):
+        console.print(f"Note: {note}.", highlight=False, markup=False)

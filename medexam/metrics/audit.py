@@ -1,0 +1,224 @@
+"""How far automatic measures agree with people who mark the same answers: rank correlations with intervals.
+
+The ClinIQLink 2025 shared task had physicians audit a sample of open answers in this way. Pure functions over items and
+marks; it knows neither sheets nor run folders.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
+from medexam.metrics.raters import Agreement, agree, both_marked
+from medexam.metrics.results import Interval
+
+FEWEST = 3
+"""Of fewer items no correlation is given."""
+USABLE = 0.9
+"""Share of the resamples in which both sides must vary, so that an interval is given."""
+_AT_ONCE = 1_000
+"""Resamples that are held in memory together."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditItem:
+    """One answer that people are to judge."""
+
+    key: str
+    """The question's key, unique within a run."""
+    run: str
+    """The run's id; never shown to a rater."""
+    group: str
+    """What the question belongs to: a format, such as `short`, or a discipline."""
+    question: str
+    """As shown to the rater."""
+    reference: str
+    """The right answer or answers, as shown to the rater."""
+    reply: str
+    """The model's answer, as shown to the rater."""
+    scores: Mapping[str, float]
+    """Automatic measure -> finite score of this answer, the higher the better; a measure may lack answers."""
+
+
+class Scored(Protocol):
+    """What the statistics need of an `AuditItem`."""
+
+    @property
+    def key(self) -> str:
+        """The question's key."""
+
+    @property
+    def run(self) -> str:
+        """The run's id."""
+
+    @property
+    def group(self) -> str:
+        """What the question belongs to."""
+
+    @property
+    def scores(self) -> Mapping[str, float]:
+        """Automatic measure -> score of this answer."""
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How far two orders of the same items agree, from -1 to 1. None with fewer than 3 items, or where one side is
+    constant.
+
+    The 95 % intervals are percentiles of 9,999 resamples of the questions, all answers to a question being drawn
+    together. They are None where there are fewer than two questions, or where in a tenth of the resamples one side is
+    constant.
+    """
+
+    n: int
+    """Items with a value on both sides."""
+    spearman: float | None
+    """Spearman's rho (scipy)."""
+    spearman_interval: Interval | None
+    kendall: float | None
+    """Kendall's tau-b, which allows for ties (scipy)."""
+    kendall_interval: Interval | None
+
+
+@dataclass(frozen=True)
+class RaterPair:
+    """Two raters on one aspect."""
+
+    agreement: Agreement
+    correlation: Correlation
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One automatic measure against the people's mark."""
+
+    measure: str
+    overall: Correlation
+    by_group: Mapping[str, Correlation]
+    by_run: Mapping[str, Correlation]
+
+
+def correlate(first: Sequence[float], second: Sequence[float], questions: Sequence[str]) -> Correlation:
+    """The rank correlations of two sequences of finite numbers; element `i` of all three belongs to one item.
+
+    `questions` says which items belong together and are drawn together.
+    """
+    n = len(first)
+    if n < FEWEST or len(set(first)) < 2 or len(set(second)) < 2:
+        return Correlation(n, None, None, None, None)
+    from scipy.stats import kendalltau, spearmanr
+
+    rho, tau = float(spearmanr(first, second).statistic), float(kendalltau(first, second).statistic)
+    intervals = _intervals(_order(first), _order(second), questions)
+    return Correlation(n, rho, intervals[0], tau, intervals[1])
+
+
+def compare_raters(
+    aspect: str, marks: Mapping[str, Mapping[str, int]], questions: Mapping[str, str]
+) -> tuple[RaterPair, ...]:
+    """Every two raters on an aspect; `marks` by rater and item, `questions` maps an item to its question."""
+    found = []
+    for agreement in agree(aspect, marks):
+        one, other = (marks[rater] for rater in agreement.raters)
+        pairs = both_marked(one, other)
+        shared = [questions[item] for item in one if item in other]
+        found.append(RaterPair(agreement, correlate([a for a, _ in pairs], [b for _, b in pairs], shared)))
+    return tuple(found)
+
+
+def mean_marks(marks: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
+    """The mean of the raters' marks of each item that at least one has marked; `marks` by rater and item."""
+    given: dict[str, list[int]] = {}
+    for of_rater in marks.values():
+        for item, mark in of_rater.items():
+            given.setdefault(item, []).append(mark)
+    return {item: sum(of_item) / len(of_item) for item, of_item in given.items()}
+
+
+def compare_measures(items: Sequence[Scored], marks: Sequence[float]) -> tuple[Measured, ...]:
+    """Every measure that an item has against the people's mark; `marks[i]` is the mark of `items[i]`.
+
+    Measures, groups and runs stand in the order of their first item.
+    """
+    measures = dict.fromkeys(measure for item in items for measure in item.scores)
+    marked = list(zip(items, marks, strict=True))
+    return tuple(
+        Measured(
+            measure,
+            _correlate_measure(measure, marked),
+            _by(measure, marked, lambda item: item.group),
+            _by(measure, marked, lambda item: item.run),
+        )
+        for measure in measures
+    )
+
+
+def _by(
+    measure: str, marked: Sequence[tuple[Scored, float]], part_of: Callable[[Scored], str]
+) -> dict[str, Correlation]:
+    parts: dict[str, list[tuple[Scored, float]]] = {}
+    for item, mark in marked:
+        parts.setdefault(part_of(item), []).append((item, mark))
+    return {part: _correlate_measure(measure, of_part) for part, of_part in parts.items()}
+
+
+def _correlate_measure(measure: str, marked: Sequence[tuple[Scored, float]]) -> Correlation:
+    scored = [(item, mark) for item, mark in marked if measure in item.scores]
+    scores = [item.scores[measure] for item, _ in scored]
+    return correlate([mark for _, mark in scored], scores, [item.key for item, _ in scored])
+
+
+def _order(values: Sequence[float]) -> NDArray[np.float64]:
+    """Row `i`, column `j`: 1 where item `i` is the greater, -1 where it is the smaller, 0 where they tie."""
+    row = np.asarray(values, dtype=np.float64)
+    return np.sign(row[:, None] - row[None, :])
+
+
+def _intervals(
+    first: NDArray[np.float64], second: NDArray[np.float64], questions: Sequence[str]
+) -> tuple[Interval | None, Interval | None]:
+    """The intervals of rho and tau-b over resamples of the questions.
+
+    A resample is the number of times that each item is drawn, so that products of matrices give both coefficients of a
+    thousand resamples at once, exactly: an item's rank is, but for a constant and a factor, the sum of its row.
+    """
+    places = {question: place for place, question in enumerate(dict.fromkeys(questions))}
+    if len(places) < 2:
+        return None, None
+    question_of = np.array([places[question] for question in questions])
+    generator = np.random.default_rng(SEED)
+    chances = np.full(len(places), 1 / len(places))
+    rhos, taus = [], []
+    for begin in range(0, RESAMPLES, _AT_ONCE):
+        drawn = generator.multinomial(len(places), chances, size=min(_AT_ONCE, RESAMPLES - begin))
+        rho, tau = _coefficients(drawn[:, question_of].astype(np.float64), first, second)
+        rhos.append(rho)
+        taus.append(tau)
+    return _percentiles(np.concatenate(rhos)), _percentiles(np.concatenate(taus))
+
+
+def _coefficients(
+    times: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Rho and tau-b of each resample; NaN where a side is constant. `times[r, i]`: how often `r` holds item `i`."""
+    ranks, other_ranks = times @ first, times @ second
+
+    def pairs(kind: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(((times @ kind) * times).sum(axis=1))
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        both = (times * ranks * other_ranks).sum(axis=1)
+        rho = both / np.sqrt((times * ranks**2).sum(axis=1) * (times * other_ranks**2).sum(axis=1))
+        tau = pairs(first * second) / np.sqrt(pairs(np.abs(first)) * pairs(np.abs(second)))
+    return rho, tau
+
+
+def _percentiles(found: NDArray[np.float64]) -> Interval | None:
+    usable = found[np.isfinite(found)]
+    if len(usable) < USABLE * len(found):
+        return None
+    low, high = np.quantile(usable, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(np.clip(low, -1, 1)), float(np.clip(high, -1, 1))

@@ -1,0 +1,101 @@
+"""Questions of several formats, each asked in the words of its own (the ClinIQLink shared task of 2025)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import dspy
+
+from medexam.errors import SpecError
+from medexam.programs.base import AskingProgram, Call, Steps
+from medexam.signatures import CLINIQLINK, AskedTask, Generation, TaskAdapter, TaskWords
+from medexam.specs import ByFormatSpec
+from medexam.tasks import Task
+
+CLOSED_TOKENS = 1024
+"""Default budget of true/false, multiple choice and lists; the shared task's."""
+OPEN_TOKENS = 2048
+"""Default budget of answers in prose; the shared task's."""
+_CLOSED = frozenset({"true_false", "multiple_choice", "list"})
+_END = "."
+"""What ends a guided list; never part of the answer."""
+_STEP = "Incorrect Reasoning Step: "
+_STEP_EXPLANATION = "\nIncorrect Reasoning Explanation:"
+_EXPLANATION = "Incorrect Explanation:"
+
+
+class AnswerByFormat(AskingProgram):
+    """One predictor for each format; predictions hold `text`.
+
+    Guided: true/false and multiple choice leave the model the two words or the options' texts, a list is chosen an
+    option at a time until the model ends it, the wrong step is one of the steps that are shown, and explanations begin
+    with the words that the format asks for. Short and multi-hop answers are prose and stay free.
+    """
+
+    def __init__(self, spec: ByFormatSpec, words: TaskWords, max_tokens: int | None) -> None:
+        """`max_tokens` None: the shared task's budgets."""
+        super().__init__(TaskAdapter(words.system))
+        missing = [kind for kind in CLINIQLINK if kind not in words.groups]
+        if missing:
+            raise SpecError(f"program.prompt {spec.prompt}: has no words for {', '.join(missing)}")
+        self.guided = spec.answer_format == "guided"
+        self.by_format = {
+            kind: dspy.Predict(
+                signature.with_instructions(words.groups[kind]),
+                max_tokens=max_tokens or (CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS),
+            )
+            for kind, signature in CLINIQLINK.items()
+        }
+
+    def calls_for(self, question: Task) -> int:
+        """At most so many: one, but one for each option of a guided list, and two for a guided wrong step."""
+        if self.guided and question.group == "list":
+            return len(question.options)
+        return 2 if self.guided and question.group == "multi_hop_inverse" and question.given_reasoning else 1
+
+    def steps(self, question: Task) -> Steps:
+        """The calls of the question's format."""
+        kind = question.group
+        if self.guided and kind == "list" and question.options:
+            return (yield from self._list(question))
+        if self.guided and kind == "multi_hop_inverse" and question.given_reasoning:
+            return (yield from self._wrong_step(question))
+        asked = AskedTask(question)
+        if self.guided and kind == "true_false":
+            asked = replace(asked, choices=("True", "False"))
+        elif self.guided and kind == "multiple_choice":
+            asked = replace(asked, choices=tuple(dict.fromkeys(question.options)))
+        elif self.guided and kind == "short_inverse":
+            asked = replace(asked, said=_EXPLANATION)
+        said = yield self._call(asked)
+        return _answer(said.answer, [said.generation])
+
+    def _list(self, question: Task) -> Steps:
+        """One option, then another or the end."""
+        chosen: list[str] = []
+        generations: list[Generation] = []
+        rest = list(dict.fromkeys(question.options))
+        while rest:
+            written = ", ".join(chosen)
+            choices = [f", {option}" for option in rest] + [_END] if chosen else rest
+            said = yield self._call(AskedTask(question, said=written, choices=tuple(choices)))
+            generations.append(said.generation)
+            picked = (said.generation.reply or "")[len(written) :]
+            if picked == _END:
+                break
+            chosen.append(picked.removeprefix(", ") if chosen else picked)
+            rest.remove(chosen[-1])
+        return _answer(", ".join(chosen), generations)
+
+    def _wrong_step(self, question: Task) -> Steps:
+        """The number of a step, then why it is wrong."""
+        numbers = tuple(str(number) for number in range(1, len(question.given_reasoning) + 1))
+        chosen = yield self._call(AskedTask(question, said=_STEP, choices=numbers))
+        said = yield self._call(AskedTask(question, said=f"{chosen.generation.reply}{_STEP_EXPLANATION}"))
+        return _answer(said.answer, [chosen.generation, said.generation])
+
+    def _call(self, asked: AskedTask) -> Call:
+        return Call(self.by_format[asked.task.group], {"asked": asked})
+
+
+def _answer(text: str, generations: Sequence[Generation]) -> dspy.Prediction:
+    return dspy.Prediction(answer=None, text=text or None, rationale=None, generations=list(generations))

@@ -1,0 +1,56 @@
+"""Where in a text an extracted answer stands, though its writer changed its edges.
+
+A pure function of two texts. What is given back is always a literal part of the context; where none can be told, it
+says so and invents none.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from medexam.tasks import Alignment
+
+LEAST_SHARE = 0.5
+"""Of a reply's words, the share that must stand in one run in the context."""
+LEAST_WORDS = 3
+"""The fewest words of such a run; a shorter reply must be found as a whole."""
+
+_WORD = re.compile(r"\w+")
+_WRAPPING = " \t\n\r\"'`*«»\u201c\u201d\u2018\u2019.,;:"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSpan:
+    """A part of a context."""
+
+    start: int
+    """First character, from 0."""
+    end: int
+    """The character after the last."""
+    alignment: Alignment
+
+
+def find_span(context: str, reply: str) -> FoundSpan | None:
+    """The part of `context` that `reply` quotes, at its first occurrence; None where it quotes none.
+
+    `literal` where the reply, without spaces, quotation marks and stops around it, stands in the context. Else
+    `aligned`: the longest run of words that both share, whatever stands between the words and however they are cased,
+    where it has at least half of the reply's words and three of them, or all.
+    """
+    said = reply.strip().strip(_WRAPPING)
+    if not said:
+        return None
+    if (start := context.find(said)) >= 0:
+        return FoundSpan(start, start + len(said), "literal")
+    places = [(found.start(), found.end()) for found in _WORD.finditer(context)]
+    there = [_fold(context[start:end]) for start, end in places]
+    words = [_fold(found[0]) for found in _WORD.finditer(said)]
+    run = SequenceMatcher(None, there, words, autojunk=False).find_longest_match()
+    if run.size == 0 or run.size < min(LEAST_WORDS, len(words)) or run.size < LEAST_SHARE * len(words):
+        return None
+    return FoundSpan(places[run.a][0], places[run.a + run.size - 1][1], "aligned")
+
+
+def _fold(word: str) -> str:
+    return unicodedata.normalize("NFC", word).casefold()

@@ -1,0 +1,88 @@
+"""The words that questions are asked in which are answered in words: one template for each group of them.
+
+A file maps a language to a system turn and to the groups; `words/` holds the shipped ones. Both are part of a run's
+identity.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import Template
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, RootModel
+
+from medexam.errors import SpecError
+from medexam.questions import Language
+from medexam.signatures.word_files import read_words_file, validate_words
+from medexam.specs import TaskSpec
+from medexam.tasks import Task
+
+FIELDS: Mapping[str, str] = MappingProxyType(
+    {"question": "", "options": "", "lettered_options": "", "answer": "", "reasoning": "", "context": "", "count": ""}
+)
+"""What may stand behind a $ in a template."""
+
+
+@dataclass(frozen=True)
+class TaskWords:
+    """The words of one program in one language."""
+
+    system: str
+    """The system turn; empty where there is none."""
+    groups: Mapping[str, str]
+    """Group of tasks -> the user's turn, with `$` before the name of each field."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The words as data, for a run's identity."""
+        return {"system": self.system, **self.groups}
+
+
+class _Words(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    system: str = ""
+    groups: dict[str, str]
+
+
+class _WordsFile(RootModel[dict[Language, _Words]]):
+    pass
+
+
+def load_task_words(program: TaskSpec, language: Language) -> TaskWords:
+    """The words that `program` asks with in `language`.
+
+    Raises `SpecError` when the file is missing or malformed, has none in this language, or names an unknown field.
+    """
+    text, where = read_words_file(program.prompt, "prompt")
+    by_language = validate_words(_WordsFile, text, where).root
+    if language not in by_language:
+        raise SpecError(f"{where} has no words in {language!r} (it has {', '.join(by_language)}); write your own file")
+    words = by_language[language]
+    for group, template in words.groups.items():
+        try:
+            Template(template).substitute(FIELDS)
+        except (KeyError, ValueError) as error:
+            raise SpecError(
+                f"{where}: {language}.groups.{group}: only ${', $'.join(FIELDS)} may stand there: {error}"
+            ) from None
+    return TaskWords(words.system.strip(), {group: template.strip() for group, template in words.groups.items()})
+
+
+def fill(template: str, task: Task, *, context: str | None = None, count: int = 0) -> str:
+    """The user's turn for a task; `context` stands in the place of the task's own, `count` says how many parts it has.
+
+    Options stand a line each, as they are or behind the letter A, B and so on: beyond Z the characters that follow it
+    in ASCII, as ClinIQLink's released code has it. The steps of a reasoning are shown as that code shows them, as a
+    Python list.
+    """
+    letters = (chr(ord("A") + place) for place in range(len(task.options)))
+    return Template(template).substitute(
+        question=task.question,
+        options="\n".join(task.options),
+        lettered_options="\n".join(f"{letter}: {option}" for letter, option in zip(letters, task.options, strict=True)),
+        answer=task.given_answer,
+        reasoning=str(list(task.given_reasoning)),
+        context=task.context if context is None else context,
+        count=count,
+    )

@@ -1,0 +1,76 @@
+"""`medexam audit` as a user meets it, on a real run with scripted replies."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from medexam.datasets import load_exam_set
+from medexam.predictions import Status
+from medexam.specs import DatasetSpec
+from stored_runs import write_run
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Two runs over twelve questions of the sample."""
+    exams = load_exam_set(DatasetSpec(limit=12))
+    for name, step in (("alpha", 2), ("beta", 3)):
+
+        def answer(question, gold, step=step):
+            chosen = gold if question.number % step else gold % 4 + 1
+            return {"status": Status.ANSWERED, "answer": chosen, "reply": f"- Since.\n{{Answer: {chosen}}}"}
+
+        program = {"kind": "chain_of_thought"}
+        write_run(tmp_path / "runs" / name, exams, program, answer, dataset={"limit": 12})
+    return tmp_path / "runs"
+
+
+def fill(path, marks) -> None:
+    rows = list(csv.DictReader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
+    with path.open("w", encoding="utf-8-sig", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(row | {"correctness": marks(row), "completeness": 3} for row in rows)
+
+
+def test_sheets_go_out_and_come_back(medexam, runs, tmp_path) -> None:
+    code, out, err = medexam("audit", "export", "alpha", "beta", "--out", "audit", "--per-group", "2")
+    assert (code, err) == (0, "")
+    assert out.startswith("24 answers of 2 runs to 12 questions, all of which every run is judged on.\n")
+    assert "medexam audit import audit" in out
+    assert sorted(path.name for path in (tmp_path / "audit").iterdir()) == [
+        "instructions.txt",
+        "key.json",
+        "rater_1.csv",
+        "rater_2.csv",
+    ]
+    fill(tmp_path / "audit" / "rater_1.csv", lambda row: 1 + len(row["question"]) % 5)
+    fill(tmp_path / "audit" / "rater_2.csv", lambda row: 1 + len(row["question"]) % 4)
+
+    code, out, err = medexam("audit", "import", "audit", "--markdown", "audit.md")
+
+    assert (code, err) == (0, "wrote audit.md\n")
+    assert "rater_1 and" in out
+    assert "accuracy" in out
+    assert (tmp_path / "audit.md").read_text().startswith("# Audit\n")
+    code, out, err = medexam("audit", "import", "audit", "--json", "--sheet", "audit/rater_1.csv")
+    document = json.loads(out)
+    assert (code, err, len(document["answers"]), document["raters"]) == (0, "", 24, [])
+    assert [each["measure"] for each in document["measures"]] == ["accuracy"]
+
+
+def test_bad_input_is_one_line_with_a_way_out(medexam, runs, tmp_path) -> None:
+    medexam("audit", "export", "runs", "--out", "audit", "--raters", "1")
+    fill(tmp_path / "audit" / "rater_1.csv", lambda row: 9)
+    for arguments, said in (
+        (("export", "runs", "--out", "audit"), "choose a new folder with --out"),
+        (("export", "nowhere", "--out", "other"), "no run at"),
+        (("import", "audit"), "give a whole number from 1 to 5"),
+        (("import", "runs"), "holds no key.json"),
+    ):
+        code, out, err = medexam("audit", *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert err.startswith("medexam: ")
+        assert said in err
