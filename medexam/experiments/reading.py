@@ -16,9 +16,10 @@ from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.retrievers.building import Progress
 from medexam.retrievers.encoder_weights import find_weights
-from medexam.retrievers.reading.entailment import EntailmentReader, load_entailment_reader
+from medexam.retrievers.reading.entailment import PAIR_TOKENS, EntailmentReader, load_entailment_reader
 from medexam.retrievers.reading.sentences import split_sentences
 from medexam.retrievers.reading.spans import SpanReader, load_span_reader
+from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS
 from medexam.specs import EntailmentSpec, ReadingSpec, SpanReaderSpec
 
 AHEAD = 4
@@ -149,9 +150,11 @@ def with_reader(retrieval: Retrieval) -> ReadingRetrieval:
 
 
 def reader_identity(spec: ReadingSpec) -> dict[str, Any]:
-    """What a reader's answers depend on: its name, and the hash of its folder or the revision that is asked for.
+    """What a reader's answers depend on: its name, the hash of its folder or the revision that is asked for, and how
+    texts are cut for it.
 
     Nothing is asked of the hub. Raises `EngineError` where its folder is missing or holds no safetensors.
     """
     weights = find_weights(spec.reader, spec.revision)
-    return {"name": weights.label, "revision": weights.revision}
+    tokens = [WINDOW_TOKENS, SHARED_TOKENS] if isinstance(spec, SpanReaderSpec) else [PAIR_TOKENS]
+    return {"name": weights.label, "revision": weights.revision, "tokens": tokens}

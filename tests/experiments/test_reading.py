@@ -97,4 +97,4 @@ def test_identity_follows_the_weights_and_not_the_place(tmp_path) -> None:
     )
     assert first == second != third
     hub = reader_identity(SpanReaderSpec(kind="span_reader", reader="who/what", revision="abc"))
-    assert hub == {"name": "who/what", "revision": "abc"}
+    assert hub == {"name": "who/what", "revision": "abc", "tokens": [384, 128]}
