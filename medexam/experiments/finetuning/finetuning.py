@@ -3,7 +3,8 @@
 import json
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,11 @@ def finetune(settings: FinetuningSettings, observer: FinetuningObserver) -> Fine
     `DatasetError` where a file cannot be read or holds nothing to learn from, and `EngineError` where the model cannot
     be loaded or its loss is no number.
     """
-    if settings.out.exists():
-        raise SpecError(f"{settings.out}: exists already: choose another folder by --out, or move that one away")
+    with _drafting(settings.out) as draft:
+        return _finetune(settings, observer, draft)
+
+
+def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft: Path) -> Finetuned:
     stages = {"intermediate": settings.intermediate, "train": settings.train}
     files = {name: read_span_file(path) for name, path in stages.items() if path is not None}
     validation = read_span_file(settings.validation) if settings.validation is not None else None
@@ -99,7 +103,7 @@ def finetune(settings: FinetuningSettings, observer: FinetuningObserver) -> Fine
             "squad": asdict(validated.squad),
             "spanish": asdict(validated.spanish),
         }
-    _write(loaded, settings.out, record, predictions)
+    _write(loaded, draft, record, predictions)
     return Finetuned(settings.out, record, losses, validated)
 
 
@@ -121,21 +125,31 @@ def _score(file: SpanFile, said: Mapping[str, str], seen: Sequence[str]) -> Vali
     return Validated(score_spans(pairs), score_spans(pairs, "spanish"), tuple(seen))
 
 
-def _write(loaded: LoadedReader, out: Path, record: dict[str, Any], predictions: dict[str, str] | None) -> None:
-    """Write the folder beside its place and put it there when it is whole."""
+def _write(loaded: LoadedReader, folder: Path, record: dict[str, Any], predictions: dict[str, str] | None) -> None:
+    with quiet_transformers():
+        loaded.model.save_pretrained(folder, safe_serialization=True)
+        loaded.tokenizer.save_pretrained(folder)
+    (folder / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    if predictions is not None:
+        rows = (json.dumps({"id": key, "prediction": text}, ensure_ascii=False) for key, text in predictions.items())
+        (folder / PREDICTIONS).write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+
+
+@contextmanager
+def _drafting(out: Path) -> Iterator[Path]:
+    """A folder beside `out` that takes its place at the end of the block; gone where the block fails.
+
+    Raises `SpecError` where `out` exists or cannot be written, before anything is learnt.
+    """
+    if out.exists():
+        raise SpecError(f"{out}: exists already: choose another folder by --out, or move that one away")
     draft = out.with_name(f".{out.name}.draft")
     try:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
-        with quiet_transformers():
-            loaded.model.save_pretrained(draft, safe_serialization=True)
-            loaded.tokenizer.save_pretrained(draft)
-        (draft / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-        if predictions is not None:
-            rows = (
-                json.dumps({"id": key, "prediction": text}, ensure_ascii=False) for key, text in predictions.items()
-            )
-            (draft / PREDICTIONS).write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+        yield draft
         draft.rename(out)
     except OSError as error:
         raise SpecError(f"{out}: cannot be written: {error}; choose another folder by --out") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

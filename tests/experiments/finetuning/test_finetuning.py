@@ -192,4 +192,7 @@ def test_what_cannot_be_done_is_said_before_it_is_begun(tmp_path) -> None:
     (base / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
     with pytest.raises(EngineError, match="its weights lack bert"):
         finetune(FinetuningSettings(model=base, train=train, out=tmp_path / "o"), Watcher())
+    assert not list(tmp_path.glob("*o*.draft"))
     assert not (tmp_path / "o").exists()
+    with pytest.raises(SpecError, match="cannot be written"):
+        finetune(FinetuningSettings(model=base, train=train, out=train / "o"), Watcher())
