@@ -26,6 +26,7 @@ class Layout(StrEnum):
     """Whose tables are printed."""
 
     PAPER = "paper"
+    HEADQA_V1 = "headqa-v1"
 
 
 def report(
@@ -38,7 +39,8 @@ def report(
         typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
     ] = None,
     layout: Annotated[
-        Layout | None, typer.Option(help="`paper`: the tables of the HEAD-QA v2 paper in the place of our own.")
+        Layout | None,
+        typer.Option(help="The tables of a paper in the place of our own: `paper`, HEAD-QA v2's; `headqa-v1`."),
     ] = None,
     weight: Annotated[
         list[str] | None,
@@ -80,8 +82,9 @@ def report(
     contrasts = contrast_runs(stored) if is_whole and not (as_json and markdown is None) else []
     if plots is not None:
         _write_plots(stored, plots)
-    if layout is Layout.PAPER:
-        _report_paper(stored, markdown, as_json=as_json)
+    if layout is not None:
+        show = _report_paper if layout is Layout.PAPER else _report_headqa_v1
+        show(stored, markdown, as_json=as_json)
         return
     people = against_people(stored)
     if markdown is not None:
@@ -123,6 +126,29 @@ def _report_paper(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bo
 
         console = Console()
         for table in build_paper_tables(tables, console.width):
+            console.print(table)
+
+
+def _report_headqa_v1(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
+    """The tables of the HEAD-QA v1 paper, wherever they are asked for."""
+    from medexam.experiments.headqa_v1_layout import (
+        build_headqa_v1_tables,
+        headqa_v1_document,
+        headqa_v1_tables,
+        write_headqa_v1_report,
+    )
+
+    tables = headqa_v1_tables(stored)
+    if markdown is not None:
+        write_headqa_v1_report(tables, markdown)
+        sys.stderr.write(f"wrote {markdown}\n")
+    if as_json:
+        sys.stdout.write(json.dumps(headqa_v1_document(tables), ensure_ascii=False, indent=2) + "\n")
+    else:
+        from rich.console import Console
+
+        console = Console()
+        for table in build_headqa_v1_tables(tables):
             console.print(table)
 
 

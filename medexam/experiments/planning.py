@@ -17,6 +17,7 @@ from medexam.experiments.cells import resolve_cells
 from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.leakage import check_demonstrations
 from medexam.experiments.nearest import NearestDemonstrations
+from medexam.experiments.reading import ReadingRetrieval, reader_identity, with_reader
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.stored_questions import find_stored
@@ -26,7 +27,7 @@ from medexam.programs import AskingProgram, WithNearest, build_program, demonstr
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.signatures import load_words
-from medexam.specs import AskingSpec, CellSpec, DatasetSpec, RetrieverSpec
+from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ReadingSpec, RetrieverSpec
 from medexam.specs.identity import differences, digest, identity
 from medexam.specs.places import cache_dir
 from medexam.tasks import Task, TaskSet
@@ -230,6 +231,8 @@ class _Sources:
             else:
                 retrieval = plan_retrieval(cell.program, planned, cache_dir(), cell.dataset.language, twins)
                 identity = planned.identity
+            if isinstance(cell.program, ReadingSpec):
+                retrieval = with_reader(retrieval)
         return _Prepared(cell, question_set, _identity(cell, question_set, identity), retrieval)
 
     def _retriever(self, spec: RetrieverSpec) -> PlannedRetriever:
@@ -266,7 +269,8 @@ def _identity(cell: CellSpec, question_set: QuestionSet, retriever: dict[str, An
     words = load_words(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
     if (place := getattr(program, "load", None)) is not None:
         words["loaded"] = loaded_words(place)
-    return identity(cell, fingerprint=question_set.fingerprint, words=words, retriever=retriever)
+    reader = reader_identity(program) if isinstance(program, ReadingSpec) else None
+    return identity(cell, fingerprint=question_set.fingerprint, words=words, retriever=retriever, reader=reader)
 
 
 def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
@@ -281,6 +285,7 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
         max_tokens=cell.model.max_tokens,
         finder=prepared.retrieval,
         nearest=NearestDemonstrations,
+        reader=prepared.retrieval if isinstance(prepared.retrieval, ReadingRetrieval) else None,
     )
     finder = program.finder if isinstance(program, WithNearest) else None
     nearest = finder if isinstance(finder, NearestDemonstrations) else None

@@ -11,6 +11,7 @@ from medexam.programs.loading import demonstrations, loaded_words, save_program
 from medexam.programs.nearest import DemonstrationFinder, WithNearest
 from medexam.programs.outcome import build_failure, build_prediction
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
+from medexam.programs.reading import EntailedChoice, Entailments, QuestionReader, ReadSpan, SpanChoice
 
 __all__ = [
     "AnswerByFormat",
@@ -21,6 +22,8 @@ __all__ = [
     "Control",
     "DemonstrationFinder",
     "DirectAnswer",
+    "EntailedChoice",
+    "Entailments",
     "ExamProgram",
     "ExtractExplanation",
     "LongestChoice",
@@ -28,7 +31,10 @@ __all__ = [
     "OptionRelevance",
     "OptionScores",
     "PassageFinder",
+    "QuestionReader",
     "RandomChoice",
+    "ReadSpan",
+    "SpanChoice",
     "Steps",
     "WithNearest",
     "WithPassages",
