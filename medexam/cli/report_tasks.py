@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medexam.cli.report_options import ReportOptions
 from medexam.errors import RunFolderError, SpecError
 
 if TYPE_CHECKING:
@@ -12,18 +13,10 @@ if TYPE_CHECKING:
     from medexam.experiments.summary import TaskRun
 
 
-def report_tasks(
-    folders: "list[RunFolder]",
-    *,
-    as_json: bool,
-    markdown: Path | None,
-    html: Path | None,
-    plots: Path | None,
-    layout: bool,
-    weights: list[str],
-) -> None:
+def report_tasks(folders: "list[RunFolder]", options: ReportOptions) -> None:
     """Print the runs, scored anew, and write what is asked for; raises `SpecError` for what only exams have."""
-    if plots is not None or layout:
+    as_json, markdown, html = options.as_json, options.markdown, options.html
+    if options.plots is not None or options.layout is not None:
         raise SpecError(
             "--plots and --layout show exams; these runs answer in words: leave them out, --html and --markdown work"
         )
@@ -43,7 +36,7 @@ def report_tasks(
     if as_json:
         sys.stdout.write(json.dumps([run_document(run) for run in runs], ensure_ascii=False, indent=2) + "\n")
     else:
-        _print(runs, parse_weights(weights))
+        _print(runs, options.weights)
 
 
 def _markdown(runs: "list[TaskRun]") -> str:
@@ -60,18 +53,6 @@ def _write(path: Path, text: str) -> None:
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
     sys.stderr.write(f"wrote {path}\n")
-
-
-def parse_weights(pairs: list[str]) -> dict[str, float]:
-    """`GROUP=WEIGHT` pairs; raises `SpecError` for what is none."""
-    weights = {}
-    for pair in pairs:
-        group, _, weight = pair.partition("=")
-        try:
-            weights[group] = float(weight)
-        except ValueError:
-            raise SpecError(f"--weight {pair}: give GROUP=WEIGHT, such as short=2") from None
-    return weights
 
 
 def _print(runs: "list[TaskRun]", weights: dict[str, float]) -> None:

@@ -11,16 +11,17 @@ from threading import Lock
 from typing import Any
 
 from medexam.experiments.retrieving import Retrieval, merge_hits
-from medexam.programs import Entailments, ReadSpan
+from medexam.programs import Entailments, ReadContext, ReadSpan
 from medexam.questions import Question
-from medexam.retrievers.base import Hit
+from medexam.retrievers.base import Hit, Span
 from medexam.retrievers.building import Progress
 from medexam.retrievers.encoder_weights import find_weights
 from medexam.retrievers.reading.entailment import PAIR_TOKENS, EntailmentReader, load_entailment_reader
-from medexam.retrievers.reading.sentences import split_sentences
 from medexam.retrievers.reading.spans import SpanReader, load_span_reader
 from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS
+from medexam.sentences import split_sentences
 from medexam.specs import EntailmentSpec, ReadingSpec, SpanReaderSpec
+from medexam.tasks import Task
 
 AHEAD = 4
 """Batches that are read at once: enough to sort texts by length, few enough to stop soon."""
@@ -28,13 +29,15 @@ AHEAD = 4
 Pair = tuple[str, str]
 
 
+def _load_spans(spec: SpanReaderSpec) -> SpanReader:
+    return load_span_reader(spec.reader, spec.revision, answer_tokens=spec.answer_tokens)
+
+
 @dataclass
 class ReadingRetrieval(Retrieval):
     """The passages of a run's questions and what a local model reads in them; a `QuestionReader`."""
 
-    load_spans: Callable[[SpanReaderSpec], SpanReader] = field(
-        default=lambda spec: load_span_reader(spec.reader, spec.revision, answer_tokens=spec.answer_tokens)
-    )
+    load_spans: Callable[[SpanReaderSpec], SpanReader] = _load_spans
     load_entailment: Callable[[EntailmentSpec], EntailmentReader] = field(
         default=lambda spec: load_entailment_reader(spec.reader, spec.revision)
     )
@@ -124,7 +127,7 @@ class ReadingRetrieval(Retrieval):
             (option.number, sentence, f"{asked.stem} {option.text}")
             for option in asked.options
             for hit in hits[option.number]
-            for sentence in split_sentences(hit.passage.content)
+            for sentence in _sentences(hit.passage.content)
         ]
 
     def _hits_by_option(self, question: Question) -> dict[int, list[Hit]]:
@@ -141,6 +144,40 @@ class ReadingRetrieval(Retrieval):
                 best[number] = (float(score), premise)
         hits = self._hits_by_option(question)
         return Entailments(best, tuple(merge_hits(list(hits.values()), self.spec.k * len(hits))), self._reader.label)
+
+
+@dataclass
+class ContextReading:
+    """What a local model reads in the contexts of tasks, many a batch; a `ContextReader`."""
+
+    spec: SpanReaderSpec
+    tasks: Sequence[Task]
+    """What is going to be asked, in this order."""
+    load: Callable[[SpanReaderSpec], SpanReader] = _load_spans
+    _reader: SpanReader | None = None
+    _read: dict[str, Span | None] = field(default_factory=dict)
+    _reading: Lock = field(default_factory=Lock)
+
+    def read_context(self, task: Task) -> ReadContext:
+        """The best span of the task's context. Raises `EngineError` where the model cannot be loaded."""
+        with self._reading:
+            if self._reader is None:
+                self._reader = self.load(self.spec)
+            if task.key not in self._read:
+                self._read_block(self._reader, task)
+            return ReadContext(self._read[task.key], self._reader.label)
+
+    def _read_block(self, reader: SpanReader, task: Task) -> None:
+        following = [each for each in self.tasks if each.key not in self._read and each.key != task.key]
+        block = [task, *following[: AHEAD * reader.batch - 1]]
+        spans = reader.read([(each.question, each.context) for each in block])
+        self._read.update(zip((each.key for each in block), spans, strict=True))
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text that hold a word."""
+    found = (text[start:end] for start, end in split_sentences(text))
+    return [sentence for sentence in found if any(map(str.isalnum, sentence))]
 
 
 def with_reader(retrieval: Retrieval) -> ReadingRetrieval:

@@ -27,7 +27,9 @@ def is_retrieving(spec: object) -> TypeGuard[RetrievingSpec]:
     """Whether a program looks up passages."""
     if isinstance(spec, LikelihoodSpec):
         return spec.retrieves
-    return isinstance(spec, RetrieveThenAnswerSpec | RelevanceSpec | SpanReaderSpec | EntailmentSpec)
+    if isinstance(spec, SpanReaderSpec):
+        return spec.context == "retrieved"
+    return isinstance(spec, RetrieveThenAnswerSpec | RelevanceSpec | EntailmentSpec)
 
 
 class HitCache:

@@ -11,7 +11,16 @@ from medexam.programs.loading import demonstrations, loaded_words, save_program
 from medexam.programs.nearest import DemonstrationFinder, WithNearest
 from medexam.programs.outcome import build_failure, build_prediction
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
-from medexam.programs.reading import EntailedChoice, Entailments, QuestionReader, ReadSpan, SpanChoice
+from medexam.programs.reading import (
+    ContextReader,
+    EntailedChoice,
+    Entailments,
+    QuestionReader,
+    ReadContext,
+    ReadSpan,
+    SpanChoice,
+    SpanExtraction,
+)
 
 __all__ = [
     "AnswerByFormat",
@@ -19,6 +28,7 @@ __all__ = [
     "BlindChoice",
     "Call",
     "ChainOfThought",
+    "ContextReader",
     "Control",
     "DemonstrationFinder",
     "DirectAnswer",
@@ -33,8 +43,10 @@ __all__ = [
     "PassageFinder",
     "QuestionReader",
     "RandomChoice",
+    "ReadContext",
     "ReadSpan",
     "SpanChoice",
+    "SpanExtraction",
     "Steps",
     "WithNearest",
     "WithPassages",

@@ -16,6 +16,7 @@ from medexam.programs.stems import stems
 from medexam.questions import Option, Question
 from medexam.retrievers.base import Hit, Span
 from medexam.signatures import Generation
+from medexam.tasks import Task
 
 UNIT = "nats (log-probability of entailment)"
 _LEAST = math.log(1e-300)
@@ -56,6 +57,51 @@ class EntailmentScores:
     option_scores: dict[int, float]
     score_unit: str
     tied: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContext:
+    """The best span of a task's context."""
+
+    span: Span | None
+    """None where the context has no words."""
+    reader: str
+    """The model that read."""
+
+
+class ContextReader(Protocol):
+    """Tells what a model read in the context of a task; may take seconds, and is called from any thread."""
+
+    def read_context(self, task: Task) -> ReadContext:
+        """The best span."""
+        ...
+
+
+class SpanExtraction(dspy.Module):
+    """The span of a task's context that a question answering model found: predictions hold `text` and `span`."""
+
+    def __init__(self, reader: ContextReader) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def forward(self, question: Task) -> dspy.Prediction:
+        """Answer one task."""
+        read = self._reader.read_context(question)
+        found = read.span
+        if found is None or not found.text:
+            return dspy.Prediction(answer=None, text=None, rationale=None, generations=[])
+        return dspy.Prediction(
+            answer=None,
+            text=found.text,
+            span=(found.start, found.end),
+            alignment="literal",
+            rationale=None,
+            generations=[_quote(found.text, read.reader)],
+        )
+
+    async def aforward(self, question: Task) -> dspy.Prediction:
+        """Answer one task, in a thread of its own."""
+        return await asyncio.to_thread(self.forward, question)
 
 
 class QuestionReader(Protocol):

@@ -14,7 +14,6 @@ from medexam.signatures.prompts import (
     load_words,
 )
 from medexam.signatures.rendering import render_question
-from medexam.signatures.sentences import split_sentences
 from medexam.signatures.signatures import (
     AnswerAfterReasoning,
     AnswerQuestion,
@@ -61,6 +60,5 @@ __all__ = [
     "parse_answer",
     "render_answer",
     "render_question",
-    "split_sentences",
     "split_thinking",
 ]

@@ -12,7 +12,7 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.specs.experiment import CellSpec, ExperimentSpec
-from medexam.specs.program import KINDS
+from medexam.specs.program import KINDS, SpanReaderSpec
 from medexam.specs.validation import field_at, validate
 
 Tree = dict[str, Any]
@@ -61,15 +61,18 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     return experiment, cells
 
 
-_ANSWERS = {"casimedicos_spans": ("extract_explanation",), "cliniqlink": ("by_format",)}
+_ANSWERS = {"casimedicos_spans": ("extract_explanation", "span_reader"), "cliniqlink": ("by_format",)}
 """The programs that answer in the words of a benchmark; all other data sets are exams, which all others answer."""
 
 
 def _check_fit(cell: CellSpec) -> CellSpec:
     """The cell; raises `SpecError` where its program cannot answer its data set."""
     name, kind = cell.dataset.name, cell.program.kind
-    known = {kind for kinds in _ANSWERS.values() for kind in kinds}
+    known = {kind for kinds in _ANSWERS.values() for kind in kinds} - {"span_reader"}
     fitting = _ANSWERS.get(name)
+    if isinstance(cell.program, SpanReaderSpec) and (cell.program.context == "given") != (fitting is not None):
+        context = "given" if fitting else "retrieved"
+        raise SpecError(f"program span_reader reads {name} with context {context}: set program.context={context}")
     if fitting is not None and kind not in fitting:
         raise SpecError(f"program {kind} does not answer {name}: set program.kind to {' or '.join(fitting)}")
     if fitting is None and kind in known:

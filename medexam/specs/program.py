@@ -202,7 +202,7 @@ class _Reading(_Retrieving):
 class SpanReaderSpec(_Reading):
     """Take the option that shares most with the span that a question answering model finds in passages.
 
-    The form of HEAD-QA v1's DrQA and BiDAF for multiple choice.
+    The form of HEAD-QA v1's DrQA and BiDAF for multiple choice. Of a task that brings its text along, the span itself.
     """
 
     kind: Literal["span_reader"]
@@ -210,11 +210,14 @@ class SpanReaderSpec(_Reading):
     """Passages a question; DrQA's 5."""
     answer_tokens: PositiveInt = 30
     """Tokens of the longest span."""
+    context: Literal["retrieved", "given"] = "retrieved"
+    """`given` reads the text that a task brings along, as casimedicos_spans does, and looks nothing up."""
 
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
-        return super().label if self.answer_tokens == 30 else f"{super().label}-tokens{self.answer_tokens}"
+        label = super().label if self.context == "retrieved" else f"{self.kind}-{Path(self.reader).name}"
+        return label if self.answer_tokens == 30 else f"{label}-tokens{self.answer_tokens}"
 
 
 class EntailmentSpec(_Reading):

@@ -10,7 +10,6 @@ import torch
 from medexam.errors import EngineError
 from medexam.retrievers.reading.entailment import entailment_label, load_entailment_reader
 from medexam.retrievers.reading.loading import load_reader
-from medexam.retrievers.reading.sentences import split_sentences
 from medexam.retrievers.reading.spans import TransformersSpanReader, load_span_reader
 from medexam.retrievers.reading.windows import cut_windows, keep_ends
 from retrievers.tiny_models import WORDS, save_bert, save_reader
@@ -138,16 +137,3 @@ def test_a_hub_that_is_out_of_reach_is_one_line_with_the_way_out(monkeypatch) ->
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(EngineError, match=r"the reader cannot be loaded.*name a folder with a copy"):
         load_span_reader("nobody/no-such-reader")
-
-
-def test_sentences() -> None:
-    passage = "What is it? It is 3.5 mg of a drug. ¿Qué es? Es fiebre.\n- One item\n\n...\nan end"
-    assert split_sentences(passage) == [
-        "What is it?",
-        "It is 3.5 mg of a drug.",
-        "¿Qué es?",
-        "Es fiebre.",
-        "- One item",
-        "an end",
-    ]
-    assert split_sentences(" \n") == []
