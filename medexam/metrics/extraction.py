@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from medexam.metrics.spans import score_span
 from medexam.metrics.task_results import Measures, TaskMetrics, TaskScores
-from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks, select_scores
+from medexam.metrics.tasks import count_tasks, mean_measure, question_of, scored_tasks, select_scores
 from medexam.predictions import Prediction
 from medexam.tasks import Task, TaskGold
 
@@ -72,13 +72,7 @@ def _score_components(task: Task, gold: TaskGold, prediction: Prediction) -> dic
 
 
 def _measures(items: Mapping[str, Mapping[str, float]], keys: Sequence[str]) -> Measures:
-    return {name: mean_measure(select_scores(scores, keys), _question_of) for name, scores in items.items()}
-
-
-def _question_of(key: str) -> str:
-    """The document of a variant: `casimedicos/test/17` of `casimedicos/test/17/CQ#E`."""
-    document, _, variant = key.rpartition("/")
-    return document if "#" in variant else key
+    return {name: mean_measure(select_scores(scores, keys), question_of) for name, scores in items.items()}
 
 
 def _counts(tasks: Sequence[Task], predictions: Mapping[str, Prediction], group: str) -> dict[str, int]:

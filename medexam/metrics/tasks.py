@@ -43,10 +43,25 @@ def mean_measure(scores: Mapping[str, float], question_of: Callable[[str], str] 
     """
     if not scores:
         return Measure(value=None, n=0)
-    totals: dict[str, list[float]] = {}
+    clusters = cluster_scores(scores, question_of)
+    return Measure(value=sum(scores.values()) / len(scores), n=len(scores), interval=_interval(clusters))
+
+
+def question_of(key: str) -> str:
+    """The question that a task poses: `casimedicos/test/17` of its variant `casimedicos/test/17/CQ#E`.
+
+    A task without variants is a question of its own.
+    """
+    question, _, variant = key.rpartition("/")
+    return question if "#" in variant else key
+
+
+def cluster_scores(scores: Mapping[str, float], question_of: Callable[[str], str]) -> list[list[float]]:
+    """The scores of tasks, by key, in a list for each question; both in the order in which they first stand there."""
+    clusters: dict[str, list[float]] = {}
     for key, score in scores.items():
-        totals.setdefault(question_of(key), []).append(score)
-    return Measure(value=sum(scores.values()) / len(scores), n=len(scores), interval=_interval(list(totals.values())))
+        clusters.setdefault(question_of(key), []).append(score)
+    return list(clusters.values())
 
 
 def select_scores(scores: Mapping[str, float], keys: Iterable[str]) -> dict[str, float]:
