@@ -10,7 +10,11 @@ import typer
 from medexam.cli.options import JsonOption, RunsDirOption
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from medexam.experiments.comparison import Comparison
+    from medexam.experiments.run_folder import RunFolder
+    from medexam.experiments.task_comparison import AnyComparison
 
 RunsArgument = Annotated[
     list[Path],
@@ -36,26 +40,22 @@ def compare(
     runs_dir: RunsDirOption = None,
 ) -> None:
     """Compare stored runs with the first one on the questions that all have scored; asks no model."""
-    from medexam.experiments.comparing import compare_runs, find_compared
-    from medexam.experiments.comparison import comparison_document
+    from medexam.experiments.comparing import find_compared
     from medexam.experiments.places import default_runs_dir, run_paths
 
     folders = find_compared(run_paths(runs, runs_dir or default_runs_dir()))
-    if languages:
+    comparison: AnyComparison
+    if any(folder.read_record().cell.dataset.holds_tasks for folder in folders):
+        from medexam.cli.compare_tasks import compare_tasks
+
+        comparison = compare_tasks(folders, as_json=as_json, markdown=markdown, languages=languages)
+    elif languages:
         from medexam.cli.compare_languages import print_languages
 
         print_languages(folders, as_json=as_json)
         return
-    comparison = compare_runs(folders)
-    if markdown is not None:
-        from medexam.experiments.comparison_markdown import write_paired_report
-
-        write_paired_report(comparison, markdown)
-        sys.stderr.write(f"wrote {markdown}\n")
-    if as_json:
-        sys.stdout.write(json.dumps(comparison_document(comparison), ensure_ascii=False, indent=2) + "\n")
     else:
-        _print(comparison)
+        comparison = _compare_exams(folders, as_json=as_json, markdown=markdown)
     if track or tracking_uri is not None:
         from medexam.experiments.comparison_tracking import track_comparison
         from medexam.experiments.mlflow_store import default_tracking_uri
@@ -66,21 +66,29 @@ def compare(
         sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {uri}\n")
 
 
-def _print(comparison: "Comparison") -> None:
-    from rich.console import Console
+def _compare_exams(folders: "Sequence[RunFolder]", *, as_json: bool, markdown: Path | None) -> "Comparison":
+    """Print the comparison and write what is asked for."""
+    from medexam.experiments.comparing import compare_runs
+    from medexam.experiments.comparison import comparison_document
 
+    comparison = compare_runs(folders)
+    if markdown is not None:
+        from medexam.experiments.comparison_markdown import write_paired_report
+
+        write_paired_report(comparison, markdown)
+        sys.stderr.write(f"wrote {markdown}\n")
+    if as_json:
+        sys.stdout.write(json.dumps(comparison_document(comparison), ensure_ascii=False, indent=2) + "\n")
+    else:
+        _print(comparison)
+    return comparison
+
+
+def _print(comparison: "Comparison") -> None:
+    from medexam.cli.compare_printing import print_comparison
     from medexam.experiments.comparison_tables import SHOWN_PAIRS, build_comparison_tables, headline, verdicts
 
-    console = Console()
-    for line in headline(comparison):
-        console.print(line, highlight=False, markup=False)
-    for table in build_comparison_tables(comparison):
-        console.print(table)
+    said = verdicts(comparison)
     if len(comparison.pairs) > SHOWN_PAIRS:
-        console.print("--markdown FILE and --json hold the breakdowns by discipline and year.", highlight=False)
-    for line in verdicts(comparison):
-        console.print(line, highlight=False, markup=False)
-    for run, owed in zip(comparison.runs, comparison.owed, strict=True):
-        if owed:
-            line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+        said.insert(0, "--markdown FILE and --json hold the breakdowns by discipline and year.")
+    print_comparison(comparison, headline(comparison), build_comparison_tables(comparison), said)

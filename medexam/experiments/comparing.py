@@ -4,7 +4,7 @@ It reads the runs' predictions and the answer keys of their data sets; nothing i
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.comparison import Comparison, Dropped, Flipped, Group, Pair, describe_all, describe_dropped
 from medexam.experiments.run_folder import RunFolder, RunRecord, find_runs, owed
-from medexam.experiments.stored_questions import stored_questions
+from medexam.experiments.stored_questions import Q, stored_questions
 from medexam.experiments.summary import AnyRun, ExamRun, stored_run
 from medexam.metrics import compute_metrics
 from medexam.metrics.paired import adjust_holm, compare_pair, complementarity, judge
@@ -51,7 +51,7 @@ def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
     data set cannot be read or lacks a question that was asked.
     """
     records = [folder.read_record() for folder in folders]
-    _check_one_data_set(records)
+    check_one_data_set(records)
     sets: dict[DatasetSpec, ExamSet] = {}
     for record in records:
         if record.cell.dataset not in sets:
@@ -59,13 +59,10 @@ def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
     keys = [sets[record.cell.dataset].key for record in records]
     predictions = [folder.read_predictions() for folder in folders]
     baseline = stored_questions(records[0], sets[records[0].cell.dataset])
-    kept, dropped = _common(baseline, records, keys, predictions)
-    if not kept:
-        raise DatasetError(
-            f"there is nothing to compare, for no question is scored by {describe_all(folders)} "
-            f"({describe_dropped(dropped)}); run their specs on the same questions, finish them with "
-            "`medexam run --resume RUN`, or name other runs"
-        )
+    kept, dropped = find_common(
+        baseline, records, predictions, lambda question: len({key[question].number for key in keys}) == 1
+    )
+    check_any_common(kept, folders, dropped)
     key = keys[0]
     runs = tuple(
         stored_run(folder, compute_metrics(kept, key, found), found)
@@ -82,7 +79,7 @@ def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
         pairs=_pairs(runs, names, kept, key, predictions),
         together=complementarity(kept, key, predictions),
         flipped=_flipped(kept, key, predictions),
-        notes=_notes(records),
+        notes=note_differences(records),
     )
 
 
@@ -112,7 +109,8 @@ def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
     return tuple(str(run.folder.path) for run in runs)
 
 
-def _check_one_data_set(records: Sequence[RunRecord]) -> None:
+def check_one_data_set(records: Sequence[RunRecord]) -> None:
+    """Raises `DatasetError` where the runs asked different data sets."""
     first = records[0]
     for record in records[1:]:
         mine, its = first.cell.dataset.name, record.cell.dataset.name
@@ -123,13 +121,16 @@ def _check_one_data_set(records: Sequence[RunRecord]) -> None:
             )
 
 
-def _common(
-    baseline: Sequence[Question],
+def find_common(
+    baseline: Iterable[Q],
     records: Sequence[RunRecord],
-    keys: Sequence[AnswerKey],
     predictions: Sequence[Predictions],
-) -> tuple[list[Question], Dropped]:
-    """The baseline's questions that every run has scored under the same gold, and how many others there are."""
+    golds_agree: Callable[[str], bool],
+) -> tuple[list[Q], Dropped]:
+    """The baseline's questions that every run has scored under the same gold, and how many others there are.
+
+    `golds_agree` is asked by the keys of questions that every run was asked for.
+    """
     in_all = set.intersection(*(set(record.questions) for record in records))
     in_any = set().union(*(record.questions for record in records))
     kept = []
@@ -142,11 +143,21 @@ def _common(
             dropped = replace(dropped, failed=dropped.failed + 1)
         elif any(prediction is None for prediction in found):
             dropped = replace(dropped, not_asked_yet=dropped.not_asked_yet + 1)
-        elif len({key[question.key].number for key in keys}) > 1:
+        elif not golds_agree(question.key):
             dropped = replace(dropped, other_gold=dropped.other_gold + 1)
         else:
             kept.append(question)
     return kept, dropped
+
+
+def check_any_common(kept: Sized, folders: Sized, dropped: Dropped) -> None:
+    """Raises `DatasetError` where the runs in `folders` have no question in common."""
+    if not kept:
+        raise DatasetError(
+            f"there is nothing to compare, for no question is scored by {describe_all(folders)} "
+            f"({describe_dropped(dropped)}); run their specs on the same questions, finish them with "
+            "`medexam run --resume RUN`, or name other runs"
+        )
 
 
 def _pairs(
@@ -197,7 +208,8 @@ def _flipped(questions: Sequence[Question], key: AnswerKey, predictions: Sequenc
     return tuple(found)
 
 
-def _notes(records: Sequence[RunRecord]) -> tuple[str, ...]:
+def note_differences(records: Sequence[RunRecord]) -> tuple[str, ...]:
+    """How the runs differ in what they asked: languages, and versions of the data; mostly nothing."""
     datasets = [record.cell.dataset for record in records]
     languages = list(dict.fromkeys(dataset.language for dataset in datasets))
     notes = []

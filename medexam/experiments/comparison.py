@@ -5,9 +5,10 @@ Only data and its JSON; `comparing.py` finds it.
 
 from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Generic
 
-from medexam.experiments.summary import ExamRun
+from medexam.experiments.summary import AnyMetrics, ExamRun, M_co, StoredRun
+from medexam.metrics import Metrics
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
 from medexam.metrics.paired_results import Complementarity, Paired, Verdict
 
@@ -67,10 +68,10 @@ class Flipped:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two runs or more on the same questions."""
+class Compared(Generic[M_co]):
+    """Two runs or more on the same questions, of whatever kind."""
 
-    runs: tuple[ExamRun, ...]
+    runs: tuple[StoredRun[M_co], ...]
     """The baseline first. Their metrics are those of the compared questions and of no others."""
     names: tuple[str, ...]
     """What tells each run from the others."""
@@ -81,12 +82,18 @@ class Comparison:
     questions: tuple[str, ...]
     """Keys of the compared questions, in the baseline's order."""
     dropped: Dropped
+    notes: tuple[str, ...]
+    """What a reader should know of how the runs differ in what they asked; mostly nothing."""
+
+
+@dataclass(frozen=True)
+class Comparison(Compared[Metrics]):
+    """Two runs or more on the same exams."""
+
     pairs: tuple[Pair, ...]
     """Every other run against the baseline, in their order."""
     together: Complementarity
     flipped: tuple[Flipped, ...]
-    notes: tuple[str, ...]
-    """What a reader should know of how the runs differ in what they asked; mostly nothing."""
 
     @property
     def exams(self) -> int:
@@ -111,6 +118,26 @@ def describe_dropped(dropped: Dropped) -> str:
     return f"Dropped: {found}" if found else "None dropped"
 
 
+def run_documents(comparison: Compared[AnyMetrics]) -> list[dict[str, Any]]:
+    """What `--json` says of each run beside its scores, JSON-ready."""
+    return [
+        {
+            "run_id": run.record.run_id,
+            "run_dir": str(run.folder.path.resolve()),
+            "spec_digest": run.record.spec_digest,
+            "name": name,
+            "language": run.record.cell.dataset.language,
+            "program": run.program,
+            "model": run.model,
+            "asked": asked,
+            "owed": owed,
+        }
+        for run, name, asked, owed in zip(
+            comparison.runs, comparison.names, comparison.asked, comparison.owed, strict=True
+        )
+    ]
+
+
 def comparison_document(comparison: Comparison) -> dict[str, Any]:
     """What `--json` prints, JSON-ready.
 
@@ -126,26 +153,9 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
         "notes": list(comparison.notes),
         "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": "exams"},
         "runs": [
-            {
-                "run_id": run.record.run_id,
-                "run_dir": str(run.folder.path.resolve()),
-                "spec_digest": run.record.spec_digest,
-                "name": name,
-                "language": run.record.cell.dataset.language,
-                "program": run.program,
-                "model": run.model,
-                "asked": asked,
-                "owed": owed,
-                "alone_right": alone,
-                "metrics": run.metrics.model_dump(mode="json"),
-            }
-            for run, name, asked, owed, alone in zip(
-                comparison.runs,
-                comparison.names,
-                comparison.asked,
-                comparison.owed,
-                comparison.together.alone_right,
-                strict=True,
+            {**document, "alone_right": alone, "metrics": run.metrics.model_dump(mode="json")}
+            for document, alone, run in zip(
+                run_documents(comparison), comparison.together.alone_right, comparison.runs, strict=True
             )
         ],
         "pairs": [_pair_document(pair) for pair in comparison.pairs],

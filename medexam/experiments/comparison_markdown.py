@@ -1,11 +1,13 @@
 """A comparison in Markdown: what `medexam compare --markdown` writes and MLflow shows."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from medexam.errors import RunFolderError
-from medexam.experiments.comparison import Comparison
+from medexam.experiments.comparison import Compared, Comparison
 from medexam.experiments.comparison_tables import breakdown_tables, flipped_tables, headline, overall_tables, verdicts
 from medexam.experiments.markdown_parts import render_table
+from medexam.experiments.summary import AnyMetrics
 from medexam.experiments.tables import Table
 
 SHOWN_FLIPS = 200
@@ -14,6 +16,14 @@ SHOWN_FLIPS = 200
 
 def paired_report(comparison: Comparison) -> str:
     """What was compared, what may be said of it, the tables, and where the runs lie."""
+    tables = [*overall_tables(comparison), *breakdown_tables(comparison), *flipped_tables(comparison, SHOWN_FLIPS)]
+    return render_comparison(comparison, headline(comparison), verdicts(comparison), tables)
+
+
+def render_comparison(
+    comparison: Compared[AnyMetrics], lines: Sequence[str], said: Sequence[str], tables: Sequence[tuple[Table, str]]
+) -> str:
+    """A report of any comparison: `lines` on what was compared, what may be `said` of it, and tables with captions."""
     baseline, *others = comparison.names
     folders = Table(
         "Runs",
@@ -28,10 +38,9 @@ def paired_report(comparison: Comparison) -> str:
     )
     parts = [
         f"# {', '.join(others)} against {baseline}",
-        *headline(comparison),
-        "\n".join(f"- {sentence}" for sentence in verdicts(comparison)),
+        *lines,
+        "\n".join(f"- {sentence}" for sentence in said),
     ]
-    tables = [*overall_tables(comparison), *breakdown_tables(comparison), *flipped_tables(comparison, SHOWN_FLIPS)]
     for table, caption in tables:
         parts += [f"## {table.title}", render_table(table), caption]
     parts += ["## Runs", render_table(folders)]
@@ -40,7 +49,12 @@ def paired_report(comparison: Comparison) -> str:
 
 def write_paired_report(comparison: Comparison, path: Path) -> None:
     """Write the report; raises `RunFolderError` where that fails."""
+    write_markdown(paired_report(comparison), path)
+
+
+def write_markdown(text: str, path: Path) -> None:
+    """Write what `--markdown` asks for; raises `RunFolderError` where that fails."""
     try:
-        path.write_text(paired_report(comparison), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None

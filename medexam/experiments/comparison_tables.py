@@ -5,9 +5,10 @@ For the terminal and for Markdown, each table with a caption that says how to re
 
 from collections.abc import Mapping
 
-from medexam.experiments.comparison import Comparison, Group, Pair, describe_all, describe_dropped
+from medexam.experiments.comparison import Compared, Comparison, Group, Pair, describe_all, describe_dropped
 from medexam.experiments.formatting import NONE, decimal, percent, with_interval
 from medexam.experiments.retrieval_tables import coefficient, p_value
+from medexam.experiments.summary import AnyMetrics
 from medexam.experiments.tables import Table, TerminalTable
 from medexam.metrics.paired_results import Difference, Paired
 
@@ -68,14 +69,20 @@ def flipped_tables(comparison: Comparison, shown: int) -> list[tuple[Table, str]
 
 def headline(comparison: Comparison) -> list[str]:
     """What was compared: a sentence on the questions, then what to know of how the runs differ."""
+    exams = f"{comparison.exams} exams"
+    return describe_compared(comparison, f" of {exams}", exams if comparison.exams < FEW_EXAMS else None)
+
+
+def describe_compared(comparison: Compared[AnyMetrics], origin: str, few: str | None) -> list[str]:
+    """The same of any comparison: `origin` stands behind the questions; `few` names clusters that are too few."""
     dataset = comparison.runs[0].record.cell.dataset
     languages = list(dict.fromkeys(run.record.cell.dataset.language for run in comparison.runs))
     lines = [
-        f"{len(comparison.questions)} questions of {comparison.exams} exams of {dataset.name} {', '.join(languages)}: "
+        f"{len(comparison.questions)} questions{origin} of {dataset.name} {', '.join(languages)}: "
         f"those that {describe_all(comparison.runs)} scored. {describe_dropped(comparison.dropped)}."
     ]
-    if comparison.exams < FEW_EXAMS:
-        lines.append(f"The intervals resample {comparison.exams} exams only and are rough.")
+    if few is not None:
+        lines.append(f"The intervals resample {few} only and are rough.")
     return lines + [f"{note[0].upper()}{note[1:]}." for note in comparison.notes]
 
 
@@ -98,8 +105,8 @@ def oracle(comparison: Comparison) -> str:
 def _verdict(comparison: Comparison, pair: Pair) -> str:
     accuracy, p = pair.paired.accuracy, pair.paired.flips.p
     is_told = f"is {pair.verdict} than" if pair.verdict != "not told apart" else "is not told apart from"
-    difference = _signed(accuracy, 100)
-    test = f"McNemar's p {_equals(p)}"
+    difference = signed(accuracy, 100)
+    test = f"McNemar's p {equals(p)}"
     if len(comparison.pairs) > 1:
         test += f", {p_value(pair.p_adjusted)} after Holm"
     if accuracy.interval is None:
@@ -136,9 +143,9 @@ def _differences(comparison: Comparison) -> tuple[Table, str]:
     rows = tuple(
         (
             pair.name,
-            _signed(pair.paired.accuracy, 100),
-            _signed(pair.paired.exam_score, 100),
-            _signed(pair.paired.points, 1),
+            signed(pair.paired.accuracy, 100),
+            signed(pair.paired.exam_score, 100),
+            signed(pair.paired.points, 1),
             p_value(pair.paired.flips.p),
             *((p_value(pair.p_adjusted),) if several else ()),
         )
@@ -189,7 +196,7 @@ def _breakdown(comparison: Comparison, pair: Pair, what: str, groups: Mapping[st
             str(group.paired.n),
             percent(group.paired.baseline_accuracy),
             percent(group.paired.baseline_accuracy + group.paired.accuracy.value),
-            _signed(group.paired.accuracy, 100),
+            signed(group.paired.accuracy, 100),
             *map(str, _counts(group.paired)[:2]),
             p_value(group.p_adjusted),
         )
@@ -209,13 +216,14 @@ def _counts(paired: Paired) -> tuple[int, int, int, int]:
     return len(flips.right_to_wrong), len(flips.wrong_to_right), flips.both_right, flips.both_wrong
 
 
-def _signed(difference: Difference, scale: float) -> str:
+def signed(difference: Difference, scale: float) -> str:
     """`+3.3 [-1.0, 7.6]`: a plus before what is more, and no sign before a zero."""
     text = decimal(scale * difference.value)
     sign = "" if text.startswith("-") or text == "0.0" else "+"
     return with_interval(sign + text, difference.interval, scale=scale)
 
 
-def _equals(p: float) -> str:
+def equals(p: float) -> str:
+    """`= 0.012` or `< 0.001`, behind the name of a test."""
     text = p_value(p)
     return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
