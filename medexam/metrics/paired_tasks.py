@@ -13,7 +13,7 @@ from medexam.metrics.intervals import RESAMPLES, SEED
 from medexam.metrics.paired import adjust_holm, judge
 from medexam.metrics.paired_results import Difference
 from medexam.metrics.paired_task_results import PairedMeasure
-from medexam.metrics.tasks import cluster_scores, mean_measure, question_of, select_scores
+from medexam.metrics.tasks import cluster_scores, question_of, resample_questions, select_scores
 
 Scores = Mapping[str, float]
 """Task -> its score."""
@@ -89,12 +89,12 @@ def _compare_all(named: Mapping[str, Sequence[Scores]], pairs: int) -> list[dict
 
 
 def _measure(before: Scores, after: Scores, p: float, p_adjusted: float) -> PairedMeasure:
-    differences = _subtract(before, after)
+    clusters = cluster_scores(_subtract(before, after), question_of)
     baseline, other = sum(before.values()) / len(before), sum(after.values()) / len(after)
-    difference = Difference(value=other - baseline, interval=mean_measure(differences, question_of).interval)
+    difference = Difference(value=other - baseline, interval=resample_questions(clusters))
     return PairedMeasure(
-        n=len(differences),
-        questions=len(cluster_scores(differences, question_of)),
+        n=len(before),
+        questions=len(clusters),
         baseline=baseline,
         other=other,
         difference=difference,

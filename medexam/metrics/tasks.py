@@ -69,14 +69,22 @@ def select_scores(scores: Mapping[str, float], keys: Iterable[str]) -> dict[str,
     return {key: scores[key] for key in keys if key in scores}
 
 
-def _interval(clusters: Sequence[Sequence[float]]) -> Interval | None:
+def resample_questions(clusters: Sequence[Sequence[float]]) -> Interval | None:
+    """The bootstrap interval of the mean over all tasks, whose scores stand in a list for each question.
+
+    None with fewer than two questions.
+    """
     if len(clusters) < 2:
         return None
-    if all(len(each) == 1 and each[0] in (0.0, 1.0) for each in clusters):
-        return rate_interval(round(sum(each[0] for each in clusters)), len(clusters))
     total = np.array([sum(each) for each in clusters], dtype=float)
     n = np.array([len(each) for each in clusters], dtype=float)
     return resample_exams((total, n), _pooled_mean)[0]
+
+
+def _interval(clusters: Sequence[Sequence[float]]) -> Interval | None:
+    if len(clusters) > 1 and all(len(each) == 1 and each[0] in (0.0, 1.0) for each in clusters):
+        return rate_interval(round(sum(each[0] for each in clusters)), len(clusters))
+    return resample_questions(clusters)
 
 
 def _pooled_mean(total: Any, n: Any, axis: int = -1) -> Any:

@@ -155,3 +155,13 @@ def test_a_run_beside_itself_is_not_told_apart() -> None:
     (pair,) = compare_measures(scores, [scores])
     assert (pair["f1"].p, pair["f1"].difference.value, pair["f1"].difference.interval) == (1.0, 0.0, (0.0, 0.0))
     assert pair["f1"].verdict == "not told apart"
+
+
+def test_differences_of_nought_and_one_are_resampled_too() -> None:
+    """A difference is no rate, though all that differ are gained."""
+    after = [1.0] * 4 + [0.0] * 8
+    (pair,) = compare_measures({"f1": _scores([0.0] * 12)}, [{"f1": _scores(after)}])
+    drawn = np.random.default_rng(SEED).integers(0, 12, (RESAMPLES, 12))
+    expected = np.percentile(np.array(after)[drawn].mean(axis=1), [2.5, 97.5])
+    assert pair["f1"].difference.interval == pytest.approx(tuple(expected), abs=1e-9)
+    assert pair["f1"].p == pytest.approx(2 / 2**4)
