@@ -108,10 +108,14 @@ CASIMEDICOS: dict[str, list[list[str]]] = {
             1,
             ["It/B-Premise was/I-Premise hot./I-Premise", "Heat/B-Claim explains/I-Claim it./I-Claim"],
         ),
-        _document("A boy of 9 itches.", ["Mites.", "Fleas.", "Lice.", "Soap."], 2, ["Fleas bite legs.", "He has a dog."]),
+        _document(
+            "A boy of 9 itches.", ["Mites.", "Fleas.", "Lice.", "Soap."], 2, ["Fleas bite legs.", "He has a dog."]
+        ),
     ],
 }
-"""Split -> documents as sentences; a token such as `cold/I-Claim` carries its label. The first of test repeats train."""
+"""Split -> documents as sentences; a token such as `cold/I-Claim` carries its label.
+
+The first of test has the options of train's."""
 
 
 def _lines(sentences: list[str]) -> str:

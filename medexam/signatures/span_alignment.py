@@ -37,8 +37,8 @@ def find_span(context: str, reply: str) -> FoundSpan | None:
     """The part of `context` that `reply` quotes, at its first occurrence; None where it quotes none.
 
     `literal` where the reply, without spaces, quotation marks and stops around it, stands in the context as whole
-    words. Else `aligned`: the longest run of words that both share, whatever stands between the words and however they are cased,
-    where it has at least half of the reply's words and three of them, or all.
+    words. Else `aligned`: the longest run of words that both share, whatever stands between the words and however
+    they are cased, where it has at least half of the reply's words and three of them, or all.
     """
     said = reply.strip().strip(_WRAPPING)
     words = [_fold(word) for word in _WORD.findall(said)]

@@ -78,9 +78,7 @@ def test_a_run_leaves_a_whole_folder(run) -> None:
     (document,) = run()
     metrics, folder = document["metrics"], Path(document["run_dir"])
     assert (metrics["kind"], metrics["selected"], metrics["n"], metrics["unanswered"]) == ("tasks", 6, 6, 2)
-    assert metrics["counts"] == {
-        name: {"literal": 1, "aligned": 1, "not_in_context": 1} for name in ("CQ#E", "CQP#E")
-    }
+    assert metrics["counts"] == {name: {"literal": 1, "aligned": 1, "not_in_context": 1} for name in ("CQ#E", "CQP#E")}
     components = metrics["measures"]["component_f1"]
     assert (components["n"], components["value"]) == (4, pytest.approx((1 + 10 / 11) / 2)), "the boy's case has none"
     assert {path.name for path in folder.iterdir()} >= {

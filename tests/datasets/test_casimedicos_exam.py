@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 from typer.testing import CliRunner
@@ -64,14 +65,16 @@ def test_the_explanation_stands_first_and_changes_nothing_else(load) -> None:
         assert other.stem.endswith(f"\n\n{one.stem}")
         assert other.model_copy(update={"stem": one.stem}) == one
         assert explained.key[one.key] == plain.key[one.key]
-    assert explained.questions[2].stem.startswith("Asthma wheezes. He has no fever. So a cold is likely.\n\nA man of 74")
+    assert explained.questions[2].stem.startswith(
+        "Asthma wheezes. He has no fever. So a cold is likely.\n\nA man of 74"
+    )
     assert explained.fingerprint == plain.fingerprint
 
 
 def test_a_larger_limit_holds_a_smaller_one(load) -> None:
     kept = [{question.key for question in load(limit=limit).questions} for limit in range(1, 6)]
     assert [len(keys) for keys in kept] == [1, 2, 3, 4, 5]
-    assert all(smaller < larger for smaller, larger in zip(kept, kept[1:], strict=False))
+    assert all(smaller < larger for smaller, larger in pairwise(kept))
 
 
 def test_data_check_and_stats_know_no_year(data) -> None:
@@ -94,6 +97,7 @@ def test_no_picture_by_year_is_drawn_of_what_has_none(data, tmp_path) -> None:
 def test_data_show_prints_a_question_without_a_year(data) -> None:
     code, out = data("show", "casimedicos", "--key", "casimedicos/test/1")
     assert code == 0
+    assert "casimedicos/test/1  casimedicos-test, medicine, en" in out
     assert "* 1. Heat." in out
     assert "None" not in out
     code, out = data("show", "casimedicos", "--json")

@@ -47,7 +47,14 @@ def test_right_answers_are_scored_by_squads_rule(said, f1, exact) -> None:
     assert scores.items["f1"]["a"] == pytest.approx(f1)
     assert scores.items["exact_match"]["a"] == exact
     assert scores.metrics.measures["f1"].value == pytest.approx(f1)
-    assert list(scores.metrics.measures) == ["f1", "exact_match", "f1_spanish", "exact_match_spanish", "quoted", "literal"]
+    assert list(scores.metrics.measures) == [
+        "f1",
+        "exact_match",
+        "f1_spanish",
+        "exact_match_spanish",
+        "quoted",
+        "literal",
+    ]
 
 
 def test_the_spanish_rule_stands_apart() -> None:

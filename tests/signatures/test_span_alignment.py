@@ -28,7 +28,11 @@ WORDS = st.lists(
         ("he has NO fever", "He has no fever", "aligned"),
         ("has no\n  fever so a cold", "has no fever, so «a cold", "aligned"),
         ("RAZÓN it was", "Razón: it was", "aligned"),
-        ("The text says that he has no fever, so a cold is likely", "He has no fever, so «a cold» is likely", "aligned"),
+        (
+            "The text says that he has no fever, so a cold is likely",
+            "He has no fever, so «a cold» is likely",
+            "aligned",
+        ),
         ("likely. Razo\u0301n: it was", "likely. Razón: it was", "aligned"),
         ("Because has no fever today", "has no fever", "aligned"),
         ("Asthma WHEEZES", "Asthma wheezes", "aligned"),

@@ -72,7 +72,9 @@ def test_perfect_answers_score_1_in_every_format(published, loaded_minilm) -> No
 @pytest.mark.model
 def test_empty_answers_score_0_in_every_format(published, loaded_minilm) -> None:
     empty = {"status": Status.UNANSWERED, "reason": Reason.UNPARSED, "reply": ""}
-    metrics = score_tasks(published, _all(published, lambda task, _: Prediction(question=task.key, **empty, **SAME))).metrics
+    metrics = score_tasks(
+        published, _all(published, lambda task, _: Prediction(question=task.key, **empty, **SAME))
+    ).metrics
     assert (metrics.n, metrics.unanswered) == (35, 35)
     for kind, measures in metrics.by_group.items():
         assert _values(measures) == {"published": 0, "paper": 0}, kind
