@@ -13,6 +13,7 @@ from medexam.cli.audit import app as audit_app
 from medexam.cli.compare import compare
 from medexam.cli.data import app as data_app
 from medexam.cli.doctor import doctor
+from medexam.cli.finetune import finetune
 from medexam.cli.index import app as index_app
 from medexam.cli.optimize import optimize
 from medexam.cli.report import report
@@ -55,6 +56,7 @@ app.command()(plan)
 app.command()(report)
 app.command()(compare)
 app.command()(optimize)
+app.command()(finetune)
 app.command()(track)
 app.command()(ui)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(serve)

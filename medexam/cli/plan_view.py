@@ -56,7 +56,7 @@ def print_plan(plan: Plan) -> None:
 def _prompt(planned: AnyCell) -> list[dict[str, str]]:
     """The turns of the first call for the first question; empty for a control."""
     program = planned.program
-    if planned.retrieval is not None:
+    if planned.retrieval is not None and isinstance(program, AskingProgram):
         cell = planned.cell
         program = build_program(
             cell.program,

@@ -1,31 +1,17 @@
 """`medexam report`: tables and plots from stored runs, scored anew without asking a model."""
 
-import json
-import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from medexam.cli.options import JsonOption
+from medexam.cli.report_options import Layout, ReportOptions
 from medexam.errors import SpecError
-
-if TYPE_CHECKING:
-    from medexam.experiments.baselines import Contrast
-    from medexam.experiments.people import AgainstPeople
-    from medexam.experiments.run_folder import RunFolder
-    from medexam.experiments.summary import ExamRun
 
 RunsArgument = Annotated[
     list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
 ]
-
-
-class Layout(StrEnum):
-    """Whose tables are printed."""
-
-    PAPER = "paper"
 
 
 def report(
@@ -38,123 +24,43 @@ def report(
         typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
     ] = None,
     layout: Annotated[
-        Layout | None, typer.Option(help="`paper`: the tables of the HEAD-QA v2 paper in the place of our own.")
+        Layout | None,
+        typer.Option(help="The tables of a paper in the place of our own: `paper`, HEAD-QA v2's; `headqa-v1`."),
+    ] = None,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GROUP=W", help="Rank runs that answer in words by a mean over groups; may be repeated."),
     ] = None,
 ) -> None:
     """Show stored runs as tables and plots; scores them again, asks no model."""
-    from medexam.experiments.baselines import contrast_runs
-    from medexam.experiments.comparing import run_names
-    from medexam.experiments.people import against_people
-    from medexam.experiments.people_tables import people_tables
     from medexam.experiments.places import default_runs_dir, run_paths
-    from medexam.experiments.rescoring import rescore
     from medexam.experiments.run_folder import find_runs
 
+    options = ReportOptions(as_json, plots, markdown, html, layout, parse_weights(weight or []))
     folders = find_runs(run_paths(runs, default_runs_dir()))
     answered_in_words = [folder for folder in folders if folder.read_record().cell.dataset.holds_tasks]
-    if answered_in_words:
-        if len(answered_in_words) < len(folders):
-            raise SpecError(
-                "some of these runs answer exams and others answer in words, which no table holds together: report the "
-                f"ones apart from the others, such as {answered_in_words[0].name}"
-            )
+    if not answered_in_words:
+        from medexam.cli.report_exams import report_exams
+
+        report_exams(folders, options)
+    elif len(answered_in_words) == len(folders):
         from medexam.cli.report_tasks import report_tasks
 
-        report_tasks(folders, as_json=as_json, markdown=markdown, html=html, plots=plots, layout=layout is not None)
-        return
-    stored, is_whole = ([rescore(folder) for folder in folders], True) if html is None else _write_page(folders, html)
-    contrasts = contrast_runs(stored) if is_whole and not (as_json and markdown is None) else []
-    if plots is not None:
-        _write_plots(stored, plots)
-    if layout is Layout.PAPER:
-        _report_paper(stored, markdown, as_json=as_json)
-        return
-    people = against_people(stored)
-    if markdown is not None:
-        from medexam.experiments.markdown import write_report
-
-        write_report(stored, markdown, contrasts, people_tables(people, run_names(stored)))
-        sys.stderr.write(f"wrote {markdown}\n")
-    if as_json:
-        from medexam.experiments.summary import run_document
-
-        documents = [
-            run_document(run) | {"against_people": [row.document() for row in rows]}
-            for run, rows in zip(stored, people, strict=True)
-        ]
-        sys.stdout.write(json.dumps(documents, ensure_ascii=False, indent=2) + "\n")
+        report_tasks(folders, options)
     else:
-        _print_tables(stored, contrasts, people)
+        raise SpecError(
+            "some of these runs answer exams and others answer in words, which no table holds together: report the "
+            f"ones apart from the others, such as {answered_in_words[0].name}"
+        )
 
 
-def _write_plots(stored: "list[ExamRun]", folder: Path) -> None:
-    from medexam.experiments.plots import write_plots
-
-    for path in write_plots(stored, folder):
-        sys.stderr.write(f"wrote {path}\n")
-
-
-def _report_paper(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
-    """The tables of the HEAD-QA v2 paper, wherever they are asked for."""
-    from medexam.experiments.paper_layout import build_paper_tables, paper_document, paper_tables, write_paper_report
-
-    tables = paper_tables(stored)
-    if markdown is not None:
-        write_paper_report(tables, markdown)
-        sys.stderr.write(f"wrote {markdown}\n")
-    if as_json:
-        sys.stdout.write(json.dumps(paper_document(tables), ensure_ascii=False, indent=2) + "\n")
-    else:
-        from rich.console import Console
-
-        console = Console()
-        for table in build_paper_tables(tables, console.width):
-            console.print(table)
-
-
-def _write_page(folders: "list[RunFolder]", path: Path) -> "tuple[list[ExamRun], bool]":
-    """Write the page; its runs, and whether the data sets of all of them are at hand."""
-    from medexam.experiments.page import read_runs, write_page
-
-    read = read_runs(folders)
-    for line in read.without_data:
-        sys.stderr.write(f"Warning: {line}\n")
-    size = write_page(read, path)
-    sys.stderr.write(f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)\n")
-    return list(read.runs), not read.without_data
-
-
-def _print_tables(
-    stored: "list[ExamRun]", contrasts: "list[Contrast]", people: "list[tuple[AgainstPeople, ...]]"
-) -> None:
-    """Our own tables, and what a reader should know of each run."""
-    from rich.console import Console
-
-    from medexam.experiments.comparing import run_names
-    from medexam.experiments.people_tables import build_people_tables
-    from medexam.experiments.retrieval_tables import build_contrast_tables, build_retrieval_tables
-    from medexam.experiments.run_tables import build_cost_tables, build_failure_table
-    from medexam.experiments.score_tables import build_score_tables
-    from medexam.experiments.tables import build_breakdowns, build_table
-
-    console = Console()
-    console.print(build_table(stored))
-    if len(stored) == 1:
-        run = stored[0]
-        tables = (*build_breakdowns(run), *build_cost_tables(run))
-        for table in (*tables, *build_score_tables(run), *build_retrieval_tables(run)):
-            console.print(table)
-    for table in build_people_tables(people, run_names(stored)):
-        console.print(table)
-    for table in build_contrast_tables(contrasts):
-        console.print(table)
-    for run in stored:
-        failed = build_failure_table(run)
-        if failed is not None:
-            console.print(failed)
-        if not run.complete:
-            owed = run.metrics.failed + run.metrics.missing
-            line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
-        for warning in run.record.warnings:
-            console.print(f"Warning: {run.title}: {warning}", highlight=False, markup=False)
+def parse_weights(pairs: list[str]) -> dict[str, float]:
+    """`GROUP=WEIGHT` pairs; raises `SpecError` for what is none."""
+    weights = {}
+    for pair in pairs:
+        group, _, weight = pair.partition("=")
+        try:
+            weights[group] = float(weight)
+        except ValueError:
+            raise SpecError(f"--weight {pair}: give GROUP=WEIGHT, such as short=2") from None
+    return weights

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medexam.cli.report_options import ReportOptions
 from medexam.errors import RunFolderError, SpecError
 
 if TYPE_CHECKING:
@@ -12,17 +13,10 @@ if TYPE_CHECKING:
     from medexam.experiments.summary import TaskRun
 
 
-def report_tasks(
-    folders: "list[RunFolder]",
-    *,
-    as_json: bool,
-    markdown: Path | None,
-    html: Path | None,
-    plots: Path | None,
-    layout: bool,
-) -> None:
+def report_tasks(folders: "list[RunFolder]", options: ReportOptions) -> None:
     """Print the runs, scored anew, and write what is asked for; raises `SpecError` for what only exams have."""
-    if plots is not None or layout:
+    as_json, markdown, html = options.as_json, options.markdown, options.html
+    if options.plots is not None or options.layout is not None:
         raise SpecError(
             "--plots and --layout show exams; these runs answer in words: leave them out, --html and --markdown work"
         )
@@ -42,7 +36,7 @@ def report_tasks(
     if as_json:
         sys.stdout.write(json.dumps([run_document(run) for run in runs], ensure_ascii=False, indent=2) + "\n")
     else:
-        _print(runs)
+        _print(runs, options.weights)
 
 
 def _markdown(runs: "list[TaskRun]") -> str:
@@ -61,16 +55,20 @@ def _write(path: Path, text: str) -> None:
     sys.stderr.write(f"wrote {path}\n")
 
 
-def _print(runs: "list[TaskRun]") -> None:
+def _print(runs: "list[TaskRun]", weights: dict[str, float]) -> None:
     from rich.console import Console
 
     from medexam.experiments.run_tables import build_cost_tables, build_failure_table
     from medexam.experiments.run_views import build_overviews
+    from medexam.experiments.tables import TerminalTable
     from medexam.experiments.task_report import task_notes
+    from medexam.experiments.task_tables import board_tables
 
     console = Console()
     for table in build_overviews(runs):
         console.print(table)
+    for board in board_tables(runs, weights) if weights else ():
+        console.print(TerminalTable(board))
     if len(runs) == 1:
         for table in build_cost_tables(runs[0]):
             console.print(table)

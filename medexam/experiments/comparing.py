@@ -95,7 +95,8 @@ def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
     programs = Counter(run.program for run in runs)
 
     def language(run: AnyRun) -> str:
-        return str(run.record.cell.dataset.language)
+        dataset = run.record.cell.dataset
+        return " ".join([dataset.language, *dataset.form])
 
     ways: tuple[Callable[[AnyRun], str], ...] = (
         lambda run: run.program,

@@ -4,7 +4,7 @@ Planning reads data sets and run folders and asks no model; `medexam plan` print
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeGuard, TypeVar
@@ -17,6 +17,7 @@ from medexam.experiments.cells import resolve_cells
 from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.leakage import check_demonstrations
 from medexam.experiments.nearest import NearestDemonstrations
+from medexam.experiments.reading import ContextReading, ReadingRetrieval, reader_identity, with_reader
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.stored_questions import find_stored
@@ -26,7 +27,7 @@ from medexam.programs import AskingProgram, WithNearest, build_program, demonstr
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.signatures import load_words
-from medexam.specs import AskingSpec, CellSpec, DatasetSpec, RetrieverSpec
+from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ReadingSpec, RetrieverSpec, SpanReaderSpec
 from medexam.specs.identity import differences, digest, identity
 from medexam.specs.places import cache_dir
 from medexam.tasks import Task, TaskSet
@@ -57,7 +58,8 @@ class PlannedCell(Generic[S_co]):
     @property
     def label(self) -> str:
         """The program and its language, for tables and progress bars."""
-        return f"{self.cell.program.label} {self.cell.dataset.language}"
+        dataset = self.cell.dataset
+        return " ".join([self.cell.program.label, dataset.language, *dataset.form])
 
     @property
     def program_label(self) -> str:
@@ -229,6 +231,8 @@ class _Sources:
             else:
                 retrieval = plan_retrieval(cell.program, planned, cache_dir(), cell.dataset.language, twins)
                 identity = planned.identity
+            if isinstance(cell.program, ReadingSpec):
+                retrieval = with_reader(retrieval)
         return _Prepared(cell, question_set, _identity(cell, question_set, identity), retrieval)
 
     def _retriever(self, spec: RetrieverSpec) -> PlannedRetriever:
@@ -265,7 +269,8 @@ def _identity(cell: CellSpec, question_set: QuestionSet, retriever: dict[str, An
     words = load_words(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
     if (place := getattr(program, "load", None)) is not None:
         words["loaded"] = loaded_words(place)
-    return identity(cell, fingerprint=question_set.fingerprint, words=words, retriever=retriever)
+    reader = reader_identity(program) if isinstance(program, ReadingSpec) else None
+    return identity(cell, fingerprint=question_set.fingerprint, words=words, retriever=retriever, reader=reader)
 
 
 def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
@@ -280,6 +285,8 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
         max_tokens=cell.model.max_tokens,
         finder=prepared.retrieval,
         nearest=NearestDemonstrations,
+        reader=prepared.retrieval if isinstance(prepared.retrieval, ReadingRetrieval) else None,
+        context_reader=_context_reader(cell, [questions[key] for key in remaining]),
     )
     finder = program.finder if isinstance(program, WithNearest) else None
     nearest = finder if isinstance(finder, NearestDemonstrations) else None
@@ -298,6 +305,14 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
         owed=tuple(questions[key] for key in remaining),
         right=_count_right(data, answers),
     )
+
+
+def _context_reader(cell: CellSpec, asked: Sequence[Question | Task]) -> ContextReading | None:
+    """What reads the texts that tasks bring along; None for all other programs."""
+    program = cell.program
+    if not isinstance(program, SpanReaderSpec) or program.context != "given":
+        return None
+    return ContextReading(program, [task for task in asked if isinstance(task, Task)])
 
 
 def _count_right(data: QuestionSet, answers: Mapping[str, int | None]) -> int:

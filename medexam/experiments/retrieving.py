@@ -17,9 +17,9 @@ from medexam.questions import Language, Question
 from medexam.retrievers.base import Hit, Passage, Retriever
 from medexam.retrievers.building import PlannedRetriever, Progress
 from medexam.specs.identity import digest
-from medexam.specs.program import LikelihoodSpec, RelevanceSpec, RetrieveThenAnswerSpec
+from medexam.specs.program import EntailmentSpec, LikelihoodSpec, RelevanceSpec, RetrieveThenAnswerSpec, SpanReaderSpec
 
-RetrievingSpec = RetrieveThenAnswerSpec | RelevanceSpec | LikelihoodSpec
+RetrievingSpec = RetrieveThenAnswerSpec | RelevanceSpec | LikelihoodSpec | SpanReaderSpec | EntailmentSpec
 Query = str
 
 
@@ -27,7 +27,9 @@ def is_retrieving(spec: object) -> TypeGuard[RetrievingSpec]:
     """Whether a program looks up passages."""
     if isinstance(spec, LikelihoodSpec):
         return spec.retrieves
-    return isinstance(spec, RetrieveThenAnswerSpec | RelevanceSpec)
+    if isinstance(spec, SpanReaderSpec):
+        return spec.context == "retrieved"
+    return isinstance(spec, RetrieveThenAnswerSpec | RelevanceSpec | EntailmentSpec)
 
 
 class HitCache:
@@ -139,7 +141,7 @@ class Retrieval:
 
     def queries(self, question: Question) -> dict[int, Query]:
         """What is looked up for a question, by the option that it is for; 0 stands for the whole question."""
-        asked = self._twin(question)
+        asked = self.asked(question)
         each = isinstance(self.spec, RelevanceSpec) or self.spec.query == "per_option"
         if each:
             return {option.number: f"{asked.stem} {option.text}" for option in asked.options}
@@ -147,7 +149,8 @@ class Retrieval:
             return {0: asked.stem}
         return {0: "\n".join([asked.stem, *(option.text for option in asked.options)])}
 
-    def _twin(self, question: Question) -> Question:
+    def asked(self, question: Question) -> Question:
+        """The question in the language of the queries; raises `DatasetError` where it has no twin there."""
         if self.twins is None:
             return question
         if question.key not in self._twins:

@@ -53,8 +53,7 @@ class StoredRun(Generic[M_co]):
     @property
     def title(self) -> str:
         """Program, model, data set and language, for headings and MLflow."""
-        dataset = self.record.cell.dataset
-        return " · ".join(part for part in (self.program, self.model, f"{dataset.name} {dataset.language}") if part)
+        return " · ".join(part for part in (self.program, self.model, self.record.cell.dataset.label) if part)
 
     @property
     def costs(self) -> Costs | None:

@@ -102,7 +102,7 @@ def label_runs(runs: Sequence[AnyRun]) -> tuple[str, dict[str, list[str]]]:
     """A title with what all runs share, and a column, by its header, for each thing in which they differ."""
     labels: dict[str, list[str]] = {"Program": [run.program for run in runs]}
     shared: list[str] = []
-    datasets = [f"{run.record.cell.dataset.name} {run.record.cell.dataset.language}" for run in runs]
+    datasets = [run.record.cell.dataset.label for run in runs]
     for header, values in (("Model", [run.model for run in runs]), ("Data set", datasets)):
         distinct = {value for value in values if value is not None}
         if len(distinct) > 1:

@@ -9,12 +9,15 @@ from medexam.experiments.comparing import run_names
 from medexam.experiments.formatting import NONE, percent, with_interval
 from medexam.experiments.summary import TaskRun
 from medexam.experiments.tables import Table, TerminalTable, label_runs, owed_columns
+from medexam.metrics.board import weigh
 from medexam.metrics.task_results import Measure, Measures, TaskMetrics
 
 TASK_LEGEND = (
     "Percent of n, in brackets 95 % intervals (bootstrap over questions; Wilson where each scores 0 or 1). An "
     "unanswered question scores 0."
 )
+BOARDS = {"cliniqlink": ("published", "paper")}
+"""Benchmark -> the measures that its runs are ranked by; others by F1."""
 COLUMNS = 4
 """Measures side by side: more do not fit a terminal."""
 MEASURES = {
@@ -68,6 +71,32 @@ def task_comparison(runs: Sequence[TaskRun]) -> Table:
     shared = title if len(runs) > 1 else " · ".join([title, *labels["Program"]])
     headers = ("Measure", *(run_names(runs) if len(runs) > 1 else ("Score",)))
     return Table(shared, headers, tuple(rows), frozenset(best))
+
+
+def board_tables(runs: Sequence[TaskRun], weights: Mapping[str, float]) -> list[Table]:
+    """The runs by the weighted mean of their groups, a table for each measure that ranks them.
+
+    Raises `SpecError` for weights that fit no group.
+    """
+    return [_board_table(runs, weights, measure) for measure in BOARDS.get(runs[0].record.cell.dataset.name, ("f1",))]
+
+
+def _board_table(runs: Sequence[TaskRun], weights: Mapping[str, float], measure: str) -> Table:
+    names = run_names(runs)
+    scores = {
+        name: {
+            group: measures[measure].value if measure in measures else None
+            for group, measures in run.metrics.by_group.items()
+        }
+        for name, run in zip(names, runs, strict=True)
+    }
+    board = weigh(scores, weights)
+    groups = list(board.rows[0].scores)
+    rows = [(row.run, percent(row.weighted), *(percent(row.scores[group]) for group in groups)) for row in board.rows]
+    if len(runs) > 1:
+        rows.append(("Mean of the runs", percent(board.mean), *("" for _ in groups)))
+    headers = ("Run", "Weighted", *(f"{group} ({weights[group]:g})" for group in groups))
+    return Table(f"Board: {name_measure(measure)}", headers, tuple(rows))
 
 
 def task_breakdowns(metrics: TaskMetrics) -> list[Table]:

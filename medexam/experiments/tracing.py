@@ -114,7 +114,7 @@ def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
 def _program(planned: ExamCell, questions: Sequence[Question]) -> dspy.Module:
     """The cell's program, ready to show these questions; passages as far as they are known from before."""
     cell, program = planned.cell, planned.program
-    if planned.retrieval is not None:
+    if planned.retrieval is not None and isinstance(program, ExamProgram):
         program = build_program(
             cell.program,
             cell.dataset.language,

@@ -11,6 +11,16 @@ from medexam.programs.loading import demonstrations, loaded_words, save_program
 from medexam.programs.nearest import DemonstrationFinder, WithNearest
 from medexam.programs.outcome import build_failure, build_prediction
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
+from medexam.programs.reading import (
+    ContextReader,
+    EntailedChoice,
+    Entailments,
+    QuestionReader,
+    ReadContext,
+    ReadSpan,
+    SpanChoice,
+    SpanExtraction,
+)
 
 __all__ = [
     "AnswerByFormat",
@@ -18,9 +28,12 @@ __all__ = [
     "BlindChoice",
     "Call",
     "ChainOfThought",
+    "ContextReader",
     "Control",
     "DemonstrationFinder",
     "DirectAnswer",
+    "EntailedChoice",
+    "Entailments",
     "ExamProgram",
     "ExtractExplanation",
     "LongestChoice",
@@ -28,7 +41,12 @@ __all__ = [
     "OptionRelevance",
     "OptionScores",
     "PassageFinder",
+    "QuestionReader",
     "RandomChoice",
+    "ReadContext",
+    "ReadSpan",
+    "SpanChoice",
+    "SpanExtraction",
     "Steps",
     "WithNearest",
     "WithPassages",

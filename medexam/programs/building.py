@@ -12,20 +12,24 @@ from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
+from medexam.programs.reading import ContextReader, EntailedChoice, QuestionReader, SpanChoice, SpanExtraction
 from medexam.questions import Language
 from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt, load_task_words
 from medexam.specs import (
     BlindSpec,
     ByFormatSpec,
     ChainOfThoughtSpec,
+    EntailmentSpec,
     ExtractExplanationSpec,
     FewShotSpec,
     LikelihoodSpec,
     LongestSpec,
     ProgramSpec,
     RandomSpec,
+    ReadingSpec,
     RelevanceSpec,
     RetrieveThenAnswerSpec,
+    SpanReaderSpec,
     ZeroShotSpec,
 )
 
@@ -37,13 +41,17 @@ def build_program(
     max_tokens: int | None = None,
     finder: PassageFinder | None = None,
     nearest: Nearest | None = None,
+    reader: QuestionReader | None = None,
+    context_reader: ContextReader | None = None,
 ) -> dspy.Module:
     """A DSPy module that answers questions in `language` as `spec` says.
 
     `max_tokens` is the model's own budget for a reply, used where the program's spec has none; None takes the
     program's default. `finder` tells the passages of a question; only programs that retrieve need one. `nearest`
-    makes, of a loaded program's demonstrations, their number and an encoder, what tells those of a question. Raises
-    `SpecError` when a prompt file has no words for the program, or what it loads is not such a program.
+    makes, of a loaded program's demonstrations, their number and an encoder, what tells those of a question. `reader`
+    tells what a local model read in a question's passages; only programs that have one read need it. `context_reader`
+    tells what it read in the text that a task brings along, in the place of passages. Raises `SpecError` when a prompt
+    file has no words for the program, or what it loads is not such a program.
     """
     match spec:
         case ZeroShotSpec() | FewShotSpec() | ChainOfThoughtSpec() | RetrieveThenAnswerSpec():
@@ -68,6 +76,8 @@ def build_program(
             return ExtractExplanation(spec, load_task_words(spec, language), spec.max_tokens or max_tokens)
         case RelevanceSpec():
             return OptionRelevance(_known(finder))
+        case SpanReaderSpec() | EntailmentSpec():
+            return SpanExtraction(context_reader) if context_reader is not None else _reading_program(spec, reader)
         case RandomSpec():
             return RandomChoice(spec.seed)
         case BlindSpec():
@@ -82,3 +92,9 @@ def _known(finder: PassageFinder | None) -> PassageFinder:
     if finder is None:
         raise ValueError("a program that retrieves needs a finder of passages")
     return finder
+
+
+def _reading_program(spec: ReadingSpec, reader: QuestionReader | None) -> dspy.Module:
+    if reader is None:
+        raise ValueError("a program that has passages read needs a reader of questions")
+    return SpanChoice(reader) if isinstance(spec, SpanReaderSpec) else EntailedChoice(reader)

@@ -7,7 +7,8 @@ import dspy
 from medexam.errors import SpecError
 from medexam.predictions import Reason
 from medexam.programs.base import AskingProgram, Call, Steps
-from medexam.signatures import AskedTask, Generation, QuoteContext, TaskAdapter, TaskWords, find_span, split_sentences
+from medexam.sentences import split_sentences
+from medexam.signatures import AskedTask, Generation, QuoteContext, TaskAdapter, TaskWords, find_span
 from medexam.specs import ExtractExplanationSpec
 from medexam.tasks import Task
 

@@ -7,7 +7,7 @@ import dspy
 
 from medexam.errors import SpecError
 from medexam.programs.base import AskingProgram, Call, Steps
-from medexam.signatures import CLINIQLINK, AskedTask, Generation, TaskAdapter, TaskWords
+from medexam.signatures import CLINIQLINK, AskedTask, Generation, TaskAdapter, TaskWords, option_letters
 from medexam.specs import ByFormatSpec
 from medexam.tasks import Task
 
@@ -26,9 +26,9 @@ _EXPLANATION = "Incorrect Explanation:"
 class AnswerByFormat(AskingProgram):
     """One predictor for each format; predictions hold `text`.
 
-    Guided: true/false and multiple choice leave the model the two words or the options' texts, a list is chosen an
-    option at a time until the model ends it, the wrong step is one of the steps that are shown, and explanations begin
-    with the words that the format asks for. Short and multi-hop answers are prose and stay free.
+    Guided: true/false and multiple choice leave the model the two words or the options' texts; a list is chosen an
+    option at a time, by its letter, until the model ends it; the wrong step is one of those that are shown; and
+    explanations begin with the words that the format asks for. Short and multi-hop answers are prose and stay free.
     """
 
     def __init__(self, spec: ByFormatSpec, words: TaskWords, max_tokens: int | None) -> None:
@@ -67,24 +67,25 @@ class AnswerByFormat(AskingProgram):
         elif self.guided and kind == "short_inverse":
             asked = replace(asked, said=_EXPLANATION)
         said = yield self._call(asked)
-        return _answer(said.answer, [said.generation])
+        # An unclosed block of thinking is the answer: the shared task leaves it there.
+        return _answer(said.answer or (said.generation.reply or "").strip(), [said.generation])
 
     def _list(self, question: Task) -> Steps:
-        """One option, then another or the end."""
-        chosen: list[str] = []
+        """One option by its letter, then another or the end; one option alone is the answer."""
         generations: list[Generation] = []
-        rest = list(dict.fromkeys(question.options))
-        while rest:
-            written = ", ".join(chosen)
-            choices = [f", {option}" for option in rest] + [_END] if chosen else rest
+        options = dict(zip(option_letters(question.options), question.options, strict=True))
+        chosen: list[str] = []
+        while len(chosen) < len(options):
+            rest = [letter for letter in options if letter not in chosen]
+            written = ", ".join(f"{letter}: {options[letter]}" for letter in chosen)
+            choices = [*(f", {letter}" for letter in rest), _END] if chosen else rest
             said = yield self._call(AskedTask(question, said=written, choices=tuple(choices)))
             generations.append(said.generation)
             picked = (said.generation.reply or "")[len(written) :]
             if picked == _END:
                 break
             chosen.append(picked.removeprefix(", ") if chosen else picked)
-            rest.remove(chosen[-1])
-        return _answer(", ".join(chosen), generations)
+        return _answer(", ".join(options[letter] for letter in chosen), generations)
 
     def _wrong_step(self, question: Task) -> Steps:
         """The number of a step, then why it is wrong."""

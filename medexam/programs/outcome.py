@@ -11,6 +11,7 @@ from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
 from medexam.predictions import Failure, Prediction, Reason, RetrievedPassage, Status, Usage
 from medexam.programs.likelihood import OptionScores
+from medexam.programs.reading import EntailmentScores
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import Generation
@@ -23,7 +24,7 @@ def build_prediction(
     """The prediction of a program that returned."""
     generations: list[Generation] = said.generations
     last = generations[-1] if generations else None
-    scores: OptionScores | None = said.get("scores")
+    scores: OptionScores | EntailmentScores | None = said.get("scores")
     text: str | None = said.get("text")
     if said.answer is not None or text is not None:
         status, reason = Status.ANSWERED, None

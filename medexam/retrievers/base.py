@@ -34,6 +34,19 @@ class Hit:
     """From 1."""
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a text that a reader took as the answer."""
+
+    text: str
+    start: int
+    """Its first character, counted from 0 in the text that was read."""
+    end: int
+    """The character after its last one."""
+    score: float
+    """The sum of its start and end logit; the higher the better, comparable within one question only."""
+
+
 class Retriever(Protocol):
     """Finds passages, many queries at once."""
 

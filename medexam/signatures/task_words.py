@@ -4,7 +4,7 @@ A file maps a language to a system turn and to the groups; `words/` holds the sh
 identity.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import Template
 from types import MappingProxyType
@@ -69,6 +69,11 @@ def load_task_words(program: TaskSpec, language: Language) -> TaskWords:
     return TaskWords(words.system.strip(), {group: template.strip() for group, template in words.groups.items()})
 
 
+def option_letters(options: Sequence[str]) -> list[str]:
+    """The letter that each option stands behind: `A` to `Z`, then the characters that follow `Z` in ASCII."""
+    return [chr(ord("A") + place) for place in range(len(options))]
+
+
 def fill(template: str, task: Task, *, context: str | None = None, count: int = 0) -> str:
     """The user's turn for a task; `context` stands in the place of the task's own, `count` says how many parts it has.
 
@@ -76,7 +81,7 @@ def fill(template: str, task: Task, *, context: str | None = None, count: int = 
     in ASCII, as ClinIQLink's released code has it. The steps of a reasoning are shown as that code shows them, as a
     Python list.
     """
-    letters = (chr(ord("A") + place) for place in range(len(task.options)))
+    letters = option_letters(task.options)
     return Template(template).substitute(
         question=task.question,
         options="\n".join(task.options),

@@ -78,6 +78,11 @@ class DatasetSpec(Spec):
         return self.name in TASKS
 
     @property
+    def label(self) -> str:
+        """Name, language and what changes a question, for tables."""
+        return " ".join([self.name, self.language, *self.form])
+
+    @property
     def form(self) -> dict[str, Any]:
         """What changes a question beside the files that it is read from; empty where nothing does."""
         return {"explained": True} if self.explained else {}

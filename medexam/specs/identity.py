@@ -18,17 +18,24 @@ DIGEST_LENGTH = 12
 
 _RETRIEVING = {"retriever", "k", "query", "query_language"}
 _PLACES = {"load"}
+_READER = {"reader", "revision"}
 """Where something lies; what lies there is part of the words."""
 
 
 def identity(
-    cell: CellSpec, *, fingerprint: str, words: Mapping[str, Any], retriever: Mapping[str, Any] | None = None
+    cell: CellSpec,
+    *,
+    fingerprint: str,
+    words: Mapping[str, Any],
+    retriever: Mapping[str, Any] | None = None,
+    reader: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What an answer of this cell depends on, as JSON-ready data.
 
     `fingerprint` is the SHA-256 of the data set's files, since several sets may be read in one form; `words` is the
     text of the prompts and examples, so that an edited prompt file is another program; `retriever` is what rankings
-    depend on, None for a program that looks nothing up.
+    depend on, None for a program that looks nothing up; `reader` is the weights of a local model that reads passages,
+    None for a program without one.
     """
     known: dict[str, Any] = {
         "dataset": {
@@ -38,11 +45,14 @@ def identity(
             **cell.dataset.form,
         },
         "program": cell.program.model_dump(
-            mode="json", exclude=_PLACES | ({"retriever"} if retriever else _RETRIEVING)
+            mode="json",
+            exclude=_PLACES | ({"retriever"} if retriever else _RETRIEVING) | (_READER if reader else set()),
         ),
     }
     if retriever:
         known["retriever"] = dict(retriever)
+    if reader:
+        known["reader"] = dict(reader)
     if isinstance(cell.program, AskingSpec):
         model = cell.model
         known["model"] = {

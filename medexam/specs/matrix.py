@@ -1,7 +1,8 @@
 """From what the user wrote to the cells that run: overrides first, then the product of the matrix.
 
 An override on an axis of the matrix takes the axis's place; an override below an axis
-(`program.max_tokens` where `program` varies) applies to each of its values.
+(`program.max_tokens` where `program` varies) applies to each of its values, and one below a kind of program
+(`program.span_reader.reader`) to the programs of that kind.
 """
 
 import copy
@@ -11,6 +12,7 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.specs.experiment import CellSpec, ExperimentSpec
+from medexam.specs.program import KINDS, SpanReaderSpec
 from medexam.specs.validation import field_at, validate
 
 Tree = dict[str, Any]
@@ -27,7 +29,8 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         raise SpecError(f"matrix: expected a mapping of dotted keys to lists, found {axes!r}")
     axes = dict(axes)
     below: Tree = {}
-    for path, value in overrides.items():
+    by_kind = {path: value for path, value in overrides.items() if _kind(path) is not None}
+    for path, value in [item for item in overrides.items() if item[0] not in by_kind]:
         field_at(ExperimentSpec if path.split(".")[0] == "optimizer" else CellSpec, path)
         if path in axes:
             del axes[path]
@@ -36,33 +39,40 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         else:
             _put(tree, path, value)
     tree["matrix"] = axes
+    _put_by_kind(tree, by_kind, set())
     for axis in axes:
         field_at(CellSpec, axis, what="matrix")
     experiment = validate(ExperimentSpec, tree)
     base = {key: value for key, value in tree.items() if key in CellSpec.model_fields}
     cells = []
+    reached: set[str] = set()
     for values in itertools.product(*experiment.matrix.values()):
         cell = copy.deepcopy(base)
         for axis, value in zip(experiment.matrix, values, strict=True):
             _put(cell, axis, copy.deepcopy(value))
         for path, value in below.items():
             _put(cell, path, value)
+        _put_by_kind(cell, by_kind, reached)
         cells.append(_check_fit(validate(CellSpec, cell)))
+    _check_reached(by_kind, reached)
     for first, second in itertools.combinations(range(len(cells)), 2):
         if cells[first] == cells[second]:
             raise SpecError(f"matrix: cells {first + 1} and {second + 1} are the same run; remove one")
     return experiment, cells
 
 
-_ANSWERS = {"casimedicos_spans": ("extract_explanation",), "cliniqlink": ("by_format",)}
+_ANSWERS = {"casimedicos_spans": ("extract_explanation", "span_reader"), "cliniqlink": ("by_format",)}
 """The programs that answer in the words of a benchmark; all other data sets are exams, which all others answer."""
 
 
 def _check_fit(cell: CellSpec) -> CellSpec:
     """The cell; raises `SpecError` where its program cannot answer its data set."""
     name, kind = cell.dataset.name, cell.program.kind
-    known = {kind for kinds in _ANSWERS.values() for kind in kinds}
+    known = {kind for kinds in _ANSWERS.values() for kind in kinds} - {"span_reader"}
     fitting = _ANSWERS.get(name)
+    if isinstance(cell.program, SpanReaderSpec) and (cell.program.context == "given") != (fitting is not None):
+        context = "given" if fitting else "retrieved"
+        raise SpecError(f"program span_reader reads {name} with context {context}: set program.context={context}")
     if fitting is not None and kind not in fitting:
         raise SpecError(f"program {kind} does not answer {name}: set program.kind to {' or '.join(fitting)}")
     if fitting is None and kind in known:
@@ -79,3 +89,26 @@ def _put(tree: Tree, path: str, value: Any) -> None:
             raise SpecError(f"{path}: {key} is {child!r}, which has no key {leaf!r}")
         tree = child
     tree[leaf] = value
+
+
+def _kind(path: str) -> str | None:
+    """The kind of program that a dotted path is meant for; None where it is meant for any."""
+    first, _, rest = path.partition(".")
+    kind, dot, _ = rest.partition(".")
+    return kind if first == "program" and dot and kind in KINDS else None
+
+
+def _check_reached(settings: Mapping[str, Any], reached: set[str]) -> None:
+    for path in settings:
+        if path not in reached:
+            raise SpecError(f"--set {path}: no program of the experiment is of the kind {_kind(path)}")
+
+
+def _put_by_kind(cell: Tree, settings: Mapping[str, Any], reached: set[str]) -> None:
+    """Put the settings for the kind of the cell's program; their paths are added to `reached`."""
+    for path, value in settings.items():
+        kind = _kind(path)
+        program = cell["program"]
+        if isinstance(program, Mapping) and program.get("kind") == kind:
+            _put(cell, path.replace(f"program.{kind}.", "program.", 1), value)
+            reached.add(path)

@@ -1,7 +1,7 @@
 """Which strategy: the `program` part of a spec, a union told apart by `kind`."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -184,6 +184,54 @@ class RelevanceSpec(_Retrieving):
         return f"relevance-{self.retrieval_label}"
 
 
+class _Reading(_Retrieving):
+    """What the programs share that have a local model read passages."""
+
+    reader: str | Path
+    """A folder or a hub id of a transformers model with its weights as safetensors."""
+    revision: str | None = None
+    """Revision of a hub reader; None takes the newest."""
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        kind: str = getattr(self, "kind")  # noqa: B009 - declared by each member of the union
+        return f"{kind}-{Path(self.reader).name}-{self.retrieval_label}"
+
+
+class SpanReaderSpec(_Reading):
+    """Take the option that shares most with the span that a question answering model finds in passages.
+
+    The form of HEAD-QA v1's DrQA and BiDAF for multiple choice. Of a task that brings its text along, the span itself.
+    """
+
+    kind: Literal["span_reader"]
+    k: PositiveInt = 5
+    """Passages a question; DrQA's 5."""
+    answer_tokens: PositiveInt = 30
+    """Tokens of the longest span."""
+    context: Literal["retrieved", "given"] = "retrieved"
+    """`given` reads the text that a task brings along, as casimedicos_spans does, and looks nothing up."""
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        label = super().label if self.context == "retrieved" else f"{self.kind}-{Path(self.reader).name}"
+        return label if self.answer_tokens == 30 else f"{label}-tokens{self.answer_tokens}"
+
+
+class EntailmentSpec(_Reading):
+    """Take the option that, behind the question, a sentence of the passages entails most.
+
+    The form of HEAD-QA v1's DGEM and Decompatt.
+    """
+
+    kind: Literal["entailment"]
+    query: Literal["stem", "stem_and_options", "per_option"] = "per_option"
+    """What is looked up; `per_option` looks up the stem with each option, and each option is judged by its own
+    passages; else all are judged by the same."""
+
+
 class RandomSpec(Spec):
     """Choose an option at random: the chance level made flesh."""
 
@@ -267,6 +315,9 @@ ReplySpec = ZeroShotSpec | FewShotSpec | ChainOfThoughtSpec | RetrieveThenAnswer
 AskingSpec = ReplySpec | LikelihoodSpec | TaskSpec
 """Programs that ask a model."""
 
+ReadingSpec = SpanReaderSpec | EntailmentSpec
+"""Programs that have a local model read passages, and ask no engine."""
+
 ControlSpec = RandomSpec | BlindSpec | LongestSpec | RelevanceSpec
 """Programs that ask no model."""
 
@@ -280,7 +331,14 @@ ProgramSpec = Annotated[
     | BlindSpec
     | LongestSpec
     | RelevanceSpec
+    | SpanReaderSpec
+    | EntailmentSpec
     | ByFormatSpec
     | ExtractExplanationSpec,
     Field(discriminator="kind"),
 ]
+
+KINDS: frozenset[str] = frozenset(
+    kind for spec in get_args(get_args(ProgramSpec)[0]) for kind in get_args(spec.model_fields["kind"].annotation)
+)
+"""The kinds of programs."""

@@ -1,6 +1,7 @@
 """ClinIQLink's formats: the turns that are sent, the choices that are left, and what is made of replies."""
 
 import os
+import re
 from pathlib import Path
 
 import dspy
@@ -150,7 +151,6 @@ def test_a_free_reply_is_the_answer(tasks, kind) -> None:
         ("", Reason.UNPARSED),
         ("  \n", Reason.UNPARSED),
         ({"text": "", "finish_reason": "length"}, Reason.TRUNCATED),
-        ({"text": "<think>Perhaps", "finish_reason": "length"}, Reason.TRUNCATED),
     ],
 )
 def test_a_reply_that_says_nothing_is_no_answer(tasks, reply, reason) -> None:
@@ -162,6 +162,11 @@ def test_a_reply_that_was_cut_short_is_kept(tasks) -> None:
     prediction, _ = _ask(FREE, tasks["multi_hop"], {"text": "Final Answer: res", "finish_reason": "length"})
     assert (prediction.status, prediction.text) == (Status.ANSWERED, "Final Answer: res")
     assert prediction.finish_reason == "length"
+
+
+def test_thinking_that_was_cut_short_is_the_answer(tasks) -> None:
+    prediction, _ = _ask(FREE, tasks["short"], {"text": "<think>Perhaps", "finish_reason": "length"})
+    assert (prediction.status, prediction.text) == (Status.ANSWERED, "<think>Perhaps")
 
 
 def test_thinking_is_no_part_of_the_answer(tasks) -> None:
@@ -201,49 +206,51 @@ def test_options_that_are_equal_are_one_choice(tasks) -> None:
     task = _change(tasks["multiple_choice"], options=("Gold", "Salt", "Gold"))
     _, (request,) = _ask(GUIDED, task, "Gold")
     assert _choices(request) == ["Gold", "Salt"]
-    prediction, requests = _ask(GUIDED, _change(tasks["list"], options=("Gold", "Gold")), "Gold, Gold")
-    assert (prediction.text, len(requests)) == ("Gold", 1)
 
 
-def _list_reply(*wanted):
-    """A model that lists these and ends; the scripted engine is told only what is left of the reply."""
-    return ", ".join(wanted) + "."
+LISTED = {"A": "Heart", "B": "Liver", "C": "Spleen"}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "calls"),
-    [(["Liver"], 2), (["Spleen", "Heart"], 3), (["Heart", "Liver", "Spleen"], 3), (["Heart", "Heart", "Heart"], 3)],
+    ("wanted", "calls"), [("B", 2), ("CA", 3), ("ABC", 3), ("AAA", 3)], ids=["one", "two", "all", "one again and again"]
 )
-def test_a_guided_list_is_chosen_an_option_at_a_time(tasks, wanted, calls) -> None:
-    prediction, requests = _ask(GUIDED, tasks["list"], _list_reply(*wanted))
+def test_a_guided_list_is_chosen_by_letters(tasks, wanted, calls) -> None:
+    prediction, requests = _ask(GUIDED, tasks["list"], ", ".join(f"{each}: {LISTED[each]}" for each in wanted) + ".")
     assert len(requests) == calls
-    assert _choices(requests[0]) == ["Heart", "Liver", "Spleen"]
-    assert _choices(requests[1])[-1] == "."
-    assert _turns(requests[1])[-1] == ("assistant", wanted[0])
+    assert _choices(requests[0]) == ["A", "B", "C"]
+    assert _turns(requests[1])[-1] == ("assistant", f"{wanted[0]}: {LISTED[wanted[0]]}")
     for request in requests[1:]:
-        written = _turns(request)[-1][1].split(", ")
-        offered = [choice.removeprefix(", ") for choice in _choices(request)[:-1]]
-        assert sorted([*written, *offered]) == ["Heart", "Liver", "Spleen"], "no option stands twice"
+        written = re.findall(r"\b([A-C]): ", _turns(request)[-1][1])
+        *offered, end = _choices(request)
+        assert sorted([*written, *(each.removeprefix(", ") for each in offered)]) == ["A", "B", "C"]
+        assert end == "."
     named = prediction.text.split(", ")
-    assert len(set(named)) == len(named)
-    if len(set(wanted)) == len(wanted):
-        assert named == wanted
+    assert len(set(named)) == len(named), "no option stands twice"
+    if wanted != "AAA":
+        assert named == [LISTED[each] for each in wanted]
 
 
 def test_a_guided_list_of_one_option_is_that_option(tasks) -> None:
     prediction, (request,) = _ask(GUIDED, _change(tasks["list"], options=("Liver",)), "whatever")
-    assert (prediction.text, _choices(request)) == ("Liver", ["Liver"])
+    assert (prediction.text, _choices(request)) == ("Liver", ["A"])
 
 
 def test_options_that_hold_commas_and_begin_alike(tasks) -> None:
     task = _change(tasks["list"], options=("Apo B", "Apo B, C", "Apo B, C and D"))
-    prediction, requests = _ask(GUIDED, task, "Apo B, C.")
+    prediction, requests = _ask(GUIDED, task, "B: Apo B, C.")
     assert prediction.text == "Apo B, C"
     assert len(requests) == 2
 
 
+def test_options_beyond_z_have_letters_too(tasks) -> None:
+    options = tuple(f"Option {number}" for number in range(1, 29))
+    prediction, requests = _ask(GUIDED, _change(tasks["list"], options=options), "\\: Option 28.")
+    assert _choices(requests[0])[-3:] == ["Z", "[", "\\"]
+    assert (prediction.text, len(requests)) == ("Option 28", 2)
+
+
 def test_what_a_guided_list_costs_is_counted_over_all_calls(tasks) -> None:
-    prediction, requests = _ask(GUIDED, tasks["list"], "Liver, Spleen.")
+    prediction, requests = _ask(GUIDED, tasks["list"], "B: Liver, C: Spleen.")
     assert prediction.prompt_tokens == sum(
         len(request.system.split()) + sum(len(message.text.split()) for message in request.messages)
         for request in requests
@@ -278,7 +285,7 @@ def test_prose_stays_free_where_answers_are_guided(tasks, kind) -> None:
 
 
 async def test_sync_and_async_are_the_same_program(tasks) -> None:
-    engine = ScriptedEngine({"*": "Liver, Spleen."})
+    engine = ScriptedEngine({"*": "B: Liver, C: Spleen."})
     program = build_program(GUIDED, "en")
     with dspy.context(lm=_lm(engine)):
         said = await program.acall(question=tasks["list"])

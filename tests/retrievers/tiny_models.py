@@ -38,3 +38,30 @@ def save_medcpt(folder: Path) -> Path:
     save_bert(folder / "query-encoder", 1)
     save_bert(folder / "article-encoder", 2)
     return folder
+
+
+def save_reader(folder: Path, seed: int, *, labels: tuple[str, ...] = ()) -> Path:
+    """A BERT that answers questions by spans; with `labels` one that classifies pairs of texts."""
+    import torch
+    from transformers import BertConfig, BertForQuestionAnswering, BertForSequenceClassification, BertTokenizerFast
+
+    folder.mkdir(parents=True)
+    BertTokenizerFast(vocab={word: number for number, word in enumerate(VOCABULARY)}).save_pretrained(folder)
+    torch.manual_seed(seed)
+    names: dict[str, Any] = {
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: number for number, label in enumerate(labels)},
+    }
+    config = BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=512,
+        initializer_range=0.5,
+        **(names if labels else {}),
+    )
+    model: Any = (BertForSequenceClassification if labels else BertForQuestionAnswering)(config)
+    model.save_pretrained(folder)
+    return folder

@@ -84,6 +84,38 @@ def test_what_is_wrong_is_said_in_one_line(document: dict, overrides: dict, said
     assert "\n" not in str(caught.value)
 
 
+def test_a_setting_below_a_kind_reaches_the_programs_of_that_kind_alone() -> None:
+    _, cells = build_cells(DOCUMENT, {"program.blind.option": 4})
+    assert [cell.program.label for cell in cells] == ["zero_shot", "zero_shot", "blind-4", "blind-4"]
+    _, (cell,) = build_cells({"name": "x", "program": {"kind": "blind"}}, {"program.blind.option": 3})
+    assert cell.program.label == "blind-3"
+    # A kind that needs a field may be given it so.
+    _, (cell,) = build_cells({"name": "x", "program": {"kind": "entailment"}}, {"program.entailment.reader": "m"})
+    assert cell.program.label == "entailment-m-medcpt-per_option"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("program.longest.option", "--set program.longest.option: no program of the experiment is of the kind longest"),
+        ("program.blind.opton", "unknown key 'program.blind.opton': did you mean 'option'?"),
+    ],
+)
+def test_a_setting_below_a_kind_that_reaches_nothing_is_refused(path: str, said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        build_cells(DOCUMENT, {path: 1})
+
+
+def test_a_reader_is_part_of_the_identity_and_its_place_is_not() -> None:
+    def known(folder: str, **reader: str):
+        program = {"kind": "span_reader", "reader": folder}
+        _, (cell,) = build_cells({"name": "x", "program": program}, {})
+        return identity(cell, fingerprint="f", words={}, retriever={"kind": "bm25"}, reader=reader)
+
+    assert known("a/qa", revision="1") == known("b/qa", revision="1") != known("a/qa", revision="2")
+    assert "model" not in known("a/qa", revision="1")
+
+
 @pytest.mark.parametrize("setting", ["dataset.limit", "=5", ""])
 def test_a_setting_without_key_or_value_is_refused(setting: str) -> None:
     with pytest.raises(SpecError, match="write it as key=value"):

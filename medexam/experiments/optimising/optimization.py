@@ -62,7 +62,7 @@ class Optimization:
             self.optimizer.kind,
             cell.program.label,
             cell.model.label,
-            f"{cell.dataset.name} {cell.dataset.language}",
+            cell.dataset.label,
         )
         return " · ".join(words)
 

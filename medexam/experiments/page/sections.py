@@ -97,7 +97,7 @@ def _runs(runs: Sequence[ExamRun], names: Sequence[str]) -> Captioned:
             name,
             run.record.cell.name,
             run.model or "none",
-            f"{run.record.cell.dataset.name} {run.record.cell.dataset.language}",
+            run.record.cell.dataset.label,
             str(run.folder.path),
             when(run),
             str(run.metrics.n),

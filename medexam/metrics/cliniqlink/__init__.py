@@ -2,7 +2,7 @@
 
 from medexam.metrics.cliniqlink.items import Format, Item, Malformed, reference_texts
 from medexam.metrics.cliniqlink.profiles import PAPER, PROFILES, PUBLISHED, Profile
-from medexam.metrics.cliniqlink.scores import Board, BoardRow, ClinIQLinkScores, FormatScores, board
+from medexam.metrics.cliniqlink.scores import ClinIQLinkScores, FormatScores
 from medexam.metrics.cliniqlink.scoring import score_cliniqlink
 from medexam.metrics.cliniqlink.semantic import Baseline, Similarity, TextEncoder
 from medexam.metrics.cliniqlink.texts import Reply
@@ -12,8 +12,6 @@ __all__ = [
     "PROFILES",
     "PUBLISHED",
     "Baseline",
-    "Board",
-    "BoardRow",
     "ClinIQLinkScores",
     "Format",
     "FormatScores",
@@ -23,7 +21,6 @@ __all__ = [
     "Reply",
     "Similarity",
     "TextEncoder",
-    "board",
     "reference_texts",
     "score_cliniqlink",
 ]

@@ -34,8 +34,8 @@ def score_cliniqlink_run(
 
     `published` and `paper` are the two profiles: over all tasks the unweighted mean of the seven formats, which for the
     paper's is None while a format has no item. `forgiving` reads closed answers kindly; what it has more than the
-    others is lost to the format alone. Replies are read as the released submission program stores them; an unanswered
-    task is an empty reply. `references` are the right answers of the whole benchmark. The means over the items of a
+    others is lost to the format alone. Answers are read as the released submission program stores them; an unanswered
+    task is an empty one. `references` are the right answers of the whole benchmark. The means over the items of a
     format have intervals, the published list score, which is none, has not.
     """
     scored = scored_tasks(tasks, predictions)
@@ -43,7 +43,7 @@ def score_cliniqlink_run(
     if not scored:
         return TaskScores(TaskMetrics(**counted, measures={}, by_group={}), {})
     items = [_item(task, golds[task.key]) for task in scored]
-    replies = {task.key: drop_assistant(predictions[task.key].reply or "") for task in scored}
+    replies = {task.key: drop_assistant(predictions[task.key].text or "") for task in scored}
     known = _Remembering(encoder)
     missing = [package for package in _NGRAM_PACKAGES if find_spec(package) is None]
     published = score_cliniqlink(
@@ -51,7 +51,7 @@ def score_cliniqlink_run(
     )
     paper = score_cliniqlink(items, replies, known, profile=PAPER, references=references, seed=SEED)
     notes = [f"{package} is not installed: BLEU, METEOR and ROUGE need medexam[cliniqlink]" for package in missing]
-    notes += [f"NLTK's data lack {what}" for what in published.ngrams_missing]
+    notes += [f"not on this machine: {what}" for what in published.ngrams_missing]
     baseline = published.baseline
     kinds = [kind for kind in Format if any(task.group == kind for task in tasks)]
     metrics = TaskMetrics(

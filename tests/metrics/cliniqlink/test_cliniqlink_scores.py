@@ -3,7 +3,7 @@
 import pytest
 
 from medexam.errors import DatasetError
-from medexam.metrics.cliniqlink import PAPER, PROFILES, PUBLISHED, Format, Malformed, board, score_cliniqlink
+from medexam.metrics.cliniqlink import PAPER, PROFILES, PUBLISHED, Format, Malformed, score_cliniqlink
 from medexam.metrics.cliniqlink.closed import Match
 
 BOTH = pytest.mark.parametrize("profile", list(PROFILES.values()), ids=list(PROFILES))
@@ -154,47 +154,6 @@ def runs(seven, perfect, letters):
     """`good` has all right; `bad` has true/false and multiple choice right."""
     bad = {key: perfect[key] if key in ("tf", "mc") else "zzz" for key in perfect}
     return {"bad": score_cliniqlink(seven, bad, letters), "good": score_cliniqlink(seven, perfect, letters)}
-
-
-def test_a_board(runs) -> None:
-    found = board(runs)
-    assert [row.run for row in found.rows] == ["good", "bad"]
-    assert [row.weighted for row in found.rows] == pytest.approx([1.0, runs["bad"].overall])
-    assert found.mean == pytest.approx((1.0 + runs["bad"].overall) / 2)
-    closed = board(runs, format_weights={Format.TRUE_FALSE: 3, Format.LIST: 1}, run_weights={"bad": 3, "good": 1})
-    assert [row.weighted for row in closed.rows] == [1.0, 0.75]
-    assert closed.mean == pytest.approx((3 * 0.75 + 1.0) / 4)
-    assert closed.rows[0].overall == 1.0
-
-
-def test_a_board_with_a_missing_format(runs, seven, perfect) -> None:
-    part = score_cliniqlink(seven[:2], {key: perfect[key] for key in ("tf", "mc")})
-    found = board({"part": part, **runs})
-    assert [row.run for row in found.rows] == ["good", "bad", "part"]
-    assert found.rows[2].weighted is None
-    assert found.mean is None
-    assert board({"part": part}, format_weights={Format.TRUE_FALSE: 1}).mean == 1.0
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"run_weights": {"best": 1}}, "a weight is given for 'best', which is not on the board; it holds bad, good"),
-        ({"run_weights": {"bad": -1, "good": 2}}, "the run weights must be 0 or more"),
-        ({"format_weights": {}}, "the format weights must be 0 or more, one of them above 0"),
-    ],
-)
-def test_boards_that_are_refused(runs, more, message: str) -> None:
-    with pytest.raises(DatasetError, match=message):
-        board(runs, **more)
-
-
-def test_a_board_has_runs_of_one_profile(runs, seven, perfect, letters) -> None:
-    with pytest.raises(DatasetError, match="no run to set on the board"):
-        board({})
-    paper = score_cliniqlink(seven, perfect, letters, profile=PAPER)
-    with pytest.raises(DatasetError, match=r"different profiles \(paper, published\)"):
-        board({**runs, "paper": paper})
 
 
 def test_profiles_by_name() -> None:

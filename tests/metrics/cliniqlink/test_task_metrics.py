@@ -89,10 +89,10 @@ def test_perfect_and_empty_answers_by_a_simple_encoder(small, letters) -> None:
 
 
 def test_guided_answers_are_scored_as_what_they_say(small, letters) -> None:
-    """The last call of a guided list says its end too, a full stop that is no part of the answer."""
+    """The calls of a guided list write letters and an end, which are no part of the answer."""
     predictions = _all(small, lambda task, gold: _answered(task.key, _perfect(task, gold)))
     (key,) = (task.key for task in small.questions if task.group == "list")
-    predictions[key] = _answered(key, "Liver, Spleen.", "Liver, Spleen")
+    predictions[key] = _answered(key, "B: Liver, C: Spleen.", "Liver, Spleen")
     metrics = _score(small, predictions, letters).metrics
     assert _values(metrics.by_group["list"]) == pytest.approx({"published": 1, "paper": 1})
 

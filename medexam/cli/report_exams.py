@@ -1,0 +1,161 @@
+"""`medexam report` of runs whose questions have numbered options: our tables, or those of a paper."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medexam.cli.report_options import Layout, ReportOptions
+from medexam.errors import SpecError
+
+if TYPE_CHECKING:
+    from medexam.experiments.baselines import Contrast
+    from medexam.experiments.people import AgainstPeople
+    from medexam.experiments.run_folder import RunFolder
+    from medexam.experiments.summary import ExamRun
+
+
+def report_exams(folders: "list[RunFolder]", options: ReportOptions) -> None:
+    """Print the runs, scored anew, and write what is asked for; raises `SpecError` for what only tasks have."""
+    if options.weights:
+        raise SpecError("--weight ranks runs that answer in words; these answer exams: leave it out")
+    from medexam.experiments.baselines import contrast_runs
+    from medexam.experiments.people import against_people
+    from medexam.experiments.rescoring import rescore
+
+    as_json, markdown = options.as_json, options.markdown
+    if options.html is None:
+        stored, is_whole = [rescore(folder) for folder in folders], True
+    else:
+        stored, is_whole = _write_page(folders, options.html)
+    contrasts = contrast_runs(stored) if is_whole and not (as_json and markdown is None) else []
+    if options.plots is not None:
+        _write_plots(stored, options.plots)
+    if options.layout is not None:
+        show = _report_paper if options.layout is Layout.PAPER else _report_headqa_v1
+        show(stored, markdown, as_json=as_json)
+        return
+    people = against_people(stored)
+    if markdown is not None:
+        _write_markdown(stored, markdown, contrasts, people)
+    if as_json:
+        _print_json(stored, people)
+    else:
+        _print_tables(stored, contrasts, people)
+
+
+def _write_markdown(
+    stored: "list[ExamRun]", path: Path, contrasts: "list[Contrast]", people: "list[tuple[AgainstPeople, ...]]"
+) -> None:
+    from medexam.experiments.comparing import run_names
+    from medexam.experiments.markdown import write_report
+    from medexam.experiments.people_tables import people_tables
+
+    write_report(stored, path, contrasts, people_tables(people, run_names(stored)))
+    sys.stderr.write(f"wrote {path}\n")
+
+
+def _print_json(stored: "list[ExamRun]", people: "list[tuple[AgainstPeople, ...]]") -> None:
+    from medexam.experiments.summary import run_document
+
+    documents = [
+        run_document(run) | {"against_people": [row.document() for row in rows]}
+        for run, rows in zip(stored, people, strict=True)
+    ]
+    sys.stdout.write(json.dumps(documents, ensure_ascii=False, indent=2) + "\n")
+
+
+def _write_plots(stored: "list[ExamRun]", folder: Path) -> None:
+    from medexam.experiments.plots import write_plots
+
+    for path in write_plots(stored, folder):
+        sys.stderr.write(f"wrote {path}\n")
+
+
+def _report_paper(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
+    """The tables of the HEAD-QA v2 paper, wherever they are asked for."""
+    from medexam.experiments.paper_layout import build_paper_tables, paper_document, paper_tables, write_paper_report
+
+    tables = paper_tables(stored)
+    if markdown is not None:
+        write_paper_report(tables, markdown)
+        sys.stderr.write(f"wrote {markdown}\n")
+    if as_json:
+        sys.stdout.write(json.dumps(paper_document(tables), ensure_ascii=False, indent=2) + "\n")
+    else:
+        from rich.console import Console
+
+        console = Console()
+        for table in build_paper_tables(tables, console.width):
+            console.print(table)
+
+
+def _report_headqa_v1(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
+    """The tables of the HEAD-QA v1 paper, wherever they are asked for."""
+    from medexam.experiments.headqa_v1_layout import (
+        build_headqa_v1_tables,
+        headqa_v1_document,
+        headqa_v1_tables,
+        write_headqa_v1_report,
+    )
+
+    tables = headqa_v1_tables(stored)
+    if markdown is not None:
+        write_headqa_v1_report(tables, markdown)
+        sys.stderr.write(f"wrote {markdown}\n")
+    if as_json:
+        sys.stdout.write(json.dumps(headqa_v1_document(tables), ensure_ascii=False, indent=2) + "\n")
+    else:
+        from rich.console import Console
+
+        console = Console()
+        for table in build_headqa_v1_tables(tables):
+            console.print(table)
+
+
+def _write_page(folders: "list[RunFolder]", path: Path) -> "tuple[list[ExamRun], bool]":
+    """Write the page; its runs, and whether the data sets of all of them are at hand."""
+    from medexam.experiments.page import read_runs, write_page
+
+    read = read_runs(folders)
+    for line in read.without_data:
+        sys.stderr.write(f"Warning: {line}\n")
+    size = write_page(read, path)
+    sys.stderr.write(f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)\n")
+    return list(read.runs), not read.without_data
+
+
+def _print_tables(
+    stored: "list[ExamRun]", contrasts: "list[Contrast]", people: "list[tuple[AgainstPeople, ...]]"
+) -> None:
+    """Our own tables, and what a reader should know of each run."""
+    from rich.console import Console
+
+    from medexam.experiments.comparing import run_names
+    from medexam.experiments.people_tables import build_people_tables
+    from medexam.experiments.retrieval_tables import build_contrast_tables, build_retrieval_tables
+    from medexam.experiments.run_tables import build_cost_tables, build_failure_table
+    from medexam.experiments.score_tables import build_score_tables
+    from medexam.experiments.tables import build_breakdowns, build_table
+
+    console = Console()
+    console.print(build_table(stored))
+    if len(stored) == 1:
+        run = stored[0]
+        tables = (*build_breakdowns(run), *build_cost_tables(run))
+        for table in (*tables, *build_score_tables(run), *build_retrieval_tables(run)):
+            console.print(table)
+    for table in build_people_tables(people, run_names(stored)):
+        console.print(table)
+    for table in build_contrast_tables(contrasts):
+        console.print(table)
+    for run in stored:
+        failed = build_failure_table(run)
+        if failed is not None:
+            console.print(failed)
+        if not run.complete:
+            owed = run.metrics.failed + run.metrics.missing
+            line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+        for warning in run.record.warnings:
+            console.print(f"Warning: {run.title}: {warning}", highlight=False, markup=False)

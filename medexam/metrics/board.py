@@ -1,0 +1,57 @@
+"""Several runs on a board: a mean over groups of questions with weights of one's own, and the mean over the runs.
+
+A benchmark that names no weights, such as ClinIQLink, means them all alike.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from medexam.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """A run on a board."""
+
+    run: str
+    scores: Mapping[str, float | None]
+    """Group -> its score; those that weigh something."""
+    weighted: float | None
+    """The mean by the weights; None where a group that weighs something has no score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Runs, the best weighted mean first, those without one last; equals in the order given."""
+
+    rows: tuple[BoardRow, ...]
+    mean: float | None
+    """Over the runs; None where one has no weighted mean."""
+
+
+def weigh(runs: Mapping[str, Mapping[str, float | None]], weights: Mapping[str, float]) -> Board:
+    """Set runs, at least one, side by side: name -> group -> score. A group that `weights` does not name weighs 0.
+
+    Raises `SpecError` for weights that are negative or all 0, and for one of a group that no run has.
+    """
+    groups = list(dict.fromkeys(group for scores in runs.values() for group in scores))
+    unknown = next((name for name in weights if name not in groups), None)
+    if unknown is not None:
+        raise SpecError(f"a weight is given for {unknown!r}, which no run has; the groups are {', '.join(groups)}")
+    if min(weights.values(), default=0.0) < 0 or sum(weights.values()) <= 0:
+        raise SpecError(f"weights must be 0 or more, one of them above 0; they are {dict(weights)}")
+    wanted = {group: weight for group, weight in weights.items() if weight > 0}
+    rows = []
+    for name, scores in runs.items():
+        own = {group: scores.get(group) for group in wanted}
+        rows.append(BoardRow(name, own, _weighted_mean([(own[group], weight) for group, weight in wanted.items()])))
+    mean = _weighted_mean([(row.weighted, 1.0) for row in rows])
+    rows.sort(key=lambda row: -1.0 if row.weighted is None else row.weighted, reverse=True)
+    return Board(tuple(rows), mean)
+
+
+def _weighted_mean(values: list[tuple[float | None, float]]) -> float | None:
+    known = [(value, weight) for value, weight in values if value is not None]
+    if len(known) < len(values):
+        return None
+    return sum(value * weight for value, weight in known) / sum(weight for _, weight in known)

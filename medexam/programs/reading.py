@@ -1,0 +1,189 @@
+"""HEAD-QA v1's reading solvers (Vilares and Gómez-Rodríguez, ACL 2019): a model reads passages, an option follows.
+
+The models and their batches are somebody else's business: a program asks a `QuestionReader` what was read for a
+question. Reading takes seconds, so it is done beside the network loop.
+"""
+
+import asyncio
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import dspy
+
+from medexam.programs.controls import Control
+from medexam.programs.stems import stems
+from medexam.questions import Option, Question
+from medexam.retrievers.base import Hit, Span
+from medexam.signatures import Generation
+from medexam.tasks import Task
+
+UNIT = "nats (log-probability of entailment)"
+_LEAST = math.log(1e-300)
+"""The score of an option for which no passage was found, in nats."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpan:
+    """The best span of a question's passages."""
+
+    asked: Question
+    """The question in the language in which it was read."""
+    span: Span | None
+    """None where there was no passage."""
+    hits: tuple[Hit, ...]
+    """The passages that were read, most relevant first."""
+    reader: str
+    """The model that read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entailments:
+    """How far each option of a question follows from its passages."""
+
+    best: dict[int, tuple[float, str]]
+    """Printed number of each option that had a passage -> the highest log-probability of entailment, in nats, and the
+    sentence that it comes from."""
+    hits: tuple[Hit, ...]
+    """The passages that were read, most relevant first."""
+    reader: str
+    """The model that read."""
+
+
+@dataclass(frozen=True)
+class EntailmentScores:
+    """The scores of a question's options; the fields are those of `medexam.predictions.Prediction`."""
+
+    option_scores: dict[int, float]
+    score_unit: str
+    tied: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContext:
+    """The best span of a task's context."""
+
+    span: Span | None
+    """None where the context has no words."""
+    reader: str
+    """The model that read."""
+
+
+class ContextReader(Protocol):
+    """Tells what a model read in the context of a task; may take seconds, and is called from any thread."""
+
+    def read_context(self, task: Task) -> ReadContext:
+        """The best span."""
+        ...
+
+
+class SpanExtraction(dspy.Module):
+    """The span of a task's context that a question answering model found: predictions hold `text` and `span`."""
+
+    def __init__(self, reader: ContextReader) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def forward(self, question: Task) -> dspy.Prediction:
+        """Answer one task."""
+        read = self._reader.read_context(question)
+        found = read.span
+        if found is None or not found.text:
+            return dspy.Prediction(answer=None, text=None, rationale=None, generations=[])
+        return dspy.Prediction(
+            answer=None,
+            text=found.text,
+            span=(found.start, found.end),
+            alignment="literal",
+            rationale=None,
+            generations=[_quote(found.text, read.reader)],
+        )
+
+    async def aforward(self, question: Task) -> dspy.Prediction:
+        """Answer one task, in a thread of its own."""
+        return await asyncio.to_thread(self.forward, question)
+
+
+class QuestionReader(Protocol):
+    """Tells what a model read in the passages of a question; may take seconds, and is called from any thread."""
+
+    def read_span(self, question: Question) -> ReadSpan:
+        """The best span over all passages."""
+        ...
+
+    def read_entailments(self, question: Question) -> Entailments:
+        """The best sentence for each option."""
+        ...
+
+
+class _ReadingChoice(Control):
+    def __init__(self, reader: QuestionReader) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def choose(self, question: Question) -> int | None:
+        """The number of the option."""
+        answer: int | None = self.say(question).answer
+        return answer
+
+    async def aforward(self, question: Question) -> dspy.Prediction:
+        """Answer one question, in a thread of its own."""
+        return await asyncio.to_thread(self.say, question)
+
+
+class SpanChoice(_ReadingChoice):
+    """The option with the largest share of its stems in the span that a question answering model found.
+
+    Of equal shares the longest option is taken, of equally long ones the first; so it is where the span shares nothing
+    with any option. A prediction's reply is the span; unanswered where no passage was found.
+    """
+
+    def say(self, question: Question) -> dspy.Prediction:
+        """The answer; `hits` are the passages that were read."""
+        read = self._reader.read_span(question)
+        answer, generations = None, []
+        if read.span is not None:
+            answer = choose_by_overlap(read.asked, read.span.text)
+            generations = [_quote(read.span.text, read.reader)]
+        return dspy.Prediction(answer=answer, rationale=None, generations=generations, hits=list(read.hits))
+
+
+class EntailedChoice(_ReadingChoice):
+    """The option whose hypothesis, the stem with the option, some sentence of the passages entails most.
+
+    A prediction's reply is the sentence that decided, and `option_scores` are log-probabilities of entailment, so that
+    an option's share is its probability of entailment among those of all options. Of equal options the first is taken;
+    unanswered where no passage was found.
+    """
+
+    def say(self, question: Question) -> dspy.Prediction:
+        """The answer; `hits` are the passages that were read."""
+        read = self._reader.read_entailments(question)
+        if not read.best:
+            return dspy.Prediction(answer=None, rationale=None, generations=[], hits=list(read.hits))
+        none = (_LEAST, "")
+        scores = {number: max(read.best.get(number, none)[0], _LEAST) for number in question.option_numbers}
+        answer = max(scores, key=scores.__getitem__)
+        tied = list(scores.values()).count(scores[answer])
+        return dspy.Prediction(
+            answer=answer,
+            rationale=None,
+            generations=[_quote(read.best.get(answer, none)[1], read.reader)],
+            hits=list(read.hits),
+            scores=EntailmentScores(scores, UNIT, tied),
+        )
+
+
+def choose_by_overlap(question: Question, span: str) -> int:
+    """The printed number of the option with the largest share of its stems in `span`; see `SpanChoice`."""
+    found = stems(span, question.language)
+
+    def rank(option: Option) -> tuple[float, int]:
+        own = stems(option.text, question.language)
+        return (len(own & found) / len(own) if own else 0.0, len(option.text))
+
+    return max(question.options, key=rank).number
+
+
+def _quote(text: str, reader: str) -> Generation:
+    return Generation(reply=text, finish_reason="stop", model=reader, prompt_tokens=None, completion_tokens=None)

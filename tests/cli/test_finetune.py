@@ -1,0 +1,56 @@
+"""`medexam finetune` from the command line: what it prints, writes and sends to MLflow."""
+
+import json
+import shutil
+
+import pytest
+
+from medexam.experiments.mlflow_store import open_store
+from retrievers.tiny_models import save_bert
+
+
+@pytest.fixture
+def train(tmp_path):
+    texts = ["the heart is blood", "the kidney and fever", "bone of the lung", "treat the nerve"]
+    rows = [
+        {
+            "id": str(n),
+            "question": "what is",
+            "context": text,
+            "answers": [{"text": text[-5:], "answer_start": len(text) - 5}],
+        }
+        for n, text in enumerate(texts)
+    ]
+    rows.append({"id": "none", "question": "what is", "context": "the heart", "answers": []})
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def test_an_encoder_becomes_a_reader(medexam, train, tmp_path, empty_store) -> None:
+    store = f"sqlite:///{shutil.copy(empty_store, tmp_path / 'mlflow.db')}"
+    base = save_bert(tmp_path / "base", 1)
+    command = ["finetune", "--model", base, "--train", train, "--epochs", 2, "--device", "cpu", "--tracking-uri", store]
+    code, out, err = medexam(*command, "--out", "one", "--validation", train)
+    assert code == 0, err
+    assert "train: 4 of 5 questions in 4 windows" in out
+    assert "validation, SQuAD's rule: F1 " in out
+    assert "--set program.span_reader.reader=one" in out
+    assert "1 of 5 questions are left out (no answer): none" in err
+    code, out, err = medexam(*command, "--out", "two", "--json")
+    assert code == 0, err
+    assert json.loads(out)["data"]["train"]["used"] == 4
+    with open_store(store) as client:
+        experiment = client.get_experiment_by_name("finetuning")
+        runs = client.search_runs([experiment.experiment_id])
+        assert {run.info.run_name for run in runs} == {"one", "two"}
+        (one,) = [run for run in runs if run.info.run_name == "one"]
+        assert one.data.params["epochs"] == "2"
+        assert {"train.loss", "validation.squad.f1", "validation.spanish.exact_match"} <= set(one.data.metrics)
+
+
+def test_mistakes_are_one_line(medexam, train, tmp_path) -> None:
+    code, _, err = medexam("finetune", "--model", tmp_path / "no", "--train", train, "--out", "o")
+    assert (code, err) == (2, f"medexam: {tmp_path / 'no'}: no such model folder\n")
+    code, _, err = medexam("finetune", "--model", "m", "--train", train, "--out", "o", "--learning-rate", -1)
+    assert (code, err.count("\n"), "learning_rate" in err) == (2, 1, True)
