@@ -212,9 +212,8 @@ def _print_anomalies(console: "Console", word: str, style: str, anomalies: "tupl
 
 def _print_question(console: "Console", question: "Question", gold: "Gold") -> None:
     exam = question.exam
-    console.print(
-        f"{question.key}  {exam.name}, {exam.discipline} {exam.year or ''}, {question.language}", style="bold cyan"
-    )
+    subject = exam.discipline if exam.year is None else f"{exam.discipline} {exam.year}"
+    console.print(f"{question.key}  {exam.name}, {subject}, {question.language}", style="bold cyan")
     if question.image is not None:
         console.print(f"(refers to the picture {question.image})", style="dim")
     console.print(question.stem)

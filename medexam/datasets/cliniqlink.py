@@ -34,7 +34,7 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
     """The items of the folder that `path`, one of the seven files, stands in; formats without a file have none.
 
     An item's key is its `id` where it has one, else its place in its file, from 1. Raises `DatasetError` naming file
-    and item where one is of another format or lacks a field.
+    and item where one is of another format or lacks a field, and the folder where it holds none of the files.
     """
     folder = path.parent
     content = hashlib.sha256()
@@ -59,6 +59,8 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
                     f"{row.task.key} has {len(row.task.options)} options: those beyond Z stand behind the characters "
                     "that follow it in ASCII, as the released code shows them"
                 )
+    if not rows:
+        raise DatasetError(f"{folder}: holds none of {', '.join(absent)}: set dataset.path to the folder with them")
     if absent:
         notes.append(f"{folder} lacks {', '.join(absent)}: those formats have no items")
     return TaskReading(

@@ -171,7 +171,8 @@ def _pairs(
     paired = [compare_pair(questions, key, baseline, other) for other in others]
     adjusted = adjust_holm([each.flips.p for each in paired])
     disciplines = _groups(questions, key, predictions, lambda question: question.exam.discipline.value)
-    years = _groups(questions, key, predictions, lambda question: str(question.exam.year))
+    dated = [question for question in questions if question.exam.year is not None]
+    years = _groups(dated, key, predictions, lambda question: str(question.exam.year))
     return tuple(
         Pair(run, name, each, p, judge(each.accuracy, p), by_discipline, by_year)
         for run, name, each, p, by_discipline, by_year in zip(

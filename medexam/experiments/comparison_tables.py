@@ -35,10 +35,10 @@ def overall_tables(comparison: Comparison) -> list[tuple[Table, str]]:
 
 
 def breakdown_tables(comparison: Comparison) -> list[tuple[Table, str]]:
-    """The differences of every pair by discipline, then by year, each with its caption."""
+    """The differences of every pair by discipline, then by year where the exams have one, each with its caption."""
     return [
         *(_breakdown(comparison, pair, "discipline", pair.by_discipline) for pair in comparison.pairs),
-        *(_breakdown(comparison, pair, "year", pair.by_year) for pair in comparison.pairs),
+        *(_breakdown(comparison, pair, "year", pair.by_year) for pair in comparison.pairs if pair.by_year),
     ]
 
 

@@ -17,8 +17,18 @@ BAR = 0.8
 
 
 def statistics_plots(found: Statistics) -> list[Plot]:
-    """The pictures of a data set, in the order in which they are best looked at."""
+    """The pictures of a data set, in the order in which they are best looked at; by year where its exams have one."""
     about = f"{found.name} {found.language}, n = {found.questions:,} questions"
+    positions = Plot(
+        "right_answers",
+        f"Share of the questions whose right answer stands at each place, by number of options: {about}.",
+        (WIDTH, HEIGHT),
+        partial(_draw_positions, found=found),
+    )
+    return [*(_plots_by_year(found, about) if found.by_year else ()), positions]
+
+
+def _plots_by_year(found: Statistics, about: str) -> list[Plot]:
     return [
         Plot(
             "questions_by_year",
@@ -37,12 +47,6 @@ def statistics_plots(found: Statistics) -> list[Plot]:
             f"Mean length of an option by year and discipline: {about}.",
             (WIDTH, HEIGHT),
             partial(_draw_lengths, found=found, what="answer", of=lambda lengths: lengths.answers),
-        ),
-        Plot(
-            "right_answers",
-            f"Share of the questions whose right answer stands at each place, by number of options: {about}.",
-            (WIDTH, HEIGHT),
-            partial(_draw_positions, found=found),
         ),
     ]
 

@@ -25,7 +25,7 @@ def _exams(found: Statistics) -> TerminalTable:
         (
             discipline,
             *(f"{counts[year]:,}" if year in counts else NONE for year in years),
-            f"{sum(counts.values()):,}",
+            f"{found.by_discipline[discipline].questions.words.n:,}",
             str(found.images_by_discipline.get(discipline, 0)),
         )
         for discipline, counts in found.by_exam.items()

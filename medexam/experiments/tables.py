@@ -139,11 +139,15 @@ def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, publishe
 
 
 def breakdowns(metrics: Metrics, *, published: bool) -> list[Table]:
-    """The tables by discipline (with `published` figures or without), year, number of options and exam."""
+    """The tables by discipline (with `published` figures or without), year, number of options and exam.
+
+    That by year is left out where no exam has one.
+    """
     disciplines = {discipline.value: group for discipline, group in metrics.by_discipline.items()}
+    by_year = breakdown("By year", "Year", {str(year): group for year, group in metrics.by_year.items()})
     return [
         breakdown("By discipline", "Discipline", disciplines, published=published),
-        breakdown("By year", "Year", {str(year): group for year, group in metrics.by_year.items()}),
+        *([by_year] if by_year.rows else []),
         breakdown("By number of options", "Options", {str(k): group for k, group in metrics.by_option_count.items()}),
         breakdown("By exam", "Exam", metrics.by_exam),
     ]

@@ -8,7 +8,7 @@ from medexam.errors import SpecError
 from medexam.predictions import Reason
 from medexam.programs.base import AskingProgram, Call, Steps
 from medexam.sentences import split_sentences
-from medexam.signatures import AskedTask, QuoteContext, TaskAdapter, TaskWords, find_span
+from medexam.signatures import AskedTask, Generation, QuoteContext, TaskAdapter, TaskWords, find_span
 from medexam.specs import ExtractExplanationSpec
 from medexam.tasks import Task
 
@@ -23,7 +23,7 @@ class ExtractExplanation(AskingProgram):
 
     Free: the model copies it, and `find_span` says where the copy stands; a reply that stands nowhere leaves the
     question unanswered. Guided: the sentences are numbered and the model chooses the first and the last, so that every
-    answer is whole sentences of the text.
+    answer is whole sentences of the text; where it holds none, the question stays unanswered.
     """
 
     def __init__(self, spec: ExtractExplanationSpec, words: TaskWords, max_tokens: int | None) -> None:
@@ -45,9 +45,7 @@ class ExtractExplanation(AskingProgram):
         said = yield self._call(AskedTask(question))
         found = find_span(question.context, said.answer)
         if found is None:
-            return dspy.Prediction(
-                answer=None, text=None, rationale=None, generations=[said.generation], reason=Reason.NOT_IN_CONTEXT
-            )
+            return _nothing(said.generation)
         return dspy.Prediction(
             answer=None,
             text=question.context[found.start : found.end],
@@ -64,6 +62,9 @@ class ExtractExplanation(AskingProgram):
         spans = split_sentences(question.context)
         shown = "\n".join(f"[{number}] {question.context[a:b]}" for number, (a, b) in enumerate(spans, start=1))
         asked = AskedTask(question, context=shown, count=len(spans))
+        if not spans:
+            said = yield self._call(asked)
+            return _nothing(said.generation)
         numbers = tuple(str(number) for number in range(1, len(spans) + 1))
         first = yield self._call(replace(asked, said=_FIRST, choices=numbers))
         begun = (first.generation.reply or "").removeprefix(_FIRST)
@@ -78,3 +79,10 @@ class ExtractExplanation(AskingProgram):
             rationale=None,
             generations=[first.generation, last.generation],
         )
+
+
+def _nothing(generation: Generation) -> dspy.Prediction:
+    """A reply that quotes nothing."""
+    return dspy.Prediction(
+        answer=None, text=None, rationale=None, generations=[generation], reason=Reason.NOT_IN_CONTEXT
+    )

@@ -16,7 +16,9 @@ LEAST_SHARE = 0.5
 LEAST_WORDS = 3
 """The fewest words of such a run; a shorter reply must be found as a whole."""
 
-_WORD = re.compile(r"\w+")
+_IN_WORD = r"[\w\u0300-\u036f]"
+"""A character of a word; the marks are those of decomposed accents."""
+_WORD = re.compile(rf"\w{_IN_WORD}*")
 _WRAPPING = " \t\n\r\"'`*«»\u201c\u201d\u2018\u2019.,;:"
 
 
@@ -34,22 +36,29 @@ class FoundSpan:
 def find_span(context: str, reply: str) -> FoundSpan | None:
     """The part of `context` that `reply` quotes, at its first occurrence; None where it quotes none.
 
-    `literal` where the reply, without spaces, quotation marks and stops around it, stands in the context. Else
-    `aligned`: the longest run of words that both share, whatever stands between the words and however they are cased,
-    where it has at least half of the reply's words and three of them, or all.
+    `literal` where the reply, without spaces, quotation marks and stops around it, stands in the context as whole
+    words. Else `aligned`: the longest run of words that both share, whatever stands between the words and however
+    they are cased, where it has at least half of the reply's words and three of them, or all.
     """
     said = reply.strip().strip(_WRAPPING)
-    if not said:
+    words = [_fold(word) for word in _WORD.findall(said)]
+    if not words:
         return None
-    if (start := context.find(said)) >= 0:
-        return FoundSpan(start, start + len(said), "literal")
-    places = [(found.start(), found.end()) for found in _WORD.finditer(context)]
+    if (whole := re.search(_as_whole_words(said), context)) is not None:
+        return FoundSpan(*whole.span(), "literal")
+    places = [found.span() for found in _WORD.finditer(context)]
     there = [_fold(context[start:end]) for start, end in places]
-    words = [_fold(found[0]) for found in _WORD.finditer(said)]
     run = SequenceMatcher(None, there, words, autojunk=False).find_longest_match()
     if run.size == 0 or run.size < min(LEAST_WORDS, len(words)) or run.size < LEAST_SHARE * len(words):
         return None
     return FoundSpan(places[run.a][0], places[run.a + run.size - 1][1], "aligned")
+
+
+def _as_whole_words(said: str) -> str:
+    """A pattern of `said` that neither begins nor ends inside a word."""
+    before = rf"(?<!{_IN_WORD})" if re.match(_IN_WORD, said) else ""
+    behind = rf"(?!{_IN_WORD})" if re.match(_IN_WORD, said[-1]) else ""
+    return before + re.escape(said) + behind
 
 
 def _fold(word: str) -> str:

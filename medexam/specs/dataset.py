@@ -1,9 +1,11 @@
 """Which questions: the `dataset` part of a spec."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from medexam.questions import Discipline, Language
 from medexam.specs.base import Spec
@@ -17,6 +19,19 @@ TASKS = frozenset(get_args(TaskName))
 Variant = Literal["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
 Format = Literal["true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse"]
 Split = Literal["all", "train", "dev", "test"]
+_EXAMS = get_args(ExamName)
+_BELONGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "years": _EXAMS,
+        "disciplines": _EXAMS,
+        "option_counts": _EXAMS,
+        "images": _EXAMS,
+        "explained": ("casimedicos",),
+        "variants": ("casimedicos_spans",),
+        "formats": ("cliniqlink",),
+    }
+)
+"""Field -> the data sets that have what it speaks of; the other fields belong to all."""
 
 
 class DatasetSpec(Spec):
@@ -49,6 +64,13 @@ class DatasetSpec(Spec):
     selected."""
     seed: int = 0
     """Chooses the questions that a `limit` keeps."""
+
+    @model_validator(mode="after")
+    def _settings_belong(self) -> Self:
+        for field, names in _BELONGS.items():
+            if self.name not in names and getattr(self, field) != type(self).model_fields[field].default:
+                raise ValueError(f"{field} belongs to {', '.join(names)}, not to {self.name}: leave it out")
+        return self
 
     @property
     def holds_tasks(self) -> bool:

@@ -17,6 +17,7 @@ from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.page import document, read_runs, write_page
 from medexam.experiments.page.blocks import Block, unpack
 from medexam.experiments.page.side_by_side import matrix, merge, stack
+from medexam.experiments.page.templates import read_asset
 from medexam.experiments.pictures import Picture
 from medexam.experiments.run_folder import PARQUET
 from medexam.experiments.tables import Table
@@ -191,7 +192,7 @@ def test_the_page_loads_nothing_and_runs_its_own_scripts_only(page, two_runs) ->
 
 @pytest.mark.parametrize("name", [document.STYLE, *document.SCRIPTS])
 def test_no_asset_closes_its_element_or_writes_markup(name) -> None:
-    text = document._asset(name)
+    text = read_asset(name)
     for forbidden in ("</", "<!--", "innerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch("):
         assert forbidden not in text
 

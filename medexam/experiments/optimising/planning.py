@@ -187,8 +187,9 @@ def _check_apart(sets: Mapping[str, ExamSet]) -> None:
         for exam in {question.exam for question in exam_set.questions}:
             other = seen.setdefault(exam, name)
             if other != name:
+                held = exam.name if exam.year is None else f"{exam.discipline} {exam.year}"
                 raise SpecError(
-                    f"{other} and {name} both hold questions of {exam.discipline} {exam.year}: an exam teaches, "
+                    f"{other} and {name} both hold questions of {held}: an exam teaches, "
                     "chooses or is tested; give each its own years or split, such as train, dev and test"
                 )
 

@@ -158,7 +158,8 @@ def _matrices(runs: Sequence[ExamRun], names: Sequence[str]) -> list[Captioned]:
         "Accuracy, percent of n, in brackets 95 % intervals (Wilson); the highest of the complete runs is stressed. "
         "Chance: a uniform choice on the same questions."
     )
-    return [Captioned(matrix(what, runs, names, groups), caption) for what, groups in _MATRICES.items()]
+    tables = [matrix(what, runs, names, groups) for what, groups in _MATRICES.items()]
+    return [Captioned(table, caption) for table in tables if table.rows]
 
 
 def _grouped(captioned: Captioned) -> Section:

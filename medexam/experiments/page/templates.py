@@ -49,7 +49,7 @@ def read_asset(name: str) -> str:
 
 def write_policy(style: str, scripts: Sequence[str]) -> str:
     """A content security policy under which the page's own style and scripts work, and nothing else does."""
-    allowed = " ".join(_hash(script) for script in scripts)
+    allowed = " ".join(_hash(script) for script in scripts) or "'none'"
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {allowed}; img-src data:; base-uri 'none'; "
         "form-action 'none'"

@@ -1,0 +1,131 @@
+"""CasiMedicos as an exam: questions with numbered options that have no year."""
+
+import json
+import re
+from itertools import pairwise
+
+import pytest
+from typer.testing import CliRunner
+
+from medexam.cli.data import app
+from medexam.datasets import load_exam_set
+from medexam.specs import DatasetSpec
+from task_data import write_casimedicos
+
+SPLITS = ["train", "dev", "test"]
+LANGUAGES = ["en", "es", "fr", "it"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_casimedicos(tmp_path / "files", "en", "es")
+
+
+@pytest.fixture
+def load(folder):
+    return lambda **settings: load_exam_set(DatasetSpec(name="casimedicos", path=folder, **settings))
+
+
+@pytest.fixture
+def data(folder):
+    """`data("check", "casimedicos")`: the exit code and what is printed."""
+
+    def call(*words):
+        result = CliRunner().invoke(app, [*map(str, words), "--path", str(folder)])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.exit_code, result.output
+
+    return call
+
+
+def test_a_document_is_a_question(load) -> None:
+    exams = load(split="test", language="es")
+    question = exams.questions[0]
+    assert (question.key, question.number, question.language) == ("casimedicos/test/0", 1, "es")
+    assert (question.exam.name, question.exam.year, question.exam.split) == ("casimedicos-test", None, "test")
+    assert question.stem == "A man of 74 coughs. What is it?"
+    assert [(option.number, option.text) for option in question.options] == [
+        (1, "Asthma."),
+        (2, "Flu."),
+        (3, "A cold."),
+        (4, "Croup."),
+    ]
+    assert [exams.key[one.key].number for one in exams.questions] == [3, 1, 2]
+
+
+@pytest.mark.parametrize(("split", "n"), [("all", 5), ("train", 1), ("dev", 1), ("test", 3)])
+def test_splits_are_the_authors(load, split, n) -> None:
+    assert len(load(split=split).questions) == n
+
+
+def test_the_explanation_stands_first_and_changes_nothing_else(load) -> None:
+    plain, explained = load(), load(explained=True)
+    for one, other in zip(plain.questions, explained.questions, strict=True):
+        assert other.stem.endswith(f"\n\n{one.stem}")
+        assert other.model_copy(update={"stem": one.stem}) == one
+        assert explained.key[one.key] == plain.key[one.key]
+    assert explained.questions[2].stem.startswith(
+        "Asthma wheezes. He has no fever. So a cold is likely.\n\nA man of 74"
+    )
+    assert explained.fingerprint == plain.fingerprint
+
+
+def test_a_larger_limit_holds_a_smaller_one(load) -> None:
+    kept = [{question.key for question in load(limit=limit).questions} for limit in range(1, 6)]
+    assert [len(keys) for keys in kept] == [1, 2, 3, 4, 5]
+    assert all(smaller < larger for smaller, larger in pairwise(kept))
+
+
+def test_data_check_and_stats_know_no_year(data) -> None:
+    code, out = data("check", "casimedicos")
+    assert (code, out.splitlines()[-1]) == (0, "sound")
+    assert "languages compared: en, es" in out
+    assert "None" not in out
+    code, out = data("stats", "casimedicos", "--language", "es")
+    assert code == 0
+    assert "None" not in out
+    assert re.search(r"medicine +5 +0 *\n", out), "questions without a year are counted too"
+
+
+def test_no_picture_by_year_is_drawn_of_what_has_none(data, tmp_path) -> None:
+    code, _ = data("stats", "casimedicos", "--language", "es", "--pictures", tmp_path / "pictures")
+    assert code == 0
+    assert [path.name for path in (tmp_path / "pictures").iterdir()] == ["right_answers.png"]
+
+
+def test_data_show_prints_a_question_without_a_year(data) -> None:
+    code, out = data("show", "casimedicos", "--key", "casimedicos/test/1")
+    assert code == 0
+    assert "casimedicos/test/1  casimedicos-test, medicine, en" in out
+    assert "* 1. Heat." in out
+    assert "None" not in out
+    code, out = data("show", "casimedicos", "--json")
+    assert code == 0
+    assert all(entry["key"].startswith("casimedicos/") for entry in json.loads(out))
+
+
+@pytest.mark.data
+def test_the_languages_ask_the_same(full_data) -> None:
+    sets = [load_exam_set(DatasetSpec(name="casimedicos", language=language)) for language in LANGUAGES]
+    spanish = sets[1]
+    for exams in sets:
+        assert len(exams.questions) == 553
+        assert [each.key for each in exams.questions] == [each.key for each in spanish.questions]
+        assert [exams.key[each.key].number for each in exams.questions] == [
+            spanish.key[each.key].number for each in spanish.questions
+        ]
+    counts = [len(load_exam_set(DatasetSpec(name="casimedicos", split=split)).questions) for split in SPLITS]
+    assert counts == [381, 55, 117]
+
+
+@pytest.mark.data
+def test_the_whole_is_checked_and_counted(full_data) -> None:
+    result = CliRunner().invoke(app, ["check", "casimedicos"])
+    assert result.exit_code == 0, result.output
+    assert "553 questions" in result.output
+    assert result.output.endswith("sound\n")
+    result = CliRunner().invoke(app, ["stats", "casimedicos", "--language", "es"])
+    assert result.exit_code == 0, result.output
+    assert "553" in result.output
+    assert "None" not in result.output

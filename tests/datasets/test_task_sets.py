@@ -1,0 +1,235 @@
+"""Benchmarks that are answered in words: what is read, what is selected, and the one line for what is wrong."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from medexam.datasets import load_task_set
+from medexam.datasets.casimedicos_tasks import NO_SPANS
+from medexam.errors import DatasetError
+from medexam.specs import DatasetSpec
+from task_data import items_of, write_casimedicos, write_cliniqlink, write_squad
+
+FORMATS = ["true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse"]
+VARIANTS = ["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
+
+
+@pytest.fixture
+def clin(tmp_path):
+    """`clin(short=[...], limit=3)`: the task set of the folder with that file changed, under these settings."""
+
+    def load(**changes):
+        settings = {name: changes.pop(name) for name in list(changes) if name in DatasetSpec.model_fields}
+        path = write_cliniqlink(tmp_path / "cliniqlink", **changes)
+        return load_task_set(DatasetSpec(name="cliniqlink", path=path, **settings))
+
+    return load
+
+
+@pytest.fixture
+def spans(tmp_path):
+    """`spans(split="test")`: the extraction tasks of the small CasiMedicos under these settings."""
+    path = write_casimedicos(tmp_path / "casimedicos", "en", "es")
+    return lambda **settings: load_task_set(DatasetSpec(name="casimedicos_spans", path=path, **settings))
+
+
+# ClinIQLink
+
+
+def test_each_format_is_read_into_its_fields(clin) -> None:
+    data = clin()
+    assert [task.group for task in data.questions] == ["true_false", *FORMATS]
+    tasks = {task.key: task for task in data.questions}
+    assert data.golds["cliniqlink/true_false/2"].answers == ("False",)
+    assert tasks["cliniqlink/multiple_choice/1"].options == ("Aspirin", "Gold", "Sugar", "Salt")
+    assert data.golds["cliniqlink/multiple_choice/1"].answers == ("Aspirin",)
+    assert data.golds["cliniqlink/list/1"].answers == ("Liver", "Spleen")
+    assert data.golds["cliniqlink/short/1"].paragraph is None
+    inverse, gold = tasks["cliniqlink/short_inverse/1"], data.golds["cliniqlink/short_inverse/1"]
+    assert (inverse.given_answer, gold.incorrect_explanation) == ("0.05 units", "the dose is 0.3 units")
+    wrong, gold = tasks["cliniqlink/multi_hop_inverse/1"], data.golds["cliniqlink/multi_hop_inverse/1"]
+    assert (wrong.given_answer, len(wrong.given_reasoning)) == ("Cycloplegia.", 3)
+    assert (len(gold.incorrect_step), gold.paragraph) == (2, "p1")
+    assert len(data.references) == 7, "every right answer but that of multiple choice"
+
+
+def test_no_task_shows_its_right_answer(clin) -> None:
+    short = next(task for task in clin().questions if task.group == "short_inverse")
+    assert "0.3 units" not in repr(short)
+
+
+def test_a_wrapped_file_and_ids_are_read_too(clin) -> None:
+    items = [item | {"id": f"a{place}"} for place, item in enumerate(items_of("TF"))]
+    data = clin(TF={"inputs": items}, formats=["true_false"])
+    assert [task.key for task in data.questions] == ["cliniqlink/true_false/a0", "cliniqlink/true_false/a1"]
+
+
+def test_an_absent_format_is_told(clin) -> None:
+    data = clin(multi_hop=None, list=None)
+    assert {task.group for task in data.questions} == set(FORMATS) - {"multi_hop", "list"}
+    assert any("lacks list.json, multi_hop.json" in note for note in data.notes)
+    assert any("checking formats only" in note for note in data.notes)
+
+
+def test_the_fingerprint_is_that_of_the_content(clin, tmp_path) -> None:
+    whole = clin()
+    assert clin(limit=2).fingerprint == whole.fingerprint
+    other = write_cliniqlink(tmp_path / "elsewhere")
+    assert load_task_set(DatasetSpec(name="cliniqlink", path=other)).fingerprint == whole.fingerprint
+    assert clin(TF=items_of("TF")[:1]).fingerprint != whole.fingerprint
+
+
+def _without(name: str, field: str) -> dict:
+    return {name: [{key: value for key, value in item.items() if key != field} for item in items_of(name)]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"TF": items_of("short")}, "TF.json, item 1: is of type 'short_answer', not 'true_false'"),
+        ({"list": items_of("MC")}, "list.json, item 1: is of type 'multiple_choice', not 'list'"),
+        (_without("MC", "correct_answer"), "MC.json, item 1: correct_answer is None, not text"),
+        (_without("MC", "options"), "MC.json, item 1: options is None, not a list of texts"),
+        (_without("short_inverse", "incorrect_explanation"), "incorrect_explanation is None"),
+        (_without("multi_hop_inverse", "reasoning"), "reasoning is None"),
+        (_without("short", "question"), "question is None"),
+        ({"TF": '[{"question": '}, "TF.json: is not readable JSON"),
+        ({"TF": "[]"}, "TF.json: is no list of items"),
+        ({"TF": '{"items": [1]}'}, "TF.json: is no list of items"),
+        ({"TF": "[3]"}, "TF.json, item 1: is 3, not an object"),
+        ({"TF": [item | {"id": 7} for item in items_of("TF")]}, "cliniqlink/true_false/7 stands more than once"),
+        ({"split": "test"}, "no question matches split=test"),
+        ({"short": None, "formats": ["short"]}, "no question matches split=all, groups short"),
+        ({"language": "es"}, "cliniqlink is published in en, not in es"),
+    ],
+)
+def test_bad_input_is_named_in_one_line(clin, changes, said) -> None:
+    with pytest.raises(DatasetError) as raised:
+        clin(**changes)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_text_that_is_no_unicode_is_named(clin, tmp_path) -> None:
+    clin()
+    (tmp_path / "cliniqlink" / "TF.json").write_bytes(b'[{"question": "\xff"}]')
+    with pytest.raises(DatasetError, match=r"TF\.json: is not readable JSON"):
+        load_task_set(DatasetSpec(name="cliniqlink", path=tmp_path / "cliniqlink"))
+
+
+@pytest.mark.parametrize("files", [[], ["other.json"]])
+def test_a_folder_without_the_files_says_which_it_wants(tmp_path, files) -> None:
+    for name in files:
+        (tmp_path / name).write_text("[]")
+    with pytest.raises(DatasetError, match=r"TF\.json") as raised:
+        load_task_set(DatasetSpec(name="cliniqlink", path=tmp_path))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.data
+def test_the_published_sample(full_data) -> None:
+    data = load_task_set(DatasetSpec(name="cliniqlink"))
+    assert [task.key for task in data.questions] == [f"cliniqlink/{kind}/{n}" for kind in FORMATS for n in range(1, 6)]
+    assert set(data.golds) == {task.key for task in data.questions}
+    assert len(data.references) == 30
+    assert (data.licence, data.version) == ("CC0-1.0", "2025")
+
+
+# CasiMedicos as extraction
+
+
+def test_every_question_is_posed_in_four_variants(spans) -> None:
+    data = spans(language="es")
+    assert [task.key for task in data.questions[:4]] == [f"casimedicos/train/0/{name}" for name in VARIANTS]
+    assert Counter(task.group for task in data.questions) == dict.fromkeys(VARIANTS, 5)
+    assert {task.language for task in data.questions} == {"es"}
+    assert not any(gold.answers for gold in data.golds.values())
+    assert NO_SPANS in data.notes
+
+
+def test_components_stand_in_the_context_where_they_say(spans) -> None:
+    data = spans(split="test")
+    for task in data.questions:
+        texts = [task.context[one.start : one.end] for one in data.golds[task.key].components]
+        wanted = {"0": ["He has no fever."], "1": ["It was hot.", "Heat explains it."], "2": []}
+        assert texts == wanted[task.key.split("/")[2]]
+    assert [one.label for one in data.golds["casimedicos/test/1/Q#CE"].components] == ["premise", "claim"]
+
+
+def test_questions_that_stand_in_train_are_marked(spans) -> None:
+    data = spans(split="test")
+    marked = {key for key, gold in data.golds.items() if gold.repeats_training}
+    assert marked == {f"casimedicos/test/0/{name}" for name in VARIANTS}
+
+
+@pytest.mark.parametrize(
+    ("settings", "n"),
+    [
+        ({"split": "test"}, 12),
+        ({"variants": ["CQ#E"]}, 5),
+        ({"split": "dev", "variants": ["Q#CE", "QP#CE"]}, 2),
+        ({"limit": 7}, 7),
+        ({"limit": 700}, 20),
+    ],
+)
+def test_filters(spans, settings, n) -> None:
+    data = spans(**settings)
+    assert len(data.questions) == len(data.golds) == n
+    assert set(data.golds) == {task.key for task in data.questions}
+
+
+def test_a_limit_takes_the_groups_in_turn_and_a_larger_one_holds_it(spans) -> None:
+    smaller: set[str] = set()
+    for limit in range(1, 21):
+        tasks = spans(limit=limit, seed=3).questions
+        counts = Counter(task.group for task in tasks)
+        assert max(counts.values()) - min(counts.get(name, 0) for name in VARIANTS) <= 1
+        keys = {task.key for task in tasks}
+        assert smaller < keys
+        smaller = keys
+    assert {task.key for task in spans(limit=4, seed=1).questions} != {task.key for task in spans(limit=4).questions}
+
+
+def test_nothing_selected_tells_what_there_is(spans, tmp_path) -> None:
+    path = write_squad(tmp_path / "es.jsonl", [("1", "It was hot.", "Why?", "hot")])
+    with pytest.raises(DatasetError, match=r"split=test.*splits none; groups given"):
+        load_task_set(DatasetSpec(name="casimedicos_spans", path=path, split="test"))
+
+
+def test_a_file_of_spans_gives_right_answers(tmp_path) -> None:
+    rows = [("a", "It was hot. He ran.", "Why?", "was hot"), ("b", "He ran.", "What?", "He ran")]
+    data = load_task_set(
+        DatasetSpec(name="casimedicos_spans", language="es", path=write_squad(tmp_path / "es.jsonl", rows))
+    )
+    assert [(task.key, task.group, task.context) for task in data.questions] == [
+        ("a", "given", "It was hot. He ran."),
+        ("b", "given", "He ran."),
+    ]
+    assert [data.golds[key].answers for key in "ab"] == [("was hot",), ("He ran",)]
+    assert not any("does not say which part" in note for note in data.notes)
+
+
+def test_misplaced_spans_are_told(tmp_path) -> None:
+    row = {"id": 1, "context": "It was hot.", "question": "Why?", "answers": {"text": ["hot"], "answer_start": [0]}}
+    path = tmp_path / "en.json"
+    path.write_text(json.dumps([row]))
+    data = load_task_set(DatasetSpec(name="casimedicos_spans", path=path))
+    assert "1 of 1 answers do not stand where the file says" in data.notes
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("language", ["en", "es", "fr", "it"])
+def test_the_whole_of_casimedicos_as_extraction(full_data, language) -> None:
+    data = load_task_set(DatasetSpec(name="casimedicos_spans", language=language))
+    assert Counter(task.group for task in data.questions) == dict.fromkeys(VARIANTS, 553)
+    assert any(gold.components for gold in data.golds.values())
+    for task in data.questions:
+        for one in data.golds[task.key].components:
+            text = task.context[one.start : one.end]
+            assert text
+            assert text == text.strip()
+    test = {key for key, gold in data.golds.items() if gold.repeats_training and "/test/" in key}
+    if language == "es":
+        assert len(test) == 21 * 4
+        assert len(load_task_set(DatasetSpec(name="casimedicos_spans", language="es", split="test")).questions) == 468

@@ -1,0 +1,76 @@
+"""Means over answers in words, and their intervals."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, bootstrap
+
+from medexam.metrics.intervals import RESAMPLES
+from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
+from medexam.predictions import Failure, Prediction, Reason, Status
+from medexam.tasks import Task
+
+
+def test_rates_have_wilsons_interval() -> None:
+    measure = mean_measure({"a": 1.0, "b": 0.0, "c": 1.0, "d": 1.0})
+    expected = binomtest(3, 4).proportion_ci(0.95, "wilson")
+    assert (measure.value, measure.n) == (0.75, 4)
+    assert measure.interval == pytest.approx((expected.low, expected.high))
+
+
+def test_other_scores_have_percentiles_of_resamples() -> None:
+    scores = {f"q{place}": value for place, value in enumerate((0.1, 0.5, 0.9, 0.3, 0.7, 0.2, 1.0, 0.0))}
+    measure = mean_measure(scores)
+    expected = bootstrap(
+        (list(scores.values()),),
+        np.mean,
+        n_resamples=RESAMPLES,
+        method="percentile",
+        rng=np.random.default_rng(5),
+    ).confidence_interval
+    assert measure.value == pytest.approx(sum(scores.values()) / 8)
+    assert measure.interval == pytest.approx((expected.low, expected.high), abs=0.02)
+    assert measure == mean_measure(scores)
+
+
+def test_tasks_of_one_question_are_resampled_together() -> None:
+    scores = {f"{question}/{variant}": float(question % 2) for question in range(8) for variant in "abcd"}
+    alone = mean_measure(scores)
+    together = mean_measure(scores, lambda key: key.split("/")[0])
+    assert alone.value == together.value == 0.5
+    low, high = binomtest(16, 32).proportion_ci(0.95, "wilson")
+    assert alone.interval == pytest.approx((low, high))
+    assert together.interval[0] < low
+    assert together.interval[1] > high
+
+
+@pytest.mark.parametrize(("scores", "value", "n"), [({}, None, 0), ({"a": 0.0}, 0.0, 1), ({"a": 0.4}, 0.4, 1)])
+def test_nothing_and_one_question_have_no_interval(scores, value, n) -> None:
+    measure = mean_measure(scores)
+    assert (measure.value, measure.n, measure.interval) == (value, n, None)
+
+
+def test_one_question_in_variants_has_no_interval() -> None:
+    assert mean_measure({"q/a": 1.0, "q/b": 0.0}, lambda key: "q").interval is None
+
+
+def test_failed_and_missing_tasks_are_counted_apart() -> None:
+    tasks = [Task(key, "g", "en", "?") for key in "abcd"]
+    same = {"program": "p", "spec_digest": "d"}
+    predictions = {
+        "a": Prediction(question="a", status=Status.ANSWERED, text="x", prompt_tokens=3, latency_s=1.0, **same),
+        "b": Prediction(question="b", status=Status.UNANSWERED, reason=Reason.UNPARSED, latency_s=3.0, **same),
+        "c": Prediction(question="c", status=Status.FAILED, failure=Failure(kind="E", message="m"), **same),
+    }
+    counts = count_tasks(tasks, predictions)
+    assert [task.key for task in scored_tasks(tasks, predictions)] == ["a", "b"]
+    assert counts == {
+        "selected": 4,
+        "n": 2,
+        "unanswered": 1,
+        "failed": 1,
+        "missing": 1,
+        "prompt_tokens": 3,
+        "completion_tokens": None,
+        "latency_p50_s": 2.0,
+        "latency_p95_s": pytest.approx(2.9),
+    }
