@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from retrievers.tiny_models import save_reader
+from task_data import write_squad
 
 SAMPLE = Path(__file__).parents[1] / "retrievers" / "corpus_sample"
 
@@ -78,3 +79,25 @@ def test_a_setting_for_a_kind_that_is_not_there_is_refused(run) -> None:
         2,
         "medexam: --set program.blind.option: no program of the experiment is of the kind blind\n",
     )
+
+
+def test_an_encoder_extracts_from_the_text_that_a_task_brings(medexam, readers, empty_store, tmp_path) -> None:
+    context = "It was hot in the ward. The heat explains that she fainted, and nothing else does."
+    rows = [("a", context, "Why did she faint?", "The heat"), ("b", context, "Where?", "in the ward")]
+    settings = [
+        f"dataset.path={write_squad(tmp_path / 'spans.jsonl', rows)}",
+        "dataset.language=en",
+        "dataset.split=all",
+        f"program={{kind: span_reader, reader: {readers / 'qa'}, context: given}}",
+    ]
+    sets = [word for setting in settings for word in ("--set", setting)]
+    store = f"sqlite:///{shutil.copy(empty_store, tmp_path)}"
+    code, out, err = medexam("run", "casimedicos_extract", "--json", *sets, "--tracking-uri", store)
+    assert code == 0, err
+    (document,) = json.loads(out)
+    read = {row["question"]: row for row in predictions("span_reader")}
+    assert len(read) == document["metrics"]["n"] == 2
+    for row in read.values():
+        start, end = row["span"]
+        assert (row["text"], row["alignment"], row["model"]) == (context[start:end], "literal", "qa")
+    assert {"f1", "exact_match", "f1_spanish"} <= document["metrics"]["measures"].keys()

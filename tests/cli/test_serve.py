@@ -1,5 +1,6 @@
 """`medexam serve`, with a package that calls itself vllm and serves nothing but `/health`."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -125,6 +126,17 @@ def test_print_shows_a_jobs_script_without_slurm(medexam, model: Path, monkeypat
     assert "--host 0.0.0.0" in served
     assert not Path("slurm").exists()
     assert not Path("shared").exists()
+
+
+def test_a_jobs_script_leaves_this_process_its_log_handlers(medexam, model: Path, monkeypatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "submitit"]:
+        monkeypatch.delitem(sys.modules, name)
+    closed = []
+    handler = logging.NullHandler()
+    monkeypatch.setattr(handler, "close", lambda: closed.append(handler))
+    code, _, errors = medexam("serve", model, "--slurm", "--print")
+    assert (code, closed) == (0, []), errors
+    assert "submitit" in sys.modules
 
 
 def test_a_profiles_nodes_are_shown_each(medexam, model: Path) -> None:

@@ -29,7 +29,7 @@ def runs(tmp_path_factory):
         document = {
             "name": "likelihood",
             "dataset": {"name": "headqa_sample", "limit": QUESTIONS, "language": "en"},
-            "model": {"engine": "embedded"},
+            "model": {"engine": "embedded", "dtype": "float32"},
             "matrix": {
                 "program": [
                     {"kind": "likelihood"},

@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 DOCUMENT = {
     "name": "optimised",
     "dataset": {"name": "headqa_sample", "split": "test", "limit": 4},
-    "model": {"engine": "embedded"},
+    "model": {"engine": "embedded", "dtype": "float32"},
     "program": {"kind": "zero_shot", "answer_format": "guided"},
     "optimizer": {
         "kind": "bootstrap",
@@ -62,7 +62,7 @@ def test_probabilities_are_those_of_the_model(done, runs_dir) -> None:
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     program = plan.validation.program
     said = _predictions(done, done.trials[0])
-    for question in plan.validation.exam_set.questions:
+    for question in plan.validation.question_set.questions:
         call = next(program.steps(question))
         turns = program.adapter.format(call.predictor.signature, [], call.inputs)
         text = tokenizer.apply_chat_template(turns[:-1], tokenize=False, add_generation_prompt=True)

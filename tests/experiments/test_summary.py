@@ -6,7 +6,6 @@ import pytest
 
 from medexam.errors import RunFolderError
 from medexam.experiments.failures import FailureCount
-from medexam.experiments.run_folder import RunFolder
 from medexam.experiments.summary import load_run, run_document
 
 ZERO_SHOT = {"kind": "zero_shot", "answer_format": "guided"}
@@ -52,9 +51,12 @@ def test_the_document_is_json_with_the_promised_keys(make_run) -> None:
     assert document["metrics"]["by_discipline"]["biology"]["headqa_v1_accuracy"] == 70.0
 
 
-def test_a_folder_without_metrics_is_refused(tmp_path) -> None:
-    with pytest.raises(RunFolderError, match=r"metrics\.json"):
-        load_run(RunFolder(tmp_path))
+@pytest.mark.parametrize("name", ["spec.json", "metrics.json"])
+def test_a_folder_that_lacks_a_file_is_refused(make_run, name) -> None:
+    run = make_run(ZERO_SHOT, "r")
+    (run.folder.path / name).unlink()
+    with pytest.raises(RunFolderError, match=name):
+        load_run(run.folder)
 
 
 def test_metrics_of_another_version_name_the_field(make_run) -> None:

@@ -8,6 +8,7 @@ from dspy.lm15 import Config, Message, Request
 
 from medexam.serve.contract import CHOICE
 from medexam.serve.embedded import EmbeddedEngine
+from medexam.specs import ModelSpec
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +19,7 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def embedded_engine() -> Iterator[EmbeddedEngine]:
-    engine = EmbeddedEngine()
+    engine = EmbeddedEngine(ModelSpec(dtype="float32"))
     yield engine
     asyncio.run(engine.aclose())
 

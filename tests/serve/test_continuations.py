@@ -14,6 +14,10 @@ from medexam.errors import LogprobsUnavailableError
 from medexam.serve import ScriptedEngine, build_engine
 from medexam.serve.embedded import EmbeddedEngine
 from medexam.serve.examining.read_check import check_reads
+from medexam.serve.local_model import LocalModel
+from medexam.serve.logprobs import split_tokens
+from medexam.serve.scoring import takes_trees
+from medexam.serve.weights import find_weights
 from medexam.specs import DatasetSpec, ModelSpec
 
 QUESTIONS = load_exam_set(DatasetSpec(name="headqa_sample", language="en", limit=4)).questions
@@ -46,6 +50,11 @@ def plainly(engine: EmbeddedEngine, prompt: str, texts) -> list[list[float]]:
             logprobs = model(ids).logits[0].float().log_softmax(-1)
         found.append([logprobs[place - 1, ids[0, place]].item() for place in range(start, ids.shape[1])])
     return found
+
+
+def see_all_before(rows, width: int, shared: int, device) -> torch.Tensor:
+    """The mask of plain text, which a model without masks of its own would fall back to."""
+    return torch.ones(len(rows), 1, width, shared + width, dtype=torch.bool, device=device).tril(shared)
 
 
 def prompts() -> list[tuple[str, tuple[str, ...]]]:
@@ -101,6 +110,19 @@ def test_the_tree_reads_fewer_tokens(embedded_engine) -> None:
     prompt, texts = prompts()[0]
     trie, echo = read(embedded_engine, *(to_request(prompt, texts, read_by=way) for way in ("trie", "echo")))
     assert trie.computed_tokens < echo.computed_tokens / 2
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_trees_are_taken_whatever_the_rounding_and_refused_without_the_mask(dtype, monkeypatch) -> None:
+    spec = ModelSpec(dtype=dtype)
+    model = LocalModel(spec, find_weights(spec))
+    prompt, texts = prompts()[0]
+    opening, *whole = model.encode([prompt, *(prompt + text for text in texts)])
+    candidates = split_tokens(opening, whole)
+    assert takes_trees(model, candidates)
+    monkeypatch.setattr("medexam.serve.scoring._see_ancestors", see_all_before)
+    assert not takes_trees(model, candidates)
 
 
 @pytest.mark.model

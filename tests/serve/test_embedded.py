@@ -37,7 +37,7 @@ DIGITS = ["1", "2", "3", "4"]
 @pytest.fixture(scope="module")
 def model():
     """The same weights, for direct use in this thread."""
-    spec = ModelSpec()
+    spec = ModelSpec(dtype="float32")
     return LocalModel(spec, find_weights(spec), share_prefixes=False)
 
 
@@ -87,7 +87,7 @@ def test_greedy_replies_of_a_batch_are_those_of_one_prompt(embedded_engine, mode
 
 
 def test_shared_prefix_gives_the_same_scores(model) -> None:
-    spec = ModelSpec()
+    spec = ModelSpec(dtype="float32")
     sharing = LocalModel(spec, find_weights(spec))
     rows = [direct_prompt(model, question, "{Answer: ")[0].tolist() for question in QUESTIONS]
     assert sharing.batch(rows)["past_key_values"].get_seq_length() >= 60

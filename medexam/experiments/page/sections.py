@@ -136,7 +136,8 @@ def _comparison(anchor: str, title: str, runs: Sequence[ExamRun]) -> Section:
     except DatasetError as error:
         return Section(anchor, title, lines=(f"{describe_all(runs).capitalize()} cannot be compared: {error}.",))
     lines, said = headline(found), verdicts(found)
-    folds = [Fold("By discipline and by year, every run", _captioned(breakdown_tables(found)))]
+    groups = "By discipline and by year" if any(pair.by_year for pair in found.pairs) else "By discipline"
+    folds = [Fold(f"{groups}, every run", _captioned(breakdown_tables(found)))]
     if len(said) > SAID_PAIRS:
         folds.insert(0, Fold("In words", lines=tuple(said)))
     else:

@@ -12,7 +12,7 @@ import re
 import secrets
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,16 +56,13 @@ def submit(job: ServeJob, allocation: Allocation) -> str:
     executor = _executor(allocation, job, signs, pretending=False)
     from submitit.core.utils import FailedJobError, FailedSubmissionError
 
-    key = os.environ.pop("VLLM_API_KEY", None)  # sbatch would hand it on in the job's environment
+    without_key = _variable("VLLM_API_KEY", None)  # sbatch would hand it on in the job's environment
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # submitit repeats there what its error says
+        with without_key, contextlib.redirect_stderr(io.StringIO()):  # submitit repeats there what its error says
             return str(executor.submit(job).job_id)
     except (FailedJobError, FailedSubmissionError, OSError) as error:
         said = "; ".join(str(error).splitlines())
         raise EngineError(f"Slurm does not take the job: {said}; look at the script with --print") from None
-    finally:
-        if key is not None:
-            os.environ["VLLM_API_KEY"] = key
 
 
 def script(job: ServeJob, allocation: Allocation) -> str:
@@ -107,15 +104,36 @@ def _gpus(job: ServeJob, allocation: Allocation) -> int | None:
     return sum(len(launch.gpus) for launch in job.plan(node, printing=True)) or None
 
 
+@contextlib.contextmanager
+def _variable(name: str, value: str | None) -> Iterator[None]:
+    """A variable of this process's environment set, or for None unset, for a while."""
+    before = os.environ.pop(name, None)
+    if value is not None:
+        os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+        if before is not None:
+            os.environ[name] = before
+
+
+def _load_submitit() -> "type[SlurmExecutor]":
+    """Submitit's executor; when imported, it would close the handlers of all loggers of this process to set its own."""
+    with _variable("SUBMITIT_LOG_LEVEL", "NOCONFIG"):
+        try:
+            from submitit import SlurmExecutor
+        except ImportError:
+            raise EngineError("Slurm jobs need submitit; install it with `pip install 'medexam[slurm]'`") from None
+    return SlurmExecutor
+
+
 def _executor(
     allocation: Allocation, job: ServeJob, signs: Sequence[tuple[Path, str]], *, pretending: bool
 ) -> "SlurmExecutor":
-    try:
-        from submitit import SlurmExecutor
-    except ImportError:
-        raise EngineError("Slurm jobs need submitit; install it with `pip install 'medexam[slurm]'`") from None
+    slurm_executor = _load_submitit()
 
-    class Anywhere(SlurmExecutor):
+    class Anywhere(slurm_executor):  # type: ignore[misc, valid-type]
         """Writes scripts where no Slurm is."""
 
         @classmethod
@@ -123,7 +141,7 @@ def _executor(
             return 1
 
     try:
-        kind = Anywhere if pretending else SlurmExecutor
+        kind = Anywhere if pretending else slurm_executor
         executor = kind(allocation.folder, max_num_timeout=allocation.requeues, python=_python(signs))
     except RuntimeError:
         raise EngineError(
