@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medexam.cli.owed import print_owed
 from medexam.cli.report_options import Layout, ReportOptions
 from medexam.errors import SpecError
 
@@ -134,7 +135,7 @@ def _print_tables(
     from medexam.experiments.comparing import run_names
     from medexam.experiments.people_tables import build_people_tables
     from medexam.experiments.retrieval_tables import build_contrast_tables, build_retrieval_tables
-    from medexam.experiments.run_tables import build_cost_tables, build_failure_table
+    from medexam.experiments.run_tables import build_cost_tables
     from medexam.experiments.score_tables import build_score_tables
     from medexam.experiments.tables import build_breakdowns, build_table
 
@@ -150,12 +151,6 @@ def _print_tables(
     for table in build_contrast_tables(contrasts):
         console.print(table)
     for run in stored:
-        failed = build_failure_table(run)
-        if failed is not None:
-            console.print(failed)
-        if not run.complete:
-            owed = run.metrics.failed + run.metrics.missing
-            line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_owed(console, run)
         for warning in run.record.warnings:
             console.print(f"Warning: {run.title}: {warning}", highlight=False, markup=False)

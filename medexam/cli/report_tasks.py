@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medexam.cli.owed import print_owed
 from medexam.cli.report_options import ReportOptions
 from medexam.errors import RunFolderError, SpecError
 
@@ -58,7 +59,7 @@ def _write(path: Path, text: str) -> None:
 def _print(runs: "list[TaskRun]", weights: dict[str, float]) -> None:
     from rich.console import Console
 
-    from medexam.experiments.run_tables import build_cost_tables, build_failure_table
+    from medexam.experiments.run_tables import build_cost_tables
     from medexam.experiments.run_views import build_overviews
     from medexam.experiments.tables import TerminalTable
     from medexam.experiments.task_report import task_notes
@@ -73,12 +74,6 @@ def _print(runs: "list[TaskRun]", weights: dict[str, float]) -> None:
         for table in build_cost_tables(runs[0]):
             console.print(table)
     for run in runs:
-        failed = build_failure_table(run)
-        if failed is not None:
-            console.print(failed)
-        if not run.complete:
-            owed = run.metrics.failed + run.metrics.missing
-            line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_owed(console, run)
     for note in dict.fromkeys(note for run in runs for note in task_notes(run)):
         console.print(f"Note: {note}.", highlight=False, markup=False)

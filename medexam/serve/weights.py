@@ -10,14 +10,14 @@ import io
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
 from medexam.errors import EngineError
+from medexam.quiet import quiet_transformers
 from medexam.specs.model import ModelSpec
 from medexam.specs.places import cache_dir
 
@@ -115,23 +115,6 @@ def check_local_extra() -> None:
             version(package)
         except PackageNotFoundError:
             raise EngineError(f"the embedded engine needs {package}: {_EXTRA_INSTALL}") from None
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Keep transformers' progress bars and log lines off the terminal, and put its settings back afterwards."""
-    import transformers
-
-    logs: Any = transformers.utils.logging
-    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
-    logs.set_verbosity_error()
-    logs.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logs.set_verbosity(level)
-        if bars:
-            logs.enable_progress_bar()
 
 
 def _dequantise(gguf: Path, folder: Path) -> None:

@@ -15,7 +15,7 @@ from medexam.experiments.finetuning.lessons import SpanFile, make_lessons, read_
 from medexam.experiments.finetuning.settings import FinetuningSettings
 from medexam.experiments.finetuning.teaching import FinetuningObserver, teach
 from medexam.metrics.spans import SpanSetScores, score_spans
-from medexam.retrievers.encoder_weights import quiet_transformers
+from medexam.quiet import quiet_transformers
 from medexam.retrievers.reading.loading import LoadedReader, load_trainable
 from medexam.retrievers.reading.spans import TransformersSpanReader
 from medexam.retrievers.reading.windows import by_length
