@@ -39,7 +39,8 @@ def mean_measure(scores: Mapping[str, float], question_of: Callable[[str], str] 
     """The mean of the scores of tasks, by key, with its interval.
 
     `question_of` a task's key names its question: tasks of one question are resampled together. Where every question
-    has one task and every score is 0 or 1, the interval is Wilson's.
+    has one task and every score is 0 or 1, the interval is Wilson's; so it is, over questions, where all tasks score 0,
+    or all 1.
     """
     if not scores:
         return Measure(value=None, n=0)
@@ -82,7 +83,9 @@ def resample_questions(clusters: Sequence[Sequence[float]]) -> Interval | None:
 
 
 def _interval(clusters: Sequence[Sequence[float]]) -> Interval | None:
-    if len(clusters) > 1 and all(len(each) == 1 and each[0] in (0.0, 1.0) for each in clusters):
+    scores = {score for each in clusters for score in each}
+    apart = len(scores) == 1 or all(len(each) == 1 for each in clusters)
+    if len(clusters) > 1 and apart and scores <= {0.0, 1.0}:
         return rate_interval(round(sum(each[0] for each in clusters)), len(clusters))
     return resample_questions(clusters)
 

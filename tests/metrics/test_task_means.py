@@ -43,6 +43,14 @@ def test_tasks_of_one_question_are_resampled_together() -> None:
     assert together.interval[1] > high
 
 
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_where_all_score_alike_the_interval_counts_questions(score) -> None:
+    scores = {f"{question}/{variant}": score for question in range(8) for variant in "abcd"}
+    expected = binomtest(round(8 * score), 8).proportion_ci(0.95, "wilson")
+    found = mean_measure(scores, lambda key: key.split("/")[0]).interval
+    assert found == pytest.approx((expected.low, expected.high))
+
+
 @pytest.mark.parametrize(("scores", "value", "n"), [({}, None, 0), ({"a": 0.0}, 0.0, 1), ({"a": 0.4}, 0.4, 1)])
 def test_nothing_and_one_question_have_no_interval(scores, value, n) -> None:
     measure = mean_measure(scores)
