@@ -1,7 +1,8 @@
 """Which scorer belongs to which benchmark of answers in words, with the model that it needs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from medexam.metrics import TaskScores
@@ -20,17 +21,29 @@ def score_tasks(task_set: TaskSet, predictions: Mapping[str, Prediction]) -> Tas
 
     Raises `EngineError` where the sentence encoder that ClinIQLink is scored with is not installed.
     """
-    if task_set.name == "cliniqlink":
-        from medexam.metrics.cliniqlink.task_metrics import score_cliniqlink_run
+    return _SCORERS[task_set.name](task_set, predictions)
 
-        return score_cliniqlink_run(
-            task_set.questions,
-            task_set.golds,
-            predictions,
-            encoder=load_scorer_encoder(),
-            references=task_set.references,
-        )
+
+def _score_cliniqlink(task_set: TaskSet, predictions: Mapping[str, Prediction]) -> TaskScores:
+    from medexam.metrics.cliniqlink.task_metrics import score_cliniqlink_run
+
+    return score_cliniqlink_run(
+        task_set.questions,
+        task_set.golds,
+        predictions,
+        encoder=load_scorer_encoder(),
+        references=task_set.references,
+    )
+
+
+def _score_spans(task_set: TaskSet, predictions: Mapping[str, Prediction]) -> TaskScores:
     return score_extraction(task_set.questions, task_set.golds, predictions)
+
+
+_SCORERS: Mapping[str, Callable[[TaskSet, Mapping[str, Prediction]], TaskScores]] = MappingProxyType(
+    {"casimedicos_spans": _score_spans, "cliniqlink": _score_cliniqlink}
+)
+"""By data set."""
 
 
 class ScorerEncoder:
