@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE ?= 1
+# Where an image sets it, every process would compile all that it imports: four seconds each.
+unexport PYTHONDONTWRITEBYTECODE
 # A file's tests share what takes long to make, so they stay together.
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 

@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 import time
@@ -36,6 +37,7 @@ from medexam.experiments.runner import run_plan
 from medexam.signatures import render_question
 from medexam.specs import DatasetSpec
 
+KEY = os.environ.get("VLLM_API_KEY", "EMPTY")
 DEMOS = 3
 ATTEMPTS = 24
 THREADS = 16
@@ -93,7 +95,7 @@ def run_dspy(endpoint: str, model: str, validation: int, candidates: int) -> tup
         calls += 1
         return bool(said.answer == example.answer)
 
-    lm = dspy.LM(f"openai/{model}", api_base=endpoint, api_key="EMPTY", temperature=0.0, max_tokens=64, cache=False)
+    lm = dspy.LM(f"openai/{model}", api_base=endpoint, api_key=KEY, temperature=0.0, max_tokens=64, cache=False)
     program = dspy.Predict(dspy.Signature("question: str -> answer: int", "Answer with the number of one option."))
     with dspy.context(lm=lm, disable_history=True), contextlib.redirect_stdout(io.StringIO()):
         optimizer = BootstrapFewShotWithRandomSearch(

@@ -16,6 +16,7 @@ ratios of the engine's to each.
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable
@@ -36,6 +37,8 @@ from medexam.specs.dataset import DatasetSpec
 from medexam.specs.model import ModelSpec
 
 SYSTEM = "You are an expert in the Spanish residency exams. Answer as {Answer: n}, with the number of one option."
+KEY = os.environ.get("VLLM_API_KEY", "EMPTY")
+HEADERS = {"Authorization": f"Bearer {KEY}"}
 PROMPTS = 32
 THREADS = 16
 PEERS = ["plain", "grammar", "dspy"]
@@ -111,7 +114,7 @@ async def run_plain(engine: Engine, asked: list[Asked], endpoint: str) -> tuple[
         async with places, session.post(f"{endpoint}/completions", json=body) as reply:
             return sum(choice["text"].strip() in choices for choice in (await reply.json())["choices"])
 
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=600)) as session:
+    async with aiohttp.ClientSession(headers=HEADERS, timeout=aiohttp.ClientTimeout(total=600)) as session:
         started = time.perf_counter()
         legal = await asyncio.gather(*(send(session, *body) for body in bodies))
         return len(asked) / (time.perf_counter() - started), sum(legal)
@@ -136,14 +139,16 @@ async def run_grammar(endpoint: str, model: str, asked: list[Asked]) -> tuple[fl
             return text.removeprefix("{Answer: ").removesuffix("}") in question.choices
 
     connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=600)) as session:
+    async with aiohttp.ClientSession(
+        connector=connector, headers=HEADERS, timeout=aiohttp.ClientTimeout(total=600)
+    ) as session:
         started = time.perf_counter()
         legal = await asyncio.gather(*(send(session, question) for question in asked))
         return len(asked) / (time.perf_counter() - started), sum(legal)
 
 
 def run_dspy(endpoint: str, model: str, asked: list[Asked]) -> tuple[float, int]:
-    lm = dspy.LM(f"openai/{model}", api_base=endpoint, api_key="EMPTY", temperature=0.0, max_tokens=64, cache=False)
+    lm = dspy.LM(f"openai/{model}", api_base=endpoint, api_key=KEY, temperature=0.0, max_tokens=64, cache=False)
     program = dspy.Predict(dspy.Signature("question: str -> answer: int", str(asked[0].request.system)))
     examples = [
         dspy.Example(question=one.request.messages[0].text, choices=one.choices).with_inputs("question")
