@@ -86,6 +86,13 @@ class SpanExtraction(dspy.Module):
 
     def forward(self, question: Task) -> dspy.Prediction:
         """Answer one task."""
+        return self._extract(question)
+
+    async def aforward(self, question: Task) -> dspy.Prediction:
+        """Answer one task, in a thread of its own."""
+        return await asyncio.to_thread(self._extract, question)
+
+    def _extract(self, question: Task) -> dspy.Prediction:
         read = self._reader.read_context(question)
         found = read.span
         if found is None or not found.text:
@@ -98,10 +105,6 @@ class SpanExtraction(dspy.Module):
             rationale=None,
             generations=[_quote(found.text, read.reader)],
         )
-
-    async def aforward(self, question: Task) -> dspy.Prediction:
-        """Answer one task, in a thread of its own."""
-        return await asyncio.to_thread(self.forward, question)
 
 
 class QuestionReader(Protocol):

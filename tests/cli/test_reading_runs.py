@@ -94,6 +94,7 @@ def test_an_encoder_extracts_from_the_text_that_a_task_brings(medexam, readers, 
     store = f"sqlite:///{shutil.copy(empty_store, tmp_path)}"
     code, out, err = medexam("run", "casimedicos_extract", "--json", *sets, "--tracking-uri", store)
     assert code == 0, err
+    assert "WARNING" not in err
     (document,) = json.loads(out)
     read = {row["question"]: row for row in predictions("span_reader")}
     assert len(read) == document["metrics"]["n"] == 2
