@@ -16,10 +16,8 @@ SERVER_ENVIRONMENT = {
     "PYTHONWARNINGS": "ignore",
 }
 """The UI shows runs: it reports nothing to MLflow's makers, starts no job workers, and keeps the terminal clean."""
-PAGE = (
-    "#/experiments/{}/runs?orderByKey=metrics.%60accuracy%60&orderByAsc=false"
-    "&compareRunsMode=CHART&workflowType=machine_learning"
-)
+PAGE = "#/experiments/{}/runs?{}compareRunsMode=CHART&workflowType=machine_learning"
+BEST_FIRST = "orderByKey=metrics.%60accuracy%60&orderByAsc=false&"
 DEFAULT_EXPERIMENT = "0"
 """The empty experiment that every store holds."""
 
@@ -35,19 +33,19 @@ def ui_command(tracking_uri: str, *, host: str, port: int) -> list[str]:
 
 
 def experiment_pages(tracking_uri: str, *, host: str, port: int) -> dict[str, str]:
-    """Name of each experiment in the store -> address of its page in the UI: the charts, the best run first.
+    """Name of each experiment in the store -> address of its page in the UI: the charts, the best run of an exam first.
 
     Raises `TrackingError` when there is no store, or it is a server with its own UI.
     """
     _check_store(tracking_uri)
+    pages = {}
     with open_store(tracking_uri) as client:
-        found = client.search_experiments()
-    base = f"http://{host}:{port}/"
-    return {
-        experiment.name: base + PAGE.format(experiment.experiment_id)
-        for experiment in found
-        if experiment.experiment_id != DEFAULT_EXPERIMENT
-    }
+        for experiment in client.search_experiments():
+            number = experiment.experiment_id
+            if number != DEFAULT_EXPERIMENT:
+                ranked = client.search_runs([number], "metrics.accuracy >= 0", max_results=1)
+                pages[experiment.name] = f"http://{host}:{port}/{PAGE.format(number, BEST_FIRST if ranked else '')}"
+    return pages
 
 
 def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:
