@@ -53,7 +53,7 @@ class Pace:
         """Questions and tokens a second, in flight, failed, the `time_left`, and accuracy with its 95 % interval.
 
         `now` is in seconds on a clock of the caller's; the rates are those since the looks before. What is not known
-        yet is left out.
+        yet is left out: the time left, until as many questions are done as are in flight.
         """
         speed, tokens = self._rates(now)
         parts = []
@@ -64,7 +64,7 @@ class Pace:
         parts.append(f"{self.in_flight} in flight")
         if self.failed:
             parts.append(f"{self.failed} failed")
-        if time_left and speed and self.done < self.total:
+        if time_left and speed and self.in_flight <= self.done < self.total:
             parts.append(f"{timedelta(seconds=round((self.total - self.done) / speed))} left")
         scored = self.done - self.failed
         interval = None if self.key is None else rate_interval(self.right, scored)

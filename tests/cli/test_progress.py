@@ -39,6 +39,17 @@ def test_the_figures(pace) -> None:
     )
 
 
+def test_the_time_left_is_told_when_the_first_wave_is_done(pace) -> None:
+    pace.done = pace.right = 0
+    pace.describe(0.0)
+    for _ in range(10):
+        pace.asked()
+    _answer(pace, "r")
+    assert "left" not in pace.describe(1.0, time_left=True)
+    _answer(pace, "r" * 9)
+    assert "0:00:02 left" in pace.describe(2.0, time_left=True)
+
+
 def test_rates_are_recent(pace) -> None:
     pace.describe(0.0)
     _answer(pace, "rr")
