@@ -3,9 +3,10 @@
     python bench/task_scorers.py --items 5000 --pairs 10000
 
 ClinIQLink's sample in `$MEDEXAM_DATA` is multiplied: right answers keep their number of words and, like the replies,
-are cut from real passages, so that they share words as real texts do. Both profiles are scored, n-grams too. Beside it
-`--alone` answers in the way of a loop over items, which asks the encoder anew for each answer's texts and word pieces.
-Span metrics are timed on cuts of the same passages, beside torchmetrics where that is installed.
+are cut from real passages, so that they share words as real texts do. The published profile is scored by itself, then
+both as a run is, n-grams each time. Beside it `--alone` answers in the way of a loop over items, which asks the encoder
+anew for each answer's texts and word pieces. Span metrics are timed on cuts of the same passages, beside torchmetrics
+where that is installed.
 """
 
 import argparse
@@ -20,7 +21,10 @@ from typing import Any
 
 from medexam.datasets import load_task_set
 from medexam.experiments.task_scoring import load_scorer_encoder, score_tasks
+from medexam.metrics.cliniqlink.profiles import PUBLISHED
+from medexam.metrics.cliniqlink.scoring import score_cliniqlink
 from medexam.metrics.cliniqlink.semantic import clean_text
+from medexam.metrics.cliniqlink.task_metrics import to_item
 from medexam.metrics.spans import score_span
 from medexam.predictions import Prediction, Status
 from medexam.retrievers.corpora import load_corpus
@@ -67,6 +71,15 @@ def multiply(count: int, cuts: Cuts) -> tuple[TaskSet, dict[str, Prediction]]:
         )
     references = tuple(" ".join(gold.answers) for gold in golds.values())
     return replace(sample, questions=tuple(tasks), golds=golds, references=references), predictions
+
+
+def score_published(task_set: TaskSet, predictions: dict[str, Prediction]) -> None:
+    """What the released scorer computes: its own profile, and the n-grams."""
+    items = [to_item(task, task_set.golds[task.key]) for task in task_set.questions]
+    replies = {key: prediction.text or "" for key, prediction in predictions.items()}
+    score_cliniqlink(
+        items, replies, load_scorer_encoder(), profile=PUBLISHED, references=task_set.references, ngrams=True
+    )
 
 
 def score_alone(task_set: TaskSet, predictions: dict[str, Prediction], count: int) -> tuple[int, float]:
@@ -119,6 +132,7 @@ def main() -> None:
     load_average, cuts = os.getloadavg()[0], Cuts()
     task_set, predictions = multiply(arguments.items, cuts)
     load_scorer_encoder()
+    published = timed(lambda: score_published(task_set, predictions))
     before = time.process_time()
     seconds = timed(lambda: score_tasks(task_set, predictions))
     processor = time.process_time() - before
@@ -128,6 +142,7 @@ def main() -> None:
         "load_average": round(load_average, 2),
         "items": arguments.items,
         "open_answers": answers,
+        "published_seconds": round(published, 1),
         "seconds": round(seconds, 1),
         "processor_seconds": round(processor, 1),
         "answers_per_s": round(answers / seconds, 1),

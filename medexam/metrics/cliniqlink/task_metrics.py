@@ -42,7 +42,7 @@ def score_cliniqlink_run(
     counted = count_tasks(tasks, predictions)
     if not scored:
         return TaskScores(TaskMetrics(**counted, measures={}, by_group={}), {})
-    items = [_item(task, golds[task.key]) for task in scored]
+    items = [to_item(task, golds[task.key]) for task in scored]
     replies = {task.key: drop_assistant(predictions[task.key].text or "") for task in scored}
     known = _Remembering(encoder)
     missing = [package for package in _NGRAM_PACKAGES if find_spec(package) is None]
@@ -102,7 +102,8 @@ def _by_item(published: ClinIQLinkScores, paper: ClinIQLinkScores) -> dict[str, 
     return items
 
 
-def _item(task: Task, gold: TaskGold) -> Item:
+def to_item(task: Task, gold: TaskGold) -> Item:
+    """A task with what is expected of it, in the scorer's words."""
     return Item(
         Format(task.group),
         task.key,
