@@ -2,14 +2,18 @@
 
 import json
 import sys
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medexam.cli.owed import print_owed
 from medexam.cli.report_options import Layout, ReportOptions
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from medexam.experiments.baselines import Contrast
     from medexam.experiments.people import AgainstPeople
     from medexam.experiments.run_folder import RunFolder
@@ -74,25 +78,17 @@ def _write_plots(stored: "list[ExamRun]", folder: Path) -> None:
 
 
 def _report_paper(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
-    """The tables of the HEAD-QA v2 paper, wherever they are asked for."""
+    """The tables of the HEAD-QA v2 paper."""
     from medexam.experiments.paper_layout import build_paper_tables, paper_document, paper_tables, write_paper_report
 
     tables = paper_tables(stored)
     if markdown is not None:
         write_paper_report(tables, markdown)
-        sys.stderr.write(f"wrote {markdown}\n")
-    if as_json:
-        sys.stdout.write(json.dumps(paper_document(tables), ensure_ascii=False, indent=2) + "\n")
-    else:
-        from rich.console import Console
-
-        console = Console()
-        for table in build_paper_tables(tables, console.width):
-            console.print(table)
+    _show_layout(paper_document(tables), partial(build_paper_tables, tables), markdown, as_json=as_json)
 
 
 def _report_headqa_v1(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
-    """The tables of the HEAD-QA v1 paper, wherever they are asked for."""
+    """The tables of the HEAD-QA v1 paper, which are as wide as they are."""
     from medexam.experiments.headqa_v1_layout import (
         build_headqa_v1_tables,
         headqa_v1_document,
@@ -103,15 +99,23 @@ def _report_headqa_v1(stored: "list[ExamRun]", markdown: Path | None, *, as_json
     tables = headqa_v1_tables(stored)
     if markdown is not None:
         write_headqa_v1_report(tables, markdown)
+    _show_layout(headqa_v1_document(tables), lambda _: build_headqa_v1_tables(tables), markdown, as_json=as_json)
+
+
+def _show_layout(
+    document: Any, build: "Callable[[int], Iterable[RenderableType]]", markdown: Path | None, *, as_json: bool
+) -> None:
+    """A paper's tables as JSON, or on a terminal of a width that `build` is told; `markdown` is what was written."""
+    if markdown is not None:
         sys.stderr.write(f"wrote {markdown}\n")
     if as_json:
-        sys.stdout.write(json.dumps(headqa_v1_document(tables), ensure_ascii=False, indent=2) + "\n")
-    else:
-        from rich.console import Console
+        sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        return
+    from rich.console import Console
 
-        console = Console()
-        for table in build_headqa_v1_tables(tables):
-            console.print(table)
+    console = Console()
+    for table in build(console.width):
+        console.print(table)
 
 
 def _write_page(folders: "list[RunFolder]", path: Path) -> "tuple[list[ExamRun], bool]":
