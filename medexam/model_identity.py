@@ -7,7 +7,7 @@ address or a path is not enough: another model may stand behind each of them.
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
@@ -91,6 +91,29 @@ class ModelIdentity(BaseModel):
         return ", ".join(parts)
 
 
+@dataclass(frozen=True)
+class Answerer:
+    """A model that was admitted to a folder."""
+
+    print: str
+    """What its answers carry."""
+    name: str
+    """What its replies call it."""
+    shorter: bool = False
+    """Whether its context is shorter than it was when the folder was begun."""
+
+    def print_of(self, name: str | None, *, cut: bool) -> str:
+        """The print of an answer whose reply names its model so, `cut` where its prompt did not fit whole.
+
+        It is another print where a provider has swapped the model, or where the prompt may have fitted before.
+        """
+        marks = [name] if name not in (None, self.name) else []
+        marks += ["shorter context"] if cut and self.shorter else []
+        if not marks:
+            return self.print
+        return hashlib.sha256(" ".join([self.print, *map(str, marks)]).encode()).hexdigest()[:PRINT_LENGTH]
+
+
 _COMPARED = {"content": "weights", "dtype": "dtype", "dialogue": "chat template and tokenizer"}
 
 
@@ -116,8 +139,3 @@ def mean_gap(mine: Sequence[float], its: Sequence[float]) -> float:
     if len(mine) != len(its):
         return float("inf")
     return sum(abs(a - b) for a, b in zip(mine, its, strict=True)) / max(len(mine), 1)
-
-
-def read_identity(data: Any) -> ModelIdentity:
-    """The identity that `model_dump` wrote; raises `pydantic.ValidationError`."""
-    return ModelIdentity.model_validate(data)

@@ -9,6 +9,7 @@ from typing import Any
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
+from medexam.model_identity import Answerer
 from medexam.predictions import Failure, Prediction, Reason, RetrievedPassage, Status, Usage
 from medexam.programs.likelihood import OptionScores
 from medexam.programs.reading import EntailmentScores
@@ -19,9 +20,15 @@ from medexam.tasks import Task
 
 
 def build_prediction(
-    question: Question | Task, said: dspy.Prediction, *, program: str, spec_digest: str, latency_s: float
+    question: Question | Task,
+    said: dspy.Prediction,
+    *,
+    program: str,
+    spec_digest: str,
+    latency_s: float,
+    answerer: Answerer | None = None,
 ) -> Prediction:
-    """The prediction of a program that returned."""
+    """The prediction of a program that returned; `answerer` is the model asked, None where none was identified."""
     generations: list[Generation] = said.generations
     last = generations[-1] if generations else None
     scores: OptionScores | EntailmentScores | None = said.get("scores")
@@ -51,13 +58,16 @@ def build_prediction(
         completion_tokens=usage.completion_tokens,
         latency_s=round(latency_s, 4) if last else None,
         model=last.model if last else None,
+        answered_by=answerer.print_of(last.model, cut=bool(said.get("passages_cut"))) if answerer and last else None,
         finish_reason=last.finish_reason if last else None,
         **(vars(scores) if scores else {}),
         **_passages(said),
     )
 
 
-def build_failure(question: Question | Task, error: LMError, *, program: str, spec_digest: str) -> Prediction:
+def build_failure(
+    question: Question | Task, error: LMError, *, program: str, spec_digest: str, answerer: Answerer | None = None
+) -> Prediction:
     """The prediction of a program whose model call broke."""
     if isinstance(error, ContextWindowExceededError):
         return Prediction(
@@ -66,6 +76,7 @@ def build_failure(question: Question | Task, error: LMError, *, program: str, sp
             spec_digest=spec_digest,
             status=Status.UNANSWERED,
             reason=Reason.CONTEXT_OVERFLOW,
+            answered_by=answerer.print_of(None, cut=True) if answerer else None,
         )
     return Prediction(
         question=question.key,

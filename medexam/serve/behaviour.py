@@ -18,6 +18,8 @@ TEXT = (
 """Prose, numbers, code and a second language, so that a change of any weight shows in some of its tokens."""
 REPLY_TOKENS = 4
 """Tokens of the continuation."""
+HOSTED_TOKENS = 16
+"""Tokens of a hosted model's reply to the dialogue, which is all that it shows."""
 _DIALOGUE: list[Turn] = [
     {"role": "user", "content": " Name a bone.\n"},
     {"role": "assistant", "content": "Fémur: 1"},

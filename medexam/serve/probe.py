@@ -134,6 +134,15 @@ async def probe_endpoint(endpoint: Endpoint, name: str | None, *, timeout_s: flo
             raise lost_server(endpoint, error) from error
 
 
+async def ask_name(endpoint: Endpoint, *, timeout_s: float = PROBE_TIMEOUT_S) -> str:
+    """The name of the only model that a server serves; raises as `probe_endpoint` does."""
+    async with open_client(endpoint, timeout_s) as client:
+        try:
+            return str(choose_card(endpoint, await _Probe(client, endpoint, timeout_s).models(), None)["id"])
+        except (httpx.TransportError, *CURABLE) as error:
+            raise lost_server(endpoint, error) from error
+
+
 class _Probe:
     def __init__(self, client: httpx.AsyncClient, endpoint: Endpoint, timeout_s: float) -> None:
         self._client = client
@@ -142,7 +151,7 @@ class _Probe:
         self._model = ""
 
     async def all(self, name: str | None) -> Capabilities:
-        version, cards = await asyncio.gather(self._version(), self._models())
+        version, cards = await asyncio.gather(self._version(), self.models())
         card = choose_card(self._endpoint, cards, name)
         self._model = str(card["id"])
         letter = await self._letter()
@@ -193,7 +202,8 @@ class _Probe:
         version = _object(reply).get("version")
         return f"vllm {version}" if version else None
 
-    async def _models(self) -> list[dict[str, Any]]:
+    async def models(self) -> list[dict[str, Any]]:
+        """The entries of `/models`."""
         address = f"{self._endpoint.base}/models"
         reply = await self._client.get(address)
         if reply.status_code in (401, 403):
