@@ -29,7 +29,7 @@ from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.signatures import load_words
 from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ReadingSpec, RetrieverSpec, SpanReaderSpec
-from medexam.specs.identity import differences, digest, identity
+from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest, identity
 from medexam.tasks import Task, TaskSet
 
 QuestionSet = ExamSet | TaskSet
@@ -120,6 +120,7 @@ class Plan:
         """What a cell's `spec.json` says."""
         return RunRecord(
             run_id=planned.folder.name,
+            schema=IDENTITY_SCHEMA,
             spec_digest=planned.spec_digest,
             identity=planned.identity,
             cell=planned.cell,
@@ -127,6 +128,7 @@ class Plan:
             dataset_version=planned.question_set.version,
             dataset_source=planned.question_set.source,
             dataset_fingerprint=planned.question_set.fingerprint,
+            dataset_golds=planned.question_set.golds_fingerprint,
             questions=tuple(question.key for question in planned.question_set.questions),
             experiment_digest=self.experiment_digest,
             warnings=planned.warnings,

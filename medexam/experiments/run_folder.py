@@ -38,6 +38,8 @@ class RunRecord:
     """What `spec.json` holds."""
 
     run_id: str
+    schema: int
+    """What `identity` and `dataset_fingerprint` cover: `IDENTITY_SCHEMA`, or 1 in folders written before it."""
     spec_digest: str
     identity: dict[str, Any]
     """Everything that an answer of this run depends on."""
@@ -47,7 +49,9 @@ class RunRecord:
     dataset_version: str
     dataset_source: str
     dataset_fingerprint: str
-    """SHA-256 of the data that was read."""
+    """SHA-256 of the questions that the data hold, without golds; of the files' bytes under schema 1."""
+    dataset_golds: str | None
+    """SHA-256 of the golds that the run was last scored with; None under schema 1."""
     questions: tuple[str, ...]
     """Keys of the questions that were last selected, in the order of the exams."""
     experiment_digest: str
@@ -74,6 +78,7 @@ class RunFolder(WorkFolder):
         try:
             return RunRecord(
                 run_id=data["run_id"],
+                schema=data.get("schema", 1),
                 spec_digest=data["spec_digest"],
                 identity=data["identity"],
                 cell=CellSpec.model_validate(data["cell"]),
@@ -81,6 +86,7 @@ class RunFolder(WorkFolder):
                 dataset_version=data["dataset_version"],
                 dataset_source=data["dataset_source"],
                 dataset_fingerprint=data["dataset_fingerprint"],
+                dataset_golds=data.get("dataset_golds"),
                 questions=tuple(data["questions"]),
                 experiment_digest=data["experiment_digest"],
                 warnings=tuple(data["warnings"]),

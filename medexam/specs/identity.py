@@ -14,6 +14,8 @@ from medexam.specs.program import AskingSpec
 
 DIGEST_LENGTH = 12
 """Hexadecimal digits of a digest: 48 bits, ample for the runs of one folder."""
+IDENTITY_SCHEMA = 2
+"""Raised when an identity covers other things than before; runs of another schema are not continued."""
 
 
 _RETRIEVING = {"retriever", "k", "query", "query_language"}
@@ -32,8 +34,8 @@ def identity(
 ) -> dict[str, Any]:
     """What an answer of this cell depends on, as JSON-ready data.
 
-    `fingerprint` is the SHA-256 of the data set's files, since several sets may be read in one form; `words` is the
-    text of the prompts and examples, so that an edited prompt file is another program; `retriever` is what rankings
+    `fingerprint` is the SHA-256 of the data set's questions, since several sets may be read in one form; `words` is
+    the text of the prompts and examples, so that an edited prompt file is another program; `retriever` is what rankings
     depend on, None for a program that looks nothing up; `reader` is the weights of a local model that reads passages,
     None for a program without one.
     """
