@@ -13,6 +13,7 @@ import dspy
 
 from medexam.datasets import ExamSet, load_exam_set, load_task_set
 from medexam.errors import CorpusUnreachableError, RunFolderError
+from medexam.experiments.asked_words import asked_words
 from medexam.experiments.cells import resolve_cells
 from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.leakage import check_demonstrations
@@ -23,10 +24,9 @@ from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.stored_questions import find_stored
 from medexam.experiments.summary import find_run
 from medexam.experiments.task_scoring import check_scorable
-from medexam.programs import AskingProgram, WithNearest, build_program, demonstrations, loaded_words
+from medexam.programs import AskingProgram, WithNearest, build_program, demonstrations
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
-from medexam.signatures import load_words
 from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ReadingSpec, RetrieverSpec, SpanReaderSpec
 from medexam.specs.identity import differences, digest, identity
 from medexam.specs.places import cache_dir
@@ -218,9 +218,10 @@ class _Sources:
 
     def prepare(self, cell: CellSpec) -> _Prepared:
         question_set = self._question_set(cell.dataset)
-        retrieval, identity = None, None
+        retrieval, identity, twin_set = None, None, None
         if is_retrieving(cell.program):
-            twins = self._twins(cell)
+            twin_set = self._twins(cell)
+            twins = _by_key(twin_set) if twin_set else None
             try:
                 planned = self._retriever(cell.program.retriever)
             except CorpusUnreachableError as error:
@@ -233,7 +234,7 @@ class _Sources:
                 identity = planned.identity
             if isinstance(cell.program, ReadingSpec):
                 retrieval = with_reader(retrieval)
-        return _Prepared(cell, question_set, _identity(cell, question_set, identity), retrieval)
+        return _Prepared(cell, question_set, _identity(cell, question_set, identity, twin_set), retrieval)
 
     def _retriever(self, spec: RetrieverSpec) -> PlannedRetriever:
         known = self._retrievers.get(spec)
@@ -254,23 +255,31 @@ class _Sources:
             check_scorable(spec.name)
         return self._question_sets[spec]
 
-    def _twins(self, cell: CellSpec) -> Callable[[], dict[str, Question]] | None:
+    def _twins(self, cell: CellSpec) -> QuestionSet | None:
         """The questions in the language of the queries; None where that is their own."""
         language = getattr(cell.program, "query_language", None)
         if language is None or language == cell.dataset.language:
             return None
         # A path names the file of one language.
-        spec = DatasetSpec(name=cell.dataset.name, language=language)
-        return lambda: {one.key: one for one in self._question_set(spec).questions if isinstance(one, Question)}
+        return self._question_set(DatasetSpec(name=cell.dataset.name, language=language))
 
 
-def _identity(cell: CellSpec, question_set: QuestionSet, retriever: dict[str, Any] | None) -> dict[str, Any]:
+def _by_key(question_set: QuestionSet) -> Callable[[], dict[str, Question]]:
+    return lambda: {one.key: one for one in question_set.questions if isinstance(one, Question)}
+
+
+def _identity(
+    cell: CellSpec, question_set: QuestionSet, retriever: dict[str, Any] | None, twins: QuestionSet | None
+) -> dict[str, Any]:
     program = cell.program
-    words = load_words(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
-    if (place := getattr(program, "load", None)) is not None:
-        words["loaded"] = loaded_words(place)
-    reader = reader_identity(program) if isinstance(program, ReadingSpec) else None
-    return identity(cell, fingerprint=question_set.fingerprint, words=words, retriever=retriever, reader=reader)
+    return identity(
+        cell,
+        fingerprint=question_set.fingerprint,
+        words=asked_words(program, cell.dataset.language),
+        retriever=retriever,
+        twins=twins.fingerprint if twins else None,
+        reader=reader_identity(program) if isinstance(program, ReadingSpec) else None,
+    )
 
 
 def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:

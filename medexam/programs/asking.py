@@ -18,11 +18,7 @@ from medexam.signatures import (
     SolvedQuestion,
     answer_opening,
 )
-
-DIRECT_TOKENS = 64
-"""Default budget of a direct answer: `{Answer: n}` takes 7 tokens, and some models greet first."""
-REASONING_TOKENS = 512
-"""Default budget of a reply that reasons."""
+from medexam.specs.program import DIRECT_TOKENS, REASONING_TOKENS
 
 
 class DirectAnswer(ExamProgram):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import dspy
 
-from medexam.errors import SpecError
 from medexam.predictions import Reason
 from medexam.programs.base import AskingProgram, Call, Steps
 from medexam.sentences import split_sentences
@@ -12,8 +11,6 @@ from medexam.signatures import AskedTask, Generation, QuoteContext, TaskAdapter,
 from medexam.specs import ExtractExplanationSpec
 from medexam.tasks import Task
 
-QUOTE_TOKENS = 512
-"""Default budget: the longest answers of the published data."""
 _FIRST, _LAST = "[", " - "
 """What stands before the numbers in a guided reply: `[2 - 4`."""
 
@@ -27,16 +24,12 @@ class ExtractExplanation(AskingProgram):
     """
 
     def __init__(self, spec: ExtractExplanationSpec, words: TaskWords, max_tokens: int | None) -> None:
-        """`max_tokens` None: `QUOTE_TOKENS`."""
+        """`max_tokens` is the model's own budget; None leaves it to the program."""
         super().__init__(TaskAdapter(words.system))
         self.guided = spec.answer_format == "guided"
         self.calls = 2 if self.guided else 1
-        wanted = "sentences" if self.guided else "quote"
-        if wanted not in words.groups:
-            raise SpecError(f"program.prompt {spec.prompt}: has no words for {wanted}")
-        self.extract = dspy.Predict(
-            QuoteContext.with_instructions(words.groups[wanted]), max_tokens=max_tokens or QUOTE_TOKENS
-        )
+        ((group, budget),) = spec.budget(max_tokens).items()
+        self.extract = dspy.Predict(QuoteContext.with_instructions(words.groups[group]), max_tokens=budget)
 
     def steps(self, question: Task) -> Steps:
         """One call when free, two when guided."""

@@ -5,17 +5,11 @@ from dataclasses import replace
 
 import dspy
 
-from medexam.errors import SpecError
 from medexam.programs.base import AskingProgram, Call, Steps
 from medexam.signatures import CLINIQLINK, AskedTask, Generation, TaskAdapter, TaskWords, option_letters
 from medexam.specs import ByFormatSpec
 from medexam.tasks import Task
 
-CLOSED_TOKENS = 1024
-"""Default budget of true/false, multiple choice and lists; the shared task's."""
-OPEN_TOKENS = 2048
-"""Default budget of answers in prose; the shared task's."""
-_CLOSED = frozenset({"true_false", "multiple_choice", "list"})
 _END = "."
 """What ends a guided list; never part of the answer."""
 _STEP = "Incorrect Reasoning Step: "
@@ -32,17 +26,12 @@ class AnswerByFormat(AskingProgram):
     """
 
     def __init__(self, spec: ByFormatSpec, words: TaskWords, max_tokens: int | None) -> None:
-        """`max_tokens` None: the shared task's budgets."""
+        """`max_tokens` is the model's own budget; None leaves it to the program."""
         super().__init__(TaskAdapter(words.system))
-        missing = [kind for kind in CLINIQLINK if kind not in words.groups]
-        if missing:
-            raise SpecError(f"program.prompt {spec.prompt}: has no words for {', '.join(missing)}")
+        budget = spec.budget(max_tokens)
         self.guided = spec.answer_format == "guided"
         self.by_format = {
-            kind: dspy.Predict(
-                signature.with_instructions(words.groups[kind]),
-                max_tokens=max_tokens or (CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS),
-            )
+            kind: dspy.Predict(signature.with_instructions(words.groups[kind]), max_tokens=budget[kind])
             for kind, signature in CLINIQLINK.items()
         }
 

@@ -52,7 +52,8 @@ class OptionLikelihood(ExamProgram):
         super().__init__(LikelihoodAdapter(spec))
         self.spec = spec
         self.weigh = dspy.Predict(WeighOptions.with_instructions(words.context))
-        self.weigh_alone = dspy.Predict(WeighOptions.with_instructions(words.premise)) if spec.norm == "pmi" else None
+        premise = words.premise
+        self.weigh_alone = None if premise is None else dspy.Predict(WeighOptions.with_instructions(premise))
 
     def calls_for(self, question: Question) -> int:
         """One call for each order of the options, and one more where they are also read without the question."""
