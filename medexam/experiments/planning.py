@@ -284,6 +284,7 @@ def _identity(
 
 def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
     cell, data, known = prepared.cell, prepared.question_set, prepared.identity
+    folder = replace(folder, spec_digest=digest(known))
     questions: dict[str, Question | Task] = {question.key: question for question in data.questions}
     outcomes = folder.read_outcomes() if folder.exists() else {}
     remaining = owed(questions, outcomes)
