@@ -1,7 +1,8 @@
 """Predictions as they lie on the disk, one line each: read a line at a time, so that memory does not bound a run.
 
 A torn last line, left by a process that was killed while writing, counts as not written; a line that is damaged
-anywhere else is an error, and so is one that another run wrote. Which file it is and what the predictions are worth is known elsewhere.
+anywhere else is an error, and so is one that another run wrote. Which file it is and what the predictions are worth is
+known elsewhere.
 """
 
 import os

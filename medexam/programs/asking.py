@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import dspy
 
 from medexam.continuations import Reading
+from medexam.predictions import Prediction
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.likelihood import UNITS, OptionScores
 from medexam.questions import Question
@@ -35,6 +36,13 @@ class DirectAnswer(ExamProgram):
         return dspy.Prediction(
             answer=said.answer, rationale=None, generations=[said.generation], scores=_scores(question, said)
         )
+
+    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+        """The answer in the reply."""
+        if stored.reply is None:
+            return None
+        read = self.adapter.read_reply(self.respond.signature, {"question": question}, stored.reply)
+        return dspy.Prediction(answer=read["answer"], rationale=None)
 
 
 class ChainOfThought(ExamProgram):
@@ -69,6 +77,14 @@ class ChainOfThought(ExamProgram):
         return dspy.Prediction(
             answer=said.answer, rationale=rationale or None, generations=generations, scores=_scores(question, said)
         )
+
+    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+        """The answer in the reply, and its reasoning where the reply is free."""
+        if stored.reply is None:
+            return None
+        inputs = {"question": question, **({"rationale": stored.rationale or ""} if self.guided else {})}
+        read = self.adapter.read_reply(self.respond.signature, inputs, stored.reply)
+        return dspy.Prediction(answer=read["answer"], rationale=read.get("rationale", stored.rationale))
 
 
 def _scores(question: Question, said: dspy.Prediction) -> OptionScores | None:

@@ -2,11 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import dspy
 
+from medexam.predictions import Prediction
 from medexam.programs.base import AskingProgram, Call, Steps
-from medexam.signatures import CLINIQLINK, AskedTask, Generation, TaskAdapter, TaskWords, option_letters
+from medexam.signatures import (
+    CLINIQLINK,
+    AskedTask,
+    Generation,
+    TaskAdapter,
+    TaskWords,
+    option_letters,
+    split_thinking,
+)
 from medexam.specs import ByFormatSpec
 from medexam.tasks import Task
 
@@ -56,8 +66,26 @@ class AnswerByFormat(AskingProgram):
         elif self.guided and kind == "short_inverse":
             asked = replace(asked, said=_EXPLANATION)
         said = yield self._call(asked)
-        # An unclosed block of thinking is the answer: the shared task leaves it there.
-        return _answer(said.answer or (said.generation.reply or "").strip(), [said.generation])
+        return self._answer(question, [said.generation])
+
+    def read_again(self, question: Task, stored: Prediction) -> dspy.Prediction | None:
+        """The answer in the reply."""
+        return None if stored.reply is None else dspy.Prediction(**self._read(question, stored.reply))
+
+    def _answer(self, question: Task, generations: Sequence[Generation]) -> dspy.Prediction:
+        """What the last of the replies says, which holds those before."""
+        return dspy.Prediction(**self._read(question, generations[-1].reply or ""), generations=list(generations))
+
+    def _read(self, question: Task, reply: str) -> dict[str, Any]:
+        if self.guided and question.group == "list" and question.options:
+            text = read_list(reply, question.options)
+        else:
+            _, said = split_thinking(reply)
+            text = said.strip()
+            if not (self.guided and question.group == "multi_hop_inverse" and question.given_reasoning):
+                # An unclosed block of thinking is the answer: the shared task leaves it there.
+                text = text or reply.strip()
+        return {"answer": None, "text": text or None, "rationale": None}
 
     def _list(self, question: Task) -> Steps:
         """One option by its letter, then another or the end; one option alone is the answer."""
@@ -74,18 +102,24 @@ class AnswerByFormat(AskingProgram):
             if picked == _END:
                 break
             chosen.append(picked.removeprefix(", ") if chosen else picked)
-        return _answer(", ".join(options[letter] for letter in chosen), generations)
+        return self._answer(question, generations)
 
     def _wrong_step(self, question: Task) -> Steps:
         """The number of a step, then why it is wrong."""
         numbers = tuple(str(number) for number in range(1, len(question.given_reasoning) + 1))
         chosen = yield self._call(AskedTask(question, said=_STEP, choices=numbers))
         said = yield self._call(AskedTask(question, said=f"{chosen.generation.reply}{_STEP_EXPLANATION}"))
-        return _answer(said.answer, [chosen.generation, said.generation])
+        return self._answer(question, [chosen.generation, said.generation])
 
     def _call(self, asked: AskedTask) -> Call:
         return Call(self.by_format[asked.task.group], {"asked": asked})
 
 
-def _answer(text: str, generations: Sequence[Generation]) -> dspy.Prediction:
-    return dspy.Prediction(answer=None, text=text or None, rationale=None, generations=list(generations))
+def read_list(reply: str, options: Sequence[str]) -> str:
+    """The options that a guided list names by their letters, `A: first, C: third.`, separated by commas."""
+    by_letter = dict(zip(option_letters(options), options, strict=True))
+    chosen, rest = [], reply
+    while (letter := rest[:1]) in by_letter:
+        chosen.append(by_letter[letter])
+        rest = rest[1:].removeprefix(f": {by_letter[letter]}").removeprefix(", ")
+    return ", ".join(chosen)

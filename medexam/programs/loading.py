@@ -126,7 +126,8 @@ def loaded_words(place: Path) -> dict[str, Any]:
             if name != "metadata"
         }
         chosen = state["metadata"].get(_CARD, {}).get(_NEAREST)
-        return {"predictors": predictors, "nearest": {name: chosen[name] for name in ("k", "encoder")} if chosen else None}
+        nearest = {"k": chosen["k"], "encoder": chosen["encoder"]} if chosen else None
+    return {"predictors": predictors, "nearest": nearest}
 
 
 def demonstrations(program: dspy.Module) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -60,17 +60,17 @@ def load_task_words(program: TaskSpec, language: Language) -> TaskWords:
     if language not in by_language:
         raise SpecError(f"{where} has no words in {language!r} (it has {', '.join(by_language)}); write your own file")
     words = by_language[language]
-    groups = {group: template.strip() for group, template in words.groups.items() if group in program.own_budgets}
-    if missing := [group for group in program.own_budgets if group not in groups]:
-        raise SpecError(f"program.prompt {program.prompt}: has no words for {', '.join(missing)}")
-    for group, template in groups.items():
+    for group, template in words.groups.items():
         try:
             Template(template).substitute(FIELDS)
         except (KeyError, ValueError) as error:
             raise SpecError(
                 f"{where}: {language}.groups.{group}: only ${', $'.join(FIELDS)} may stand there: {error}"
             ) from None
-    return TaskWords(words.system.strip(), groups)
+    wanted = program.own_budgets
+    if missing := [group for group in wanted if group not in words.groups]:
+        raise SpecError(f"program.prompt {program.prompt}: has no words for {', '.join(missing)}")
+    return TaskWords(words.system.strip(), {group: words.groups[group].strip() for group in wanted})
 
 
 def option_letters(options: Sequence[str]) -> list[str]:

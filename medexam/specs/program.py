@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
@@ -29,6 +30,14 @@ QUOTE_TOKENS = 512
 """Default budget of a quotation: the longest answers of the published data."""
 _CLOSED = frozenset({"true_false", "multiple_choice", "list"})
 
+READINGS: Mapping[str, int] = MappingProxyType(
+    {"answer": 1, "thinking": 1, "choice": 1, "format": 1, "span": 1, "sentences": 1}
+)
+"""Reader of replies -> its version; a run keeps those that it was read by. Raise one where its code reads otherwise:
+stored replies are read again then, and nothing is asked. `answer`: signatures.answer_format and the rationale before
+it; `thinking`: signatures.thinking; `choice`: the option that scores choose, in programs.likelihood; `format`:
+programs.formats; `span`: signatures.span_alignment; `sentences`: the numbers in programs.extraction."""
+
 
 class _Program(Spec):
     """What every program shares."""
@@ -36,6 +45,16 @@ class _Program(Spec):
     version: ClassVar[int] = 1
     """Version of what this kind asks, shows, looks up and chooses by code, beside the words of its files; part of a
     run's identity. Raise it where that code changes."""
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`; empty where an answer is no reply's."""
+        return ()
+
+    @property
+    def readings(self) -> dict[str, int]:
+        """Each of the readers with its version."""
+        return {name: READINGS[name] for name in self.readers}
 
     def normal(self, language: Language) -> Self:  # noqa: ARG002
         """The same program for questions in `language`, with values in the place of what stands for them."""
@@ -57,6 +76,11 @@ class _Replying(_Program):
     load: Path | None = None
     """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations in the place of the
     prompt's; None asks in the prompt's words."""
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`."""
+        return ("answer", "thinking")
 
     @property
     def reasons(self) -> bool:
@@ -183,6 +207,11 @@ class LikelihoodSpec(_Retrieving):
         """The same program for questions in `language`, with values in the place of what stands for them."""
         context = self.context or ("stem_and_options" if self.read == "label" else "stem")
         return super().normal(language).model_copy(update={"context": context})
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What chooses by the scores, by its name in `READINGS`."""
+        return ("choice",)
 
     @property
     def shows_options(self) -> bool:
@@ -355,6 +384,11 @@ class ByFormatSpec(_TaskReplying):
     """A named set of words (`cliniqlink`) or a path to a YAML file with one's own."""
 
     @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`."""
+        return ("format", "thinking")
+
+    @property
     def own_budgets(self) -> Mapping[str, int]:
         """Format -> tokens a reply may have by default."""
         return {kind: CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS for kind in get_args(Format)}
@@ -366,6 +400,11 @@ class ExtractExplanationSpec(_TaskReplying):
     kind: Literal["extract_explanation"]
     prompt: str | Path = "extraction"
     """A named set of words (`extraction`) or a path to a YAML file with one's own."""
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`."""
+        return ("sentences",) if self.answer_format == "guided" else ("span", "thinking")
 
     @property
     def own_budgets(self) -> Mapping[str, int]:
