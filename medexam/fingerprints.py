@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from medexam.errors import EngineError
+from medexam.errors import CommitUnknownError, EngineError
 from medexam.places import cache_dir
 
 Progress = Callable[[Path, int, int], None]
@@ -29,7 +29,7 @@ _SETTLED_S = 2.0
 """Seconds within which a second change may leave a file's times as they are, on the coarsest file systems."""
 _PATIENCE_S = 1.0
 """Seconds of reading before progress is told, and a multiple of those between two tellings."""
-_BLOCK_BYTES = 1 << 22
+_BLOCK_BYTES = 1 << 18
 _DOCUMENTS = frozenset({".md", ".rst", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp"})
 _NOTICES = frozenset({"readme", "license", "licence", "notice", "copying"})
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -97,8 +97,8 @@ def resolve_commit(hub_id: str, revision: str | None = None) -> str:
     """The commit, 40 hexadecimal digits, that a branch or tag of a hub model stands for; None is its `main`.
 
     The hub is asked; where it is out of reach, or `HF_HUB_OFFLINE=1` forbids it, the hub's cache on this machine says
-    what was downloaded last. A commit stands for itself and nothing is asked. Raises `EngineError` where neither
-    tells.
+    what was downloaded last. A commit stands for itself and nothing is asked. Raises `CommitUnknownError` where
+    neither tells.
     """
     if is_commit(revision):
         return str(revision)
@@ -114,7 +114,7 @@ def resolve_commit(hub_id: str, revision: str | None = None) -> str:
     if is_commit(told):
         return str(told)
     said = (" ".join(str(reason).split()) or type(reason).__name__)[:200]
-    raise EngineError(
+    raise CommitUnknownError(
         f"{hub_id}: nobody tells which commit {revision or 'main'} is ({said}), and {HF_HUB_CACHE} holds none: connect "
         "to the hub (a private model needs HF_TOKEN), correct the name, download it there first, name its commit of 40 "
         "digits as the revision, or name a folder with a copy"
