@@ -20,7 +20,7 @@ from medexam.errors import CommitUnknownError, EngineError
 from medexam.places import cache_dir
 
 Progress = Callable[[Path, int, int], None]
-"""Called with what is read, the bytes read so far and the bytes to be read."""
+"""Called with what is read, the bytes read so far and the bytes to be read; at the end with both equal."""
 
 MEMORY = "hashes.json"
 _MOST_REMEMBERED = 4096
@@ -77,6 +77,7 @@ def hash_files(files: Sequence[Path], what: Path) -> list[str]:
                 if stamp is not None:
                     learned[str(place)] = [*stamp, sha256]
             found.append(sha256)
+        told.end()
     finally:
         if learned:
             _remember(learned)
@@ -134,6 +135,7 @@ class _Telling:
         self._total = total
         self._done = 0
         self._next = time.monotonic() + _PATIENCE_S
+        self._began = False
         self._progress = _watching.get()
 
     def add(self, count: int) -> None:
@@ -141,7 +143,13 @@ class _Telling:
         self._done += count
         if self._progress is not None and (now := time.monotonic()) >= self._next:
             self._next = now + _PATIENCE_S
+            self._began = True
             self._progress(self._what, self._done, self._total)
+
+    def end(self) -> None:
+        """Everything is read."""
+        if self._progress is not None and self._began:
+            self._progress(self._what, self._total, self._total)
 
 
 def _model_files(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
