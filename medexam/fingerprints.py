@@ -109,7 +109,9 @@ def resolve_commit(hub_id: str, revision: str | None = None) -> str:
     try:
         told = HfApi().model_info(hub_id, revision=revision, expand=["sha"], timeout=10).sha
     except Exception as error:  # the hub's own errors, httpx's and the system's alike leave the cache to be asked
-        told, reason = _cached_commit(Path(HF_HUB_CACHE), hub_id, revision or "main"), error
+        caches = [HF_HUB_CACHE, os.environ.get("SENTENCE_TRANSFORMERS_HOME")]
+        cached = (_cached_commit(Path(cache), hub_id, revision or "main") for cache in caches if cache)
+        told, reason = next(filter(None, cached), None), error
     else:
         reason = ValueError("the hub names no commit")
     if is_commit(told):

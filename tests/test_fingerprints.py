@@ -159,12 +159,15 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return own
 
 
-def test_a_branch_is_the_commit_that_the_cache_holds(hub: Path) -> None:
+def test_a_branch_is_the_commit_that_the_cache_holds(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_commit("an-org/a-model") == resolve_commit("an-org/a-model", "main") == OLD
     (hub / "refs" / "main").write_text(NEW)
     (hub / "refs" / "v1").write_text(OLD)
     assert (resolve_commit("an-org/a-model"), resolve_commit("an-org/a-model", "v1")) == (NEW, OLD)
     assert resolve_commit("an-org/another", NEW) == NEW
+    hub.rename(hub.parents[1] / hub.name)
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(hub.parents[1]))
+    assert resolve_commit("an-org/a-model") == NEW
 
 
 def test_the_hub_goes_before_the_cache(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:

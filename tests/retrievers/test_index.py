@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from medexam.cli.main import app
 from medexam.errors import IndexBuildError, IndexStaleError
 from medexam.retrievers.index_building import BLOCK, build_index
 from medexam.retrievers.index_manifest import read_manifest
@@ -219,6 +220,7 @@ def test_an_old_index_counts_as_its_files_are(tmp_path: Path, built: Path) -> No
 def test_an_old_index_is_of_the_encoder_that_makes_its_vectors(tmp_path: Path, built: Path) -> None:
     folder = Path(shutil.copytree(built, tmp_path / "copy"))
     _make_old(folder, "a version")
+    assert "files      3, as they are now" in CliRunner().invoke(app, ["index", "info", str(folder)]).stdout
     other = HashEncoder()
     other._encode = lambda texts: HashEncoder._encode(other, [f"{text} " for text in texts])  # type: ignore[method-assign]
     for use in (open_index, lambda *_, encoder: build_index(CORPUS, encoder, folder)):
@@ -270,8 +272,6 @@ def test_too_small_for_cells(tmp_path: Path) -> None:
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from medexam.cli.main import app
-
     rows = [{"id": str(n), "title": "", "content": f"passage {n} of the heart"} for n in range(BLOCK + 20)]
     (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     out = tmp_path / "index"
