@@ -141,6 +141,7 @@ class Plan:
             questions=tuple(question.key for question in planned.question_set.questions),
             experiment_digest=self.experiment_digest,
             warnings=planned.warnings,
+            readings=planned.cell.program.readings,
         )
 
 
@@ -348,6 +349,19 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
         owed=tuple(questions[key] for key in remaining),
         right=_count_right(data, answers),
         answered=sum(outcome.status is not Status.FAILED for outcome in outcomes.values()),
+    )
+
+
+def look_again(planned: AnyCell) -> AnyCell:
+    """The cell with what its folder holds by now."""
+    outcomes = planned.folder.read_outcomes()
+    questions = {question.key: question for question in planned.question_set.questions}
+    remaining = owed(questions, outcomes)
+    answers = {key: outcomes[key].answer for key in questions.keys() - set(remaining)}
+    return replace(
+        planned,
+        owed=tuple(questions[key] for key in remaining),
+        right=_count_right(planned.question_set, answers),
     )
 
 

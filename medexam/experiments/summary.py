@@ -3,8 +3,8 @@
 Reports, MLflow and `--json` are all made from this. It reads a run folder and computes nothing.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeGuard, TypeVar
 
@@ -127,6 +127,8 @@ def load_complete(run: str, runs_dir: Path) -> AnyRun | None:
     """
     folder = find_run(run, runs_dir)
     metrics, predictions = folder.path / METRICS, folder.path / PREDICTIONS
+    if folder.read_record().outdated:
+        return None
     if not (metrics.exists() and predictions.exists() and metrics.stat().st_mtime >= predictions.stat().st_mtime):
         return None
     try:
@@ -139,6 +141,7 @@ def load_complete(run: str, runs_dir: Path) -> AnyRun | None:
 def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Prediction]) -> StoredRun[M]:
     """The run in `folder` under `metrics`; `predictions` are looked at for the failures only."""
     record = folder.read_record()
+    record = replace(record, warnings=(*record.warnings, *reading_warnings([folder])))
     environment = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
     selected = frozenset(record.questions)
     answers = folder.scan_predictions() if _asks_model(record) else ()
@@ -154,6 +157,15 @@ def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Predicti
 
 def _asks_model(record: RunRecord) -> bool:
     return isinstance(record.cell.program, AskingSpec)
+
+
+def reading_warnings(folders: Iterable[RunFolder]) -> list[str]:
+    """A sentence for each run whose replies were read by other versions of the readers than today's."""
+    return [
+        f"the replies of {folder.name} were read by {outdated}; `{folder.resume_command}` reads them again"
+        for folder in folders
+        if (outdated := folder.read_record().outdated)
+    ]
 
 
 def run_document(run: AnyRun) -> dict[str, Any]:
