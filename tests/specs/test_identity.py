@@ -19,7 +19,9 @@ BASES = {
     **{kind: {"kind": kind} for kind in ("zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer")},
     "likelihood": {"kind": "likelihood", "context": "stem_and_options"},
     "likelihood_retrieved": {"kind": "likelihood", "context": "retrieved"},
-    **{kind: {"kind": kind} for kind in ("relevance", "random", "blind", "longest", "by_format", "extract_explanation")},
+    **{
+        kind: {"kind": kind} for kind in ("relevance", "random", "blind", "longest", "by_format", "extract_explanation")
+    },
     **{kind: {"kind": kind, "reader": "who/what"} for kind in ("span_reader", "entailment")},
 }
 OTHERS = {
