@@ -21,6 +21,7 @@ from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.reading import ContextReading, ReadingRetrieval, reader_identity, with_reader
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
+from medexam.experiments.stored_predictions import Outcome
 from medexam.experiments.stored_questions import find_stored
 from medexam.experiments.summary import find_run
 from medexam.experiments.task_scoring import check_scorable
@@ -348,7 +349,7 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
         nearest=nearest,
         owed=tuple(questions[key] for key in remaining),
         right=_count_right(data, answers),
-        answered=sum(outcome.status is not Status.FAILED for outcome in outcomes.values()),
+        answered=_count_answered(outcomes),
     )
 
 
@@ -362,6 +363,7 @@ def look_again(planned: AnyCell) -> AnyCell:
         planned,
         owed=tuple(questions[key] for key in remaining),
         right=_count_right(planned.question_set, answers),
+        answered=_count_answered(outcomes),
     )
 
 
@@ -377,6 +379,10 @@ def _count_right(data: QuestionSet, answers: Mapping[str, int | None]) -> int:
     if not isinstance(data, ExamSet):
         return 0
     return sum(answer == data.key[key].number for key, answer in answers.items())
+
+
+def _count_answered(outcomes: Mapping[str, Outcome]) -> int:
+    return sum(outcome.status is not Status.FAILED for outcome in outcomes.values())
 
 
 def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:

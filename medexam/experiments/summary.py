@@ -18,6 +18,7 @@ from medexam.experiments.run_folder import ENVIRONMENT, METRICS, PREDICTIONS, Ru
 from medexam.metrics import Metrics, TaskMetrics
 from medexam.predictions import Prediction
 from medexam.specs import AskingSpec
+from medexam.specs.identity import IDENTITY_SCHEMA
 
 RunStatus = Literal["complete", "incomplete"]
 AnyMetrics = Metrics | TaskMetrics
@@ -127,7 +128,8 @@ def load_complete(run: str, runs_dir: Path) -> AnyRun | None:
     """
     folder = find_run(run, runs_dir)
     metrics, predictions = folder.path / METRICS, folder.path / PREDICTIONS
-    if folder.read_record().outdated:
+    record = folder.read_record()
+    if record.outdated and record.schema == IDENTITY_SCHEMA:
         return None
     if not (metrics.exists() and predictions.exists() and metrics.stat().st_mtime >= predictions.stat().st_mtime):
         return None
@@ -161,11 +163,14 @@ def _asks_model(record: RunRecord) -> bool:
 
 def reading_warnings(folders: Iterable[RunFolder]) -> list[str]:
     """A sentence for each run whose replies were read by other versions of the readers than today's."""
-    return [
-        f"the replies of {folder.name} were read by {outdated}; `{folder.resume_command}` reads them again"
-        for folder in folders
-        if (outdated := folder.read_record().outdated)
-    ]
+    found = []
+    for folder in folders:
+        record = folder.read_record()
+        if record.outdated is not None:
+            taken_up = record.schema == IDENTITY_SCHEMA
+            way = f"`{folder.resume_command}` reads them again" if taken_up else "run its spec to ask it anew"
+            found.append(f"the replies of {folder.name} were read by {record.outdated}; {way}")
+    return found
 
 
 def run_document(run: AnyRun) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.asked_words import asked_words
+from medexam.experiments.asked_words import read_words
 from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.planning import plan_experiment
 from medexam.experiments.worker import Worker
@@ -152,7 +152,7 @@ def test_a_worker_that_finds_other_words_asks_nothing(tmp_path, monkeypatch) -> 
     prompt = tmp_path / "prompt.yaml"
     prompt.write_text(yaml.safe_dump({"en": {"zero_shot": "Answer. $form"}}))
     cell = CellSpec.model_validate({"name": "x", "program": {"kind": "zero_shot", "prompt": str(prompt)}})
-    job = Job(cell, "d" * 12, tmp_path, "part", asked_words(cell.program, "en"))
+    job = Job(cell, "d" * 12, None, tmp_path, "part", read_words(cell.program, "en"))
     prompt.write_text(yaml.safe_dump({"en": {"zero_shot": "Answer! $form"}}))
     with pytest.raises(RunFolderError, match="reads other prompts") as caught:
         asyncio.run(Worker(str(tmp_path), 1).begin(job, Shown(None, {})))

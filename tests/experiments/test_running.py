@@ -71,6 +71,7 @@ def test_a_run_is_asked_scored_and_kept(spec, tmp_path) -> None:
     assert run.metrics.right + run.metrics.wrong == 12
     assert {p.name for p in run.folder.path.iterdir() if not p.name.startswith(".")} == {
         "spec.json",
+        "models.json",
         "environment.json",
         "predictions.jsonl",
         "predictions.parquet",
@@ -174,7 +175,7 @@ def test_failures_are_owed_and_never_scored(spec, tmp_path) -> None:
     replies.write_text(yaml.safe_dump({"*": {"error": "context"}}))
     (run,), _, _ = _run(spec, tmp_path)
     assert (run.metrics.unanswered, run.status) == (12, "complete")
-    (plan_cell,) = plan_experiment(spec, {"model.seed": 1}, runs_dir=tmp_path / "runs").cells
+    (plan_cell,) = plan_experiment(spec, {"model.temperature": 0.5}, runs_dir=tmp_path / "runs").cells
     assert len(plan_cell.owed) == 12
 
 

@@ -75,6 +75,7 @@ def _digest(cell: CellSpec) -> str:
         words={},
         retriever=found.model_dump(mode="json") if retrieves else None,
         reader={"name": str(reader), "revision": program.revision} if reader else None,
+        model={"name": cell.model.label},
     )
     return digest(known)
 

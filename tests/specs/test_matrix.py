@@ -186,6 +186,12 @@ def test_what_an_answer_depends_on_is_part_of_the_identity(overrides: dict) -> N
     assert _digest(overrides) != _digest({})
 
 
+def test_what_the_model_is_counts() -> None:
+    _, (cell,) = build_cells({"name": "x"}, {})
+    found = [digest(identity(cell, fingerprint="0" * 64, words={}, model={"weights": one})) for one in "aab"]
+    assert found[0] == found[1] != found[2]
+
+
 def test_the_words_of_the_prompt_are_part_of_the_identity() -> None:
     assert _digest({}, "other") != _digest({})
 
