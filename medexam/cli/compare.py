@@ -42,8 +42,11 @@ def compare(
     """Compare stored runs with the first one on the questions that all have scored; asks no model."""
     from medexam.experiments.comparing import find_compared
     from medexam.experiments.places import default_runs_dir, run_paths
+    from medexam.experiments.summary import reading_warnings
 
     folders = find_compared(run_paths(runs, runs_dir or default_runs_dir()))
+    for warning in reading_warnings(folders):
+        sys.stderr.write(f"medexam: warning: {warning}\n")
     comparison: AnyComparison
     if any(folder.read_record().cell.dataset.holds_tasks for folder in folders):
         from medexam.cli.compare_tasks import compare_tasks

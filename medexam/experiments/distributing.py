@@ -14,6 +14,7 @@ from typing import Any
 
 import medexam
 from medexam.errors import EndpointSilentError, EngineError, RunFolderError
+from medexam.experiments.asked_words import read_words
 from medexam.experiments.asking import Account
 from medexam.experiments.dealing import Member, Round, ask_all, lose
 from medexam.experiments.environment import Spent
@@ -175,7 +176,11 @@ class RayExecutor:
         # Newer than the metrics from now on, so that nobody takes the run for complete while its answers lie in parts.
         with open_private(folder / PREDICTIONS, "ab") as stream:
             os.utime(stream.fileno())
-        jobs = {one.name: Job(planned.cell, planned.spec_digest, planned.answerer, folder, one.name) for one in members}
+        words = read_words(planned.cell.program, planned.cell.dataset.language)
+        jobs = {
+            one.name: Job(planned.cell, planned.spec_digest, planned.answerer, folder, one.name, words)
+            for one in members
+        }
         for member, counted in await ask_all(members, lambda one: one.actor.begin.remote(jobs[one.name], shown)):
             if isinstance(counted, Exception) and not isinstance(counted, RayActorError):
                 raise counted

@@ -44,8 +44,8 @@ GROUP_SCORES = ("accuracy", "exam_score", "points", "headqa_v1_accuracy", "headq
 def run_params(run: AnyRun) -> dict[str, str]:
     """Dotted key of the spec -> value, for everything that an answer of the run depends on.
 
-    The words of the prompts are left out: `program.prompt` names them, the digest covers them, and the artifacts hold
-    them whole.
+    The words of the prompts are left out: the tag `medexam.program.prompt` names them, the digest covers them, and the
+    artifacts hold them whole.
     """
     identity = {key: value for key, value in run.record.identity.items() if key != "words"}
     params = flatten(identity) | {"dataset.version": run.record.dataset_version}
@@ -55,7 +55,7 @@ def run_params(run: AnyRun) -> dict[str, str]:
 def run_tags(run: AnyRun) -> dict[str, str]:
     """What the run is called, what it ran on and which questions it was last asked; without its parent."""
     record, environment = run.record, run.environment
-    cell = record.cell.model_dump(mode="json", include={"dataset", "model"} if run.model else {"dataset"})
+    cell = record.cell.model_dump(mode="json", include={"dataset", "program", *(["model"] if run.model else [])})
     params = run_params(run)
     engine = environment.get("engine") or {}
     tags = {

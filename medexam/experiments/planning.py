@@ -21,6 +21,7 @@ from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.reading import ContextReading, ReadingRetrieval, pin_reader, reader_identity, with_reader
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
+from medexam.experiments.stored_predictions import Outcome
 from medexam.experiments.stored_questions import find_stored
 from medexam.experiments.summary import find_run
 from medexam.experiments.task_scoring import check_scorable
@@ -151,6 +152,7 @@ class Plan:
             questions=tuple(question.key for question in planned.question_set.questions),
             experiment_digest=self.experiment_digest,
             warnings=planned.warnings,
+            readings=planned.cell.program.readings,
         )
 
 
@@ -373,7 +375,21 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
         nearest=nearest,
         owed=tuple(questions[key] for key in remaining),
         right=_count_right(data, answers),
-        answered=sum(outcome.status is not Status.FAILED for outcome in outcomes.values()),
+        answered=_count_answered(outcomes),
+    )
+
+
+def look_again(planned: AnyCell) -> AnyCell:
+    """The cell with what its folder holds by now."""
+    outcomes = planned.folder.read_outcomes()
+    questions = {question.key: question for question in planned.question_set.questions}
+    remaining = owed(questions, outcomes)
+    answers = {key: outcomes[key].answer for key in questions.keys() - set(remaining)}
+    return replace(
+        planned,
+        owed=tuple(questions[key] for key in remaining),
+        right=_count_right(planned.question_set, answers),
+        answered=_count_answered(outcomes),
     )
 
 
@@ -388,6 +404,10 @@ def _count_right(data: QuestionSet, answers: Mapping[str, int | None]) -> int:
     if not isinstance(data, ExamSet):
         return 0
     return sum(answer == data.key[key].number for key, answer in answers.items())
+
+
+def _count_answered(outcomes: Mapping[str, Outcome]) -> int:
+    return sum(outcome.status is not Status.FAILED for outcome in outcomes.values())
 
 
 def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:

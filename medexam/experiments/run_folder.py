@@ -58,6 +58,19 @@ class RunRecord:
     """Identity of the experiment that the run is a cell of; its cells share it."""
     warnings: tuple[str, ...] = ()
     """What a reader of the results should know of how the run was asked for; mostly nothing."""
+    readings: Mapping[str, int] = field(default_factory=dict)
+    """Reader of replies -> the version that read this run's; one that is missing is version 1."""
+
+    @property
+    def outdated(self) -> str | None:
+        """By which versions the replies were read, where today's are others; None where they are the same."""
+        now = self.cell.program.readings
+        changed = [
+            f"version {self.readings.get(name, 1)} of the reader {name!r} (today's is {version})"
+            for name, version in now.items()
+            if self.readings.get(name, 1) != version
+        ]
+        return " and ".join(changed) or None
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,7 @@ class RunFolder(WorkFolder):
                 questions=tuple(data["questions"]),
                 experiment_digest=data["experiment_digest"],
                 warnings=tuple(data["warnings"]),
+                readings=data.get("readings", {}),
             )
         except (KeyError, ValidationError) as error:
             raise RunFolderError(f"{self.path / SPEC} is not a spec of this package: {error!r}") from None

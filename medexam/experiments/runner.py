@@ -23,6 +23,7 @@ from medexam.experiments.environment import Spent, build_environment
 from medexam.experiments.interrupting import run_interruptibly
 from medexam.experiments.language_model import build_lm
 from medexam.experiments.planning import AnyCell, Plan
+from medexam.experiments.rereading import read_run_again
 from medexam.experiments.rescoring import score_cell
 from medexam.experiments.retrieving import Retrieval
 from medexam.experiments.run_folder import ENVIRONMENT
@@ -153,6 +154,7 @@ async def _run(
             with planned.folder.locked():
                 merged = planned.folder.merge_parts()
                 planned = replace(planned, owed=tuple(one for one in planned.owed if one.key not in merged))
+                planned = read_run_again(planned)
                 interrupted = await _run_cell(plan, planned, engines, observer, account, executor)
                 runs[place] = score_cell(planned.folder, planned.question_set)
             observer.cell_ends(runs[place])

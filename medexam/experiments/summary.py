@@ -3,8 +3,8 @@
 Reports, MLflow and `--json` are all made from this. It reads a run folder and computes nothing.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeGuard, TypeVar
 
@@ -18,6 +18,7 @@ from medexam.experiments.run_folder import ENVIRONMENT, METRICS, PREDICTIONS, Ru
 from medexam.metrics import Metrics, TaskMetrics
 from medexam.predictions import Prediction
 from medexam.specs import AskingSpec
+from medexam.specs.identity import IDENTITY_SCHEMA
 
 RunStatus = Literal["complete", "incomplete"]
 AnyMetrics = Metrics | TaskMetrics
@@ -127,6 +128,9 @@ def load_complete(run: str, runs_dir: Path) -> AnyRun | None:
     """
     folder = find_run(run, runs_dir)
     metrics, predictions = folder.path / METRICS, folder.path / PREDICTIONS
+    record = folder.read_record()
+    if record.outdated and record.schema == IDENTITY_SCHEMA:
+        return None
     if not (metrics.exists() and predictions.exists() and metrics.stat().st_mtime >= predictions.stat().st_mtime):
         return None
     try:
@@ -139,6 +143,7 @@ def load_complete(run: str, runs_dir: Path) -> AnyRun | None:
 def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Prediction]) -> StoredRun[M]:
     """The run in `folder` under `metrics`; `predictions` are looked at for the failures only."""
     record = folder.read_record()
+    record = replace(record, warnings=(*record.warnings, *reading_warnings([folder])))
     environment = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
     selected = frozenset(record.questions)
     answers = folder.scan_predictions() if _asks_model(record) else ()
@@ -154,6 +159,18 @@ def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Predicti
 
 def _asks_model(record: RunRecord) -> bool:
     return isinstance(record.cell.program, AskingSpec)
+
+
+def reading_warnings(folders: Iterable[RunFolder]) -> list[str]:
+    """A sentence for each run whose replies were read by other versions of the readers than today's."""
+    found = []
+    for folder in folders:
+        record = folder.read_record()
+        if record.outdated is not None:
+            taken_up = record.schema == IDENTITY_SCHEMA
+            way = f"`{folder.resume_command}` reads them again" if taken_up else "run its spec to ask it anew"
+            found.append(f"the replies of {folder.name} were read by {record.outdated}; {way}")
+    return found
 
 
 def run_document(run: AnyRun) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import dspy
 
 import medexam
 from medexam.errors import EngineError, RunFolderError
+from medexam.experiments.asked_words import read_words
 from medexam.experiments.asking import Account, Asking, flush_regularly
 from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.language_model import build_lm
@@ -220,7 +221,15 @@ class Worker:
         return self._engines[model].info()
 
     async def begin(self, job: Job, shown: Shown) -> PrefixCount | None:
-        """Take up a cell; what the servers' prefix caches have counted so far."""
+        """Take up a cell; what the servers' prefix caches have counted so far.
+
+        Raises `RunFolderError` where its part cannot be written, or where this machine has other words to ask with.
+        """
+        if read_words(job.cell.program, job.cell.dataset.language) != job.words:
+            raise RunFolderError(
+                f"{socket.gethostname()} reads other prompts, examples or program.load than the driver at the paths of "
+                "the spec: give all machines the same files, in a folder that they share"
+            )
         engine = self._engines[job.cell.model]
         path = part_path(job.folder, job.part)
         try:

@@ -1,5 +1,6 @@
 """What the driver of a distributed run and its workers say to each other."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ class Job:
     """The run's, on storage that all share."""
     part: str
     """Name of the worker's part."""
+    words: Mapping[str, Any]
+    """What the driver found in the files that the program takes its words from; the worker must find the same."""
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ def test_a_child_holds_parameters_metrics_and_tags(make_run, uri, client) -> Non
     assert tags["medexam.model"] == "SmolLM2-135M-Instruct"
     assert tags["medexam.ran.engine.revision"] == "main"
     assert tags["medexam.model.device"] == "cpu"
+    assert tags["medexam.program.prompt"] == "paper"
     assert tags["medexam.spec_digest"] == run.record.spec_digest
     assert "50.0 [" in tags["mlflow.note.content"]
     assert (stored.info.end_time - stored.info.start_time) == 5 * 60 * 1000
@@ -167,8 +168,8 @@ def test_no_key_of_a_provider_is_sent(make_run, uri, client, monkeypatch) -> Non
 
 
 def test_long_values_are_cut_to_mlflows_limits(make_run) -> None:
-    run = make_run({"kind": "zero_shot", "prompt": "p" * 7000}, "r", run_id="long")
-    assert len(run_params(run)["program.prompt"]) == 6000
+    run = make_run({"kind": "entailment", "reader": "r" * 7000}, "r", run_id="long")
+    assert len(run_params(run)["program.reader"]) == 6000
 
 
 def test_a_new_store_is_made_in_silence(make_run, tmp_path, capfd) -> None:

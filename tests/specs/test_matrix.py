@@ -180,11 +180,16 @@ def test_which_questions_and_where_is_no_part_of_the_identity(overrides: dict) -
         {"program.answer_format": "guided"},
         {"program.max_tokens": 3},
         {"model.temperature": 0.5},
-        {"model.seed": 2},
     ],
 )
 def test_what_an_answer_depends_on_is_part_of_the_identity(overrides: dict) -> None:
     assert _digest(overrides) != _digest({})
+
+
+def test_what_the_model_is_counts() -> None:
+    _, (cell,) = build_cells({"name": "x"}, {})
+    found = [digest(identity(cell, fingerprint="0" * 64, words={}, model={"weights": one})) for one in "aab"]
+    assert found[0] == found[1] != found[2]
 
 
 def test_the_words_of_the_prompt_are_part_of_the_identity() -> None:

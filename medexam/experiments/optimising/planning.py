@@ -160,6 +160,7 @@ def _plan(
         "optimizer": optimizer.model_dump(mode="json", exclude=_BUDGET),
         # Optimisers sample candidates at temperatures of their own.
         "seed": cell.model.seed,
+        "readings": cell.program.readings,
         "train": digest({"questions": [question.key for question in train.questions]}),
         "validation": digest({"questions": [question.key for question in validation.questions]}),
     }
