@@ -18,7 +18,13 @@ from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
 from medexam.experiments.parts import find_unmerged, remove_parts, scan_parts
-from medexam.experiments.stored_predictions import Outcome, StoredPredictions, cut_torn_line, scan_predictions
+from medexam.experiments.stored_predictions import (
+    Outcome,
+    OverlaidPredictions,
+    StoredPredictions,
+    cut_torn_line,
+    scan_predictions,
+)
 from medexam.experiments.work_folder import WorkFolder, open_private
 from medexam.predictions import Prediction, Status
 from medexam.specs import CellSpec
@@ -102,12 +108,14 @@ class RunFolder(WorkFolder):
         return self.read_json(METRICS)
 
     def read_predictions(self) -> dict[str, Prediction]:
-        """The last prediction of each question, by key.
+        """The last prediction of each question, by key, parts that are not merged yet included.
 
         A torn last line, left by a process that was killed while writing, counts as not written. A line that is
         damaged anywhere else raises `RunFolderError`.
         """
-        return {prediction.question: prediction for _, prediction in scan_predictions(self.path / PREDICTIONS)}
+        path = self.path / PREDICTIONS
+        found = {prediction.question: prediction for _, prediction in scan_predictions(path)}
+        return found | find_unmerged(self.path, path)
 
     def read_outcomes(self) -> dict[str, Outcome]:
         """How each question last came out, by key, parts that are not merged yet included.
@@ -142,15 +150,17 @@ class RunFolder(WorkFolder):
     def opened_predictions(self) -> Iterator[Mapping[str, Prediction]]:
         """What `read_predictions` gives, read from the disk at each look, for runs of any size."""
         path = self.path / PREDICTIONS
+        unmerged = find_unmerged(self.path, path)
         try:
             descriptor = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
-            yield {}
+            yield unmerged
             return
         except OSError as error:
             raise RunFolderError(f"cannot read {path}: {error}") from None
         try:
-            yield StoredPredictions(path, descriptor)
+            stored = StoredPredictions(path, descriptor)
+            yield OverlaidPredictions(unmerged, stored) if unmerged else stored
         finally:
             os.close(descriptor)
 
