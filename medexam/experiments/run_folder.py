@@ -10,14 +10,14 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.parts import find_unmerged, remove_parts, scan_parts
+from medexam.experiments.parts import PARTS, find_unmerged, remove_parts, scan_parts
 from medexam.experiments.stored_predictions import (
     Outcome,
     OverlaidPredictions,
@@ -44,6 +44,8 @@ class RunRecord:
     """What `spec.json` holds."""
 
     run_id: str
+    schema: int
+    """What `identity` and `dataset_fingerprint` cover: `IDENTITY_SCHEMA`, or 1 in folders written before it."""
     spec_digest: str
     identity: dict[str, Any]
     """Everything that an answer of this run depends on."""
@@ -53,7 +55,9 @@ class RunRecord:
     dataset_version: str
     dataset_source: str
     dataset_fingerprint: str
-    """SHA-256 of the data that was read."""
+    """SHA-256 of the questions that the data hold, without golds; of the files' bytes under schema 1."""
+    dataset_golds: str | None
+    """SHA-256 of the golds that the run was last scored with; None under schema 1."""
     questions: tuple[str, ...]
     """Keys of the questions that were last selected, in the order of the exams."""
     experiment_digest: str
@@ -66,6 +70,8 @@ class RunRecord:
 class RunFolder(WorkFolder):
     """The files of one run under `path`."""
 
+    spec_digest: str | None = field(default=None, compare=False)
+    """Digest of the run whose predictions it holds; None: the one that `spec.json` names."""
     kind = "run"
     record = SPEC
 
@@ -80,6 +86,7 @@ class RunFolder(WorkFolder):
         try:
             return RunRecord(
                 run_id=data["run_id"],
+                schema=data.get("schema", 1),
                 spec_digest=data["spec_digest"],
                 identity=data["identity"],
                 cell=CellSpec.model_validate(data["cell"]),
@@ -87,6 +94,7 @@ class RunFolder(WorkFolder):
                 dataset_version=data["dataset_version"],
                 dataset_source=data["dataset_source"],
                 dataset_fingerprint=data["dataset_fingerprint"],
+                dataset_golds=data.get("dataset_golds"),
                 questions=tuple(data["questions"]),
                 experiment_digest=data["experiment_digest"],
                 warnings=tuple(data["warnings"]),
@@ -111,11 +119,10 @@ class RunFolder(WorkFolder):
         """The last prediction of each question, by key, parts that are not merged yet included.
 
         A torn last line, left by a process that was killed while writing, counts as not written. A line that is
-        damaged anywhere else raises `RunFolderError`.
+        damaged anywhere else, or belongs to another run, raises `RunFolderError`.
         """
-        path = self.path / PREDICTIONS
-        found = {prediction.question: prediction for _, prediction in scan_predictions(path)}
-        return found | find_unmerged(self.path, path)
+        found = {prediction.question: prediction for prediction in self._scan()}
+        return found | self._unmerged()
 
     def read_outcomes(self) -> dict[str, Outcome]:
         """How each question last came out, by key, parts that are not merged yet included.
@@ -124,10 +131,10 @@ class RunFolder(WorkFolder):
         """
         alike: dict[Outcome, Outcome] = {}
         found = {}
-        for _, prediction in scan_predictions(self.path / PREDICTIONS):
+        for prediction in self._scan():
             outcome = Outcome(prediction.status, prediction.answer)
             found[prediction.question] = alike.setdefault(outcome, outcome)
-        for prediction in scan_parts(self.path):
+        for prediction in scan_parts(self.path, self._own_digest()) if (self.path / PARTS).exists() else ():
             known = found.get(prediction.question)
             if known is None or known.status is Status.FAILED:
                 found[prediction.question] = Outcome(prediction.status, prediction.answer)
@@ -136,9 +143,10 @@ class RunFolder(WorkFolder):
     def merge_parts(self) -> frozenset[str]:
         """Put what workers left in parts into `predictions.jsonl`; the keys of the questions that it answers.
 
-        The folder must be locked. Raises `RunFolderError` where a line is damaged or nothing can be written.
+        The folder must be locked. Raises `RunFolderError` where a line is damaged or belongs to another run, or where
+        nothing can be written.
         """
-        found = find_unmerged(self.path, self.path / PREDICTIONS)
+        found = self._unmerged()
         if found:
             with self.appending() as log:
                 for prediction in found.values():
@@ -150,7 +158,7 @@ class RunFolder(WorkFolder):
     def opened_predictions(self) -> Iterator[Mapping[str, Prediction]]:
         """What `read_predictions` gives, read from the disk at each look, for runs of any size."""
         path = self.path / PREDICTIONS
-        unmerged = find_unmerged(self.path, path)
+        unmerged = self._unmerged()
         try:
             descriptor = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
@@ -159,10 +167,24 @@ class RunFolder(WorkFolder):
         except OSError as error:
             raise RunFolderError(f"cannot read {path}: {error}") from None
         try:
-            stored = StoredPredictions(path, descriptor)
+            stored = StoredPredictions(path, descriptor, self._own_digest())
             yield OverlaidPredictions(unmerged, stored) if unmerged else stored
         finally:
             os.close(descriptor)
+
+    def _own_digest(self) -> str:
+        return self.spec_digest or self.read_record().spec_digest
+
+    def _unmerged(self) -> dict[str, Prediction]:
+        """What the parts hold and `predictions.jsonl` does not."""
+        if not (self.path / PARTS).exists():
+            return {}
+        return find_unmerged(self.path, self.path / PREDICTIONS, self._own_digest())
+
+    def _scan(self) -> Iterator[Prediction]:
+        path = self.path / PREDICTIONS
+        if path.exists():
+            yield from (prediction for _, prediction in scan_predictions(path, self._own_digest()))
 
     def appending(self) -> AbstractContextManager["PredictionLog"]:
         """A log that appends predictions; what a dead process left torn is cut off first."""

@@ -24,6 +24,7 @@ from mlflow.pyfunc import PythonModel, PythonModelContext
 from medexam.experiments.language_model import build_lm
 from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval
+from medexam.places import cache_dir
 from medexam.predictions import Prediction
 from medexam.programs import WithNearest, build_failure, build_prediction, build_program
 from medexam.questions import Discipline, Exam, Option, Question
@@ -31,7 +32,6 @@ from medexam.retrievers.building import plan_retriever
 from medexam.serve import Engine, build_engine
 from medexam.serve.network import network
 from medexam.specs import CellSpec
-from medexam.specs.places import cache_dir
 
 
 class ServedProgram(PythonModel):
