@@ -6,7 +6,6 @@ further one is there only where the user accepted it, or where an answer said it
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 

@@ -12,6 +12,7 @@ from typing import Any
 from medexam import __version__
 from medexam.datasets.file_digest import digest_files
 from medexam.errors import DatasetError, RunFolderError
+from medexam.experiments.answerers import MODELS
 from medexam.experiments.parts import has_parts
 from medexam.experiments.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC, RunFolder
 
@@ -19,7 +20,7 @@ MADE_FROM = "made_from.json"
 DERIVED = (METRICS, REPORT, PARQUET)
 SCORING = 1
 """Raised when the same answers make other numbers or other files than before."""
-_TRUTH = (SPEC, ENVIRONMENT, PREDICTIONS)
+_TRUTH = (SPEC, ENVIRONMENT, MODELS, PREDICTIONS)
 _DATA = "the data set's files"
 _VERSION = "the version of the scoring"
 _MISSING = "missing"
