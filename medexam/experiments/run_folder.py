@@ -26,7 +26,7 @@ from medexam.experiments.stored_predictions import (
     scan_predictions,
 )
 from medexam.experiments.work_folder import WorkFolder, open_private
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Prediction, Reason, Status
 from medexam.specs import CellSpec
 
 SPEC = "spec.json"
@@ -121,7 +121,7 @@ class RunFolder(WorkFolder):
         A torn last line, left by a process that was killed while writing, counts as not written. A line that is
         damaged anywhere else, or belongs to another run, raises `RunFolderError`.
         """
-        found = {prediction.question: prediction for prediction in self._scan()}
+        found = {prediction.question: prediction for prediction in self.scan_predictions()}
         return found | self._unmerged()
 
     def read_outcomes(self) -> dict[str, Outcome]:
@@ -131,7 +131,7 @@ class RunFolder(WorkFolder):
         """
         alike: dict[Outcome, Outcome] = {}
         found = {}
-        for prediction in self._scan():
+        for prediction in self.scan_predictions():
             outcome = Outcome(prediction.status, prediction.answer)
             found[prediction.question] = alike.setdefault(outcome, outcome)
         for prediction in scan_parts(self.path, self._own_digest()) if (self.path / PARTS).exists() else ():
@@ -139,6 +139,15 @@ class RunFolder(WorkFolder):
             if known is None or known.status is Status.FAILED:
                 found[prediction.question] = Outcome(prediction.status, prediction.answer)
         return found
+
+    def count_answers(self) -> int:
+        """Questions that are answered, or unanswered for good; raises as `read_predictions` does."""
+        return sum(outcome.status is not Status.FAILED for outcome in self.read_outcomes().values())
+
+    def count_cut(self) -> int:
+        """Answers whose prompt did not fit its model's context whole; raises as `read_predictions` does."""
+        found = self.read_predictions().values()
+        return sum(one.reason is Reason.CONTEXT_OVERFLOW or bool(one.passages_cut) for one in found)
 
     def merge_parts(self) -> frozenset[str]:
         """Put what workers left in parts into `predictions.jsonl`; the keys of the questions that it answers.
@@ -181,7 +190,8 @@ class RunFolder(WorkFolder):
             return {}
         return find_unmerged(self.path, self.path / PREDICTIONS, self._own_digest())
 
-    def _scan(self) -> Iterator[Prediction]:
+    def scan_predictions(self) -> Iterator[Prediction]:
+        """Every line of `predictions.jsonl`, in the order of writing; raises as `read_predictions` does."""
         path = self.path / PREDICTIONS
         if path.exists():
             yield from (prediction for _, prediction in scan_predictions(path, self._own_digest()))
