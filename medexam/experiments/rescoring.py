@@ -11,7 +11,7 @@ from medexam.datasets import ExamSet, load_exam_set, load_task_set
 from medexam.experiments.export import write_parquet
 from medexam.experiments.markdown import run_report
 from medexam.experiments.run_folder import METRICS, REPORT, RunFolder, RunRecord
-from medexam.experiments.stored_questions import find_stored, stored_questions
+from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import AnyRun, ExamRun, TaskRun, stored_run
 from medexam.experiments.task_export import write_task_parquet
 from medexam.experiments.task_report import task_report
@@ -59,7 +59,7 @@ def score_task_folder(folder: RunFolder, task_set: TaskSet) -> TaskRun:
 def rescore_any(folder: RunFolder) -> AnyRun:
     """The run in `folder`, whatever it asked, scored anew on the data as they are today; nothing is written.
 
-    Raises `DatasetError` where the data set cannot be read or lacks a question that was asked.
+    Raises `DatasetError` where the data set cannot be read, lacks a question that was asked, or holds other texts.
     """
     record = folder.read_record()
     if not record.cell.dataset.holds_tasks:
@@ -71,18 +71,18 @@ def rescore_any(folder: RunFolder) -> AnyRun:
 
 
 def load_stored_tasks(record: RunRecord) -> TaskSet:
-    """The tasks that a run was last asked for; raises `DatasetError` where one is gone."""
-    task_set = load_task_set(record.cell.dataset)
-    return replace(task_set, questions=find_stored(record, task_set.questions))
+    """The tasks that a run was last asked for; raises `DatasetError` as `stored_questions` does."""
+    task_set = load_task_set(record.cell.dataset.whole)
+    return replace(task_set, questions=stored_questions(record, task_set))
 
 
 def rescore(folder: RunFolder) -> ExamRun:
     """The run in `folder`, scored anew on the data set as it is today; nothing is written.
 
-    Raises `DatasetError` where the data set cannot be read or lacks a question that was asked.
+    Raises `DatasetError` where the data set cannot be read, lacks a question that was asked, or holds other texts.
     """
     record = folder.read_record()
-    exam_set = load_exam_set(record.cell.dataset)
+    exam_set = load_exam_set(record.cell.dataset.whole)
     questions = stored_questions(record, exam_set)
     with folder.opened_predictions() as predictions:
         metrics = compute_metrics(questions, exam_set.key, predictions)

@@ -24,7 +24,16 @@ from medexam.experiments.mlflow_payload import (
     yearly_metrics,
 )
 from medexam.experiments.mlflow_store import default_tracking_uri, experiment_id, open_store
-from medexam.experiments.run_folder import CORPUS_MAP, ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC
+from medexam.experiments.run_folder import (
+    CORPUS_MAP,
+    ENVIRONMENT,
+    METRICS,
+    PARQUET,
+    PREDICTIONS,
+    REPORT,
+    SPEC,
+    RunRecord,
+)
 from medexam.experiments.summary import AnyMetrics, AnyRun, is_exam_run
 from medexam.metrics import Metrics
 
@@ -151,12 +160,20 @@ def _dataset_input(run: AnyRun) -> Any:
     record, metrics = run.record, run.metrics
     dataset = Dataset(
         name=f"{record.cell.dataset.name}-{record.cell.dataset.language}",
-        digest=record.dataset_fingerprint[:DIGEST_LENGTH],
+        digest=_data_digest(record),
         source_type="local",
         source=json.dumps({"uri": record.dataset_source}),
         profile=json.dumps({"num_rows": metrics.selected, **_profile(metrics)}),
     )
     return DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])
+
+
+def _data_digest(record: RunRecord) -> str:
+    """The beginnings of both fingerprints: what was asked, and what it was scored with, where the run tells."""
+    if record.dataset_golds is None:
+        return record.dataset_fingerprint[:DIGEST_LENGTH]
+    half = DIGEST_LENGTH // 2
+    return record.dataset_fingerprint[:half] + record.dataset_golds[:half]
 
 
 def _profile(metrics: AnyMetrics) -> dict[str, int]:
