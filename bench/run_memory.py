@@ -43,9 +43,7 @@ class RandomScores:
         return respond(build_reading(Candidates((0,), paths), values, "echo", "random", 1), asked.texts, "random")
 
     def info(self) -> EngineInfo:
-        return EngineInfo(
-            engine="embedded", model="random", identity=ModelIdentity(engine="embedded", name="random")
-        )
+        return EngineInfo(engine="embedded", model="random", identity=ModelIdentity(engine="embedded", name="random"))
 
     async def aclose(self) -> None:
         return None

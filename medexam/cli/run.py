@@ -164,6 +164,8 @@ def _plan_resume(run: str, runs_dir: Path | None) -> "Plan":
 def _warn(planned: "Plan") -> None:
     for warning in dict.fromkeys(warning for cell in planned.cells for warning in cell.warnings):
         sys.stderr.write(f"medexam: warning: {warning}\n")
+    for line in planned.news:
+        sys.stderr.write(f"medexam: {line}\n")
 
 
 def _track(runs: "list[AnyRun]", runs_dir: Path, tracking_uri: str | None) -> None:

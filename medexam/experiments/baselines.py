@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from medexam.datasets import ExamSet, load_exam_set
+from medexam.experiments.data_changes import asked_same_texts
 from medexam.experiments.retrieving import is_retrieving
 from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import ExamRun
@@ -98,11 +99,7 @@ def _is_comparable(run: ExamRun, other: ExamRun) -> bool:
         other.model == run.model
         and not is_retrieving(other.record.cell.program)
         and (mine.name, mine.language) == (its.name, its.language)
-        and (
-            run.record.schema != other.record.schema
-            or run.record.dataset_fingerprint == other.record.dataset_fingerprint
-            or run.record.schema == 1
-        )
+        and asked_same_texts(run.record, other.record)
         and not set(run.record.questions).isdisjoint(other.record.questions)
     )
 

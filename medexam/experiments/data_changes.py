@@ -7,7 +7,6 @@ ones.
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from medexam.datasets import ExamSet
@@ -42,6 +41,11 @@ def find_data_change(record: RunRecord, data: ExamSet | TaskSet) -> DataChange:
     return DataChange.SAME if record.dataset_golds == data.golds_fingerprint else DataChange.GOLDS
 
 
+def asked_same_texts(one: RunRecord, other: RunRecord) -> bool:
+    """Whether two runs in one language were asked the same texts; taken for granted where one is of schema 1."""
+    return 1 in (one.schema, other.schema) or one.dataset_fingerprint == other.dataset_fingerprint
+
+
 def describe_texts(record: RunRecord, data: ExamSet | TaskSet) -> str:
     """How the texts of a run's data differ from those that it was asked."""
     return (
@@ -55,14 +59,13 @@ def describe_golds(folder: RunFolder, record: RunRecord, data: ExamSet | TaskSet
     if find_data_change(record, data) is not DataChange.GOLDS:
         return None
     changed = _count_changed(folder, data) if isinstance(data, ExamSet) else None
-    counted = "" if changed is None else f", {changed} of them those of its answers"
+    counted = "" if changed is None else f" ({changed} of its {len(record.questions)} questions)"
     return f"run {record.run_id}: golds of its data have changed since it was scored{counted}; its scores are made anew"
 
 
 def describe_earlier(folder: RunFolder, spec_digest: str, identity: Mapping[str, Any]) -> str | None:
-    """One line where `folder` is to be a new run because the texts of an earlier run's data have changed, else None."""
-    name = folder.name.removesuffix(spec_digest)
-    places = folder.path.parent.glob(f"{name}*") if not folder.exists() else ()
+    """One line on the last run that `folder`, not made yet, differs from in the texts of its data alone; else None."""
+    places = folder.path.parent.glob(f"{folder.name.removesuffix(spec_digest)}*")
     for earlier in sorted(map(RunFolder, places), key=_begun, reverse=True):
         with suppress(RunFolderError):
             record = earlier.read_record()
@@ -89,5 +92,5 @@ def _count_changed(folder: RunFolder, exams: ExamSet) -> int | None:
         known = pq.read_table(folder.path / PARQUET, columns=["question", "gold"])
     except (OSError, pa.ArrowException):
         return None
-    rows = zip(known["question"].to_pylist(), known["gold"].to_pylist(), strict=True)
-    return sum(key not in exams.key or exams.key[key].number != gold for key, gold in rows)
+    golds: dict[str, int] = dict(zip(known["question"].to_pylist(), known["gold"].to_pylist(), strict=True))
+    return sum(key not in exams.key or exams.key[key].number != gold for key, gold in golds.items())

@@ -12,23 +12,33 @@ from typing import Any, Generic, TypeGuard, TypeVar
 import dspy
 
 from medexam.datasets import ExamSet, load_exam_set, load_task_set
-from medexam.errors import CorpusUnreachableError, RunFolderError
+from medexam.errors import CorpusUnreachableError, EngineError, RunFolderError
+from medexam.experiments.asked_words import asked_words
 from medexam.experiments.cells import resolve_cells
 from medexam.experiments.collecting import collecting_rarely
+from medexam.experiments.data_changes import (
+    DataChange,
+    describe_earlier,
+    describe_golds,
+    describe_texts,
+    find_data_change,
+)
 from medexam.experiments.leakage import check_demonstrations
 from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.reading import ContextReading, ReadingRetrieval, reader_identity, with_reader
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
-from medexam.experiments.stored_questions import find_stored
+from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import find_run
 from medexam.experiments.task_scoring import check_scorable
+from medexam.model_identity import Answerer
 from medexam.places import cache_dir
-from medexam.programs import AskingProgram, WithNearest, build_program, demonstrations, loaded_words
+from medexam.predictions import Status
+from medexam.programs import AskingProgram, WithNearest, build_program, demonstrations
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
-from medexam.signatures import load_words
-from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ReadingSpec, RetrieverSpec, SpanReaderSpec
+from medexam.serve.naming import known_model
+from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ModelSpec, ReadingSpec, RetrieverSpec, SpanReaderSpec
 from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest, identity
 from medexam.tasks import Task, TaskSet
 
@@ -54,6 +64,10 @@ class PlannedCell(Generic[S_co]):
     """Questions still to be asked, in the order of the data set."""
     right: int
     """How many of the others are answered right; 0 where an answer is more or less right."""
+    answered: int
+    """How many of all the folder's questions a model has answered, whether they are selected now or not."""
+    answerer: Answerer | None = None
+    """The model that was admitted to the folder; None until it is known, and for a program that asks none."""
 
     @property
     def label(self) -> str:
@@ -115,6 +129,8 @@ class Plan:
     """Identity of the experiment, whichever of its cells are planned."""
     cells: tuple[AnyCell, ...]
     runs_dir: Path
+    news: tuple[str, ...] = ()
+    """One line for each stored run whose data have changed since."""
 
     def record(self, planned: AnyCell) -> RunRecord:
         """What a cell's `spec.json` says."""
@@ -159,6 +175,7 @@ def plan_experiment(
         experiment_digest=digest({"name": experiment.name, "cells": [cell.spec_digest for cell in planned]}),
         cells=planned,
         runs_dir=runs_dir,
+        news=_news(planned),
     )
 
 
@@ -166,17 +183,17 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
     """What continuing one run would do: its own cell and its own questions, as its folder keeps them.
 
     `run` is a run's folder, or its id in `runs_dir`. Raises `RunFolderError` where there is no such run, or where what
-    its answers depend on is not what it was, and `DatasetError` where its data cannot be read.
+    its answers depend on, the texts of its data included, is not what it was, and `DatasetError` where its data cannot
+    be read.
     """
     folder = find_run(run, runs_dir)
     record = folder.read_record()
-    prepared = _Sources(only_look=False).prepare(record.cell)
+    prepared = _Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole)
     data = prepared.question_set
-    if data.fingerprint != record.dataset_fingerprint:
+    if find_data_change(record, data) is DataChange.TEXTS:
         raise RunFolderError(
-            f"run {record.run_id} cannot go on: its data have changed (SHA-256 {record.dataset_fingerprint[:12]} then, "
-            f"{data.fingerprint[:12]} in {data.source} now); restore {record.dataset_source}, "
-            "or run its spec with --fresh to ask the data as they are"
+            f"run {record.run_id} cannot go on, for {describe_texts(record, data)}; restore {record.dataset_source}, "
+            "or run its spec without --resume to ask the texts as they are in a run of their own"
         )
     if digest(prepared.identity) != record.spec_digest:
         keys = ", ".join(differences(prepared.identity, record.identity))
@@ -184,20 +201,33 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
             f"run {record.run_id} cannot go on: what its answers depend on has changed ({keys}); "
             "restore it, or run its spec to start a run of it as it is now"
         )
+    planned = _planned(replace(prepared, question_set=_as_stored(record, data)), folder)
     return Plan(
         name=record.cell.name,
         description=record.description,
         experiment_digest=record.experiment_digest,
-        cells=(_planned(replace(prepared, question_set=_as_stored(record, data)), folder),),
+        cells=(planned,),
         runs_dir=folder.path.parent,
+        news=_news([planned]),
     )
+
+
+def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
+    """What has changed in the data of the runs that the cells go on with, or take the place of."""
+    lines = (
+        describe_golds(cell.folder, cell.folder.read_record(), cell.question_set)
+        if cell.folder.exists()
+        else describe_earlier(cell.folder, cell.spec_digest, cell.identity)
+        for cell in cells
+    )
+    return tuple(line for line in lines if line is not None)
 
 
 def _as_stored(record: RunRecord, data: QuestionSet) -> QuestionSet:
     """The data with the questions of a stored run."""
     if isinstance(data, TaskSet):
-        return replace(data, questions=find_stored(record, data.questions))
-    return replace(data, questions=find_stored(record, data.questions))
+        return replace(data, questions=stored_questions(record, data))
+    return replace(data, questions=stored_questions(record, data))
 
 
 @dataclass(frozen=True)
@@ -217,12 +247,15 @@ class _Sources:
         self._only_look = only_look
         self._question_sets: dict[DatasetSpec, QuestionSet] = {}
         self._retrievers: dict[RetrieverSpec, PlannedRetriever | CorpusUnreachableError] = {}
+        self._models: dict[ModelSpec, dict[str, Any]] = {}
 
-    def prepare(self, cell: CellSpec) -> _Prepared:
-        question_set = self._question_set(cell.dataset)
-        retrieval, identity = None, None
+    def prepare(self, cell: CellSpec, data: DatasetSpec | None = None) -> _Prepared:
+        """`data` None: the questions that the cell selects."""
+        question_set = self._question_set(data or cell.dataset)
+        retrieval, identity, twin_set = None, None, None
         if is_retrieving(cell.program):
-            twins = self._twins(cell)
+            twin_set = self._twins(cell)
+            twins = _by_key(twin_set) if twin_set else None
             try:
                 planned = self._retriever(cell.program.retriever)
             except CorpusUnreachableError as error:
@@ -235,7 +268,18 @@ class _Sources:
                 identity = planned.identity
             if isinstance(cell.program, ReadingSpec):
                 retrieval = with_reader(retrieval)
-        return _Prepared(cell, question_set, _identity(cell, question_set, identity), retrieval)
+        model = self._model(cell.model) if isinstance(cell.program, AskingSpec) else None
+        return _Prepared(cell, question_set, _identity(cell, question_set, identity, twin_set, model), retrieval)
+
+    def _model(self, spec: ModelSpec) -> dict[str, Any]:
+        if spec not in self._models:
+            try:
+                self._models[spec] = known_model(spec)
+            except EngineError:
+                if not self._only_look:
+                    raise
+                self._models[spec] = {"engine": spec.engine}
+        return self._models[spec]
 
     def _retriever(self, spec: RetrieverSpec) -> PlannedRetriever:
         known = self._retrievers.get(spec)
@@ -256,27 +300,41 @@ class _Sources:
             check_scorable(spec.name)
         return self._question_sets[spec]
 
-    def _twins(self, cell: CellSpec) -> Callable[[], dict[str, Question]] | None:
+    def _twins(self, cell: CellSpec) -> QuestionSet | None:
         """The questions in the language of the queries; None where that is their own."""
         language = getattr(cell.program, "query_language", None)
         if language is None or language == cell.dataset.language:
             return None
         # A path names the file of one language.
-        spec = DatasetSpec(name=cell.dataset.name, language=language)
-        return lambda: {one.key: one for one in self._question_set(spec).questions if isinstance(one, Question)}
+        return self._question_set(DatasetSpec(name=cell.dataset.name, language=language))
 
 
-def _identity(cell: CellSpec, question_set: QuestionSet, retriever: dict[str, Any] | None) -> dict[str, Any]:
+def _by_key(question_set: QuestionSet) -> Callable[[], dict[str, Question]]:
+    return lambda: {one.key: one for one in question_set.questions if isinstance(one, Question)}
+
+
+def _identity(
+    cell: CellSpec,
+    question_set: QuestionSet,
+    retriever: dict[str, Any] | None,
+    twins: QuestionSet | None,
+    model: dict[str, Any] | None,
+) -> dict[str, Any]:
     program = cell.program
-    words = load_words(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
-    if (place := getattr(program, "load", None)) is not None:
-        words["loaded"] = loaded_words(place)
-    reader = reader_identity(program) if isinstance(program, ReadingSpec) else None
-    return identity(cell, fingerprint=question_set.fingerprint, words=words, retriever=retriever, reader=reader)
+    return identity(
+        cell,
+        fingerprint=question_set.fingerprint,
+        words=asked_words(program, cell.dataset.language),
+        retriever=retriever,
+        twins=twins.fingerprint if twins else None,
+        model=model,
+        reader=reader_identity(program) if isinstance(program, ReadingSpec) else None,
+    )
 
 
 def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
     cell, data, known = prepared.cell, prepared.question_set, prepared.identity
+    folder = replace(folder, spec_digest=digest(known))
     questions: dict[str, Question | Task] = {question.key: question for question in data.questions}
     outcomes = folder.read_outcomes() if folder.exists() else {}
     remaining = owed(questions, outcomes)
@@ -306,6 +364,7 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
         nearest=nearest,
         owed=tuple(questions[key] for key in remaining),
         right=_count_right(data, answers),
+        answered=sum(outcome.status is not Status.FAILED for outcome in outcomes.values()),
     )
 
 

@@ -22,10 +22,23 @@ from medexam.tasks import TaskSet
 
 
 def score_cell(folder: RunFolder, question_set: ExamSet | TaskSet) -> AnyRun:
-    """Score the predictions in `folder` on all of these questions, as `score_folder` and `score_task_folder` do."""
+    """Score the predictions in `folder` on all of these questions, as `score_folder` and `score_task_folder` do.
+
+    `spec.json` then says which questions and golds these were.
+    """
+    _record_scored(folder, question_set)
     if isinstance(question_set, TaskSet):
         return score_task_folder(folder, question_set)
     return score_folder(folder, question_set.questions, question_set.key)
+
+
+def _record_scored(folder: RunFolder, question_set: ExamSet | TaskSet) -> None:
+    record = folder.read_record()
+    golds = None if record.schema == 1 else question_set.golds_fingerprint
+    questions = tuple(question.key for question in question_set.questions)
+    scored = replace(record, dataset_golds=golds, questions=questions)
+    if scored != record:
+        folder.write_record(scored)
 
 
 def score_folder(folder: RunFolder, questions: Sequence[Question], key: AnswerKey) -> ExamRun:

@@ -10,14 +10,14 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.parts import find_unmerged, remove_parts, scan_parts
+from medexam.experiments.parts import PARTS, find_unmerged, remove_parts, scan_parts
 from medexam.experiments.stored_predictions import Outcome, StoredPredictions, cut_torn_line, scan_predictions
 from medexam.experiments.work_folder import WorkFolder, open_private
 from medexam.predictions import Prediction, Status
@@ -64,6 +64,8 @@ class RunRecord:
 class RunFolder(WorkFolder):
     """The files of one run under `path`."""
 
+    spec_digest: str | None = field(default=None, compare=False)
+    """Digest of the run whose predictions it holds; None: the one that `spec.json` names."""
     kind = "run"
     record = SPEC
 
@@ -111,9 +113,9 @@ class RunFolder(WorkFolder):
         """The last prediction of each question, by key.
 
         A torn last line, left by a process that was killed while writing, counts as not written. A line that is
-        damaged anywhere else raises `RunFolderError`.
+        damaged anywhere else, or belongs to another run, raises `RunFolderError`.
         """
-        return {prediction.question: prediction for _, prediction in scan_predictions(self.path / PREDICTIONS)}
+        return {prediction.question: prediction for prediction in self._scan()}
 
     def read_outcomes(self) -> dict[str, Outcome]:
         """How each question last came out, by key, parts that are not merged yet included.
@@ -122,10 +124,10 @@ class RunFolder(WorkFolder):
         """
         alike: dict[Outcome, Outcome] = {}
         found = {}
-        for _, prediction in scan_predictions(self.path / PREDICTIONS):
+        for prediction in self._scan():
             outcome = Outcome(prediction.status, prediction.answer)
             found[prediction.question] = alike.setdefault(outcome, outcome)
-        for prediction in scan_parts(self.path):
+        for prediction in scan_parts(self.path, self._own_digest()) if (self.path / PARTS).exists() else ():
             known = found.get(prediction.question)
             if known is None or known.status is Status.FAILED:
                 found[prediction.question] = Outcome(prediction.status, prediction.answer)
@@ -134,9 +136,12 @@ class RunFolder(WorkFolder):
     def merge_parts(self) -> frozenset[str]:
         """Put what workers left in parts into `predictions.jsonl`; the keys of the questions that it answers.
 
-        The folder must be locked. Raises `RunFolderError` where a line is damaged or nothing can be written.
+        The folder must be locked. Raises `RunFolderError` where a line is damaged or belongs to another run, or where
+        nothing can be written.
         """
-        found = find_unmerged(self.path, self.path / PREDICTIONS)
+        if not (self.path / PARTS).exists():
+            return frozenset()
+        found = find_unmerged(self.path, self.path / PREDICTIONS, self._own_digest())
         if found:
             with self.appending() as log:
                 for prediction in found.values():
@@ -156,9 +161,17 @@ class RunFolder(WorkFolder):
         except OSError as error:
             raise RunFolderError(f"cannot read {path}: {error}") from None
         try:
-            yield StoredPredictions(path, descriptor)
+            yield StoredPredictions(path, descriptor, self._own_digest())
         finally:
             os.close(descriptor)
+
+    def _own_digest(self) -> str:
+        return self.spec_digest or self.read_record().spec_digest
+
+    def _scan(self) -> Iterator[Prediction]:
+        path = self.path / PREDICTIONS
+        if path.exists():
+            yield from (prediction for _, prediction in scan_predictions(path, self._own_digest()))
 
     def appending(self) -> AbstractContextManager["PredictionLog"]:
         """A log that appends predictions; what a dead process left torn is cut off first."""
