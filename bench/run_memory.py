@@ -20,6 +20,7 @@ from medexam.cli.progress import TerminalProgress
 from medexam.experiments import runner
 from medexam.experiments.planning import plan_experiment
 from medexam.experiments.tracking import track
+from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo, ScriptedEngine
 from medexam.serve.logprobs import Candidates, build_reading, respond
 from medexam.serve.turns import requested_continuations

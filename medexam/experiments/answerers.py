@@ -5,8 +5,7 @@ further one is there only where the user accepted it, or where an answer said it
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -57,57 +56,82 @@ def read_models(folder: WorkFolder) -> dict[str, KnownModel]:
         ) from None
 
 
-def admit(folder: WorkFolder, identity: ModelIdentity, *, answers: int, accept: bool = False) -> Answerer:
+def admit(
+    folder: WorkFolder,
+    identity: ModelIdentity,
+    *,
+    answers: int,
+    count_cut: Callable[[], int] = lambda: 0,
+    accept: bool = False,
+) -> Answerer:
     """Let a model answer in a folder that already holds so many answers; which print its answers carry.
 
+    `count_cut` counts the prompts that did not fit the model's context, which matters where the context has changed.
     The folder must be locked. Raises `RunFolderError` where another model gave those answers, unless `accept`: then the
     model is noted beside the first. What changes no answer is noted too.
     """
     known = read_models(folder) if answers else {}
+    found: list[str] = []
     for key, entry in known.items():
-        if not entry.identity.differences(identity):
+        now_found = _differences(entry.identity, identity, count_cut)
+        if not now_found:
             if changed := _latest(entry).changed_notes(identity):
                 seen = (*entry.seen, {"at": _now(), **changed})
                 _write(folder, {**known, key: entry.model_copy(update={"seen": seen})})
-            return Answerer(key, identity.name, shorter=_is_shorter(entry.identity, identity))
+            return Answerer(key, identity.name, shorter=_context(identity) < _context(entry.identity))
+        found = found or now_found
     if answers and not accept:
         first = next((entry.identity for entry in known.values()), None)
-        whose = f"of {_name(first)}" if first else f"of a model that no {MODELS} names"
-        found = f" ({'; '.join(first.differences(identity))})" if first else ""
+        whose = f"of {first.name} (print {first.print})" if first else f"of a model that no {MODELS} names"
+        told = f" ({'; '.join(found)})" if found else ""
         raise RunFolderError(
             f"{folder.kind} {folder.name} cannot go on: its {answers:,} answers are {whose}, and now another model "
-            f"answers{found}; bring the first one back, start anew with --fresh, or add --accept-model-change, which "
-            "every table will show"
+            f"answers{told}; bring the first one back, start anew with --fresh, "
+            "or add --accept-model-change, which every table will show"
         )
     _write(folder, {**known, identity.print: KnownModel(identity=identity, since=_now())})
     return Answerer(identity.print, identity.name)
 
 
-def count_answerers(predictions: Iterable[Prediction], known: Mapping[str, KnownModel]) -> tuple[AnswererCount, ...]:
-    """Which models answered how often, the commonest first; by their names alone where answers carry no print.
+def count_answerers(
+    predictions: Iterable[Prediction], questions: Container[str], known: Mapping[str, KnownModel]
+) -> tuple[AnswererCount, ...]:
+    """Which models answered how many of these questions, the commonest first.
 
-    Questions that no model was asked, or that failed, count for none.
+    Of several predictions of a question the last counts. Those that failed and those that no model was asked for count
+    for none. Models are told apart by the prints of their answers; by their names where answers carry no print.
     """
-    counts = Counter(
-        (one.answered_by, one.model if one.answered_by not in known else None)
-        for one in predictions
-        if one.status is not Status.FAILED and (one.answered_by is not None or one.model is not None)
-    )
-    # An answer of before has no print, and no model where its prompt did not fit.
+    by_question: dict[str, tuple[str | None, str | None]] = {}
+    alike: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}
+    for one in predictions:
+        answered = one.status is not Status.FAILED and (one.answered_by or one.model)
+        if answered and one.question in questions:
+            who = (one.answered_by, None if one.answered_by in known else one.model)
+            by_question[one.question] = alike.setdefault(who, who)
+    names = {key: entry.identity.name for key, entry in known.items()}
     return tuple(
-        AnswererCount(key, known[key].identity.name if key in known else model or "an unknown model", answers)
-        for (key, model), answers in counts.most_common()
+        AnswererCount(key, name or names.get(key or "", "an unknown model"), answers)
+        for (key, name), answers in Counter(by_question.values()).most_common()
     )
 
 
-def describe_answerers(counts: Iterable[AnswererCount]) -> str:
-    """Such as `200 answers of A (print 1a2b3c4d), 100 of B (print 5e6f7a8b)`."""
-    parts = [f"{one.name}{f' (print {one.print})' if one.print else ''}" for one in counts]
-    numbers = [one.answers for one in counts]
-    return ", ".join(
-        f"{number:,}{' answers' if place == 0 else ''} of {part}"
-        for place, (number, part) in enumerate(zip(numbers, parts, strict=True))
-    )
+def describe_answerers(counts: Sequence[AnswererCount]) -> str:
+    """Such as `200 answers of A (print 1a2b3c4d), 100 of B (print 5e6f7a8b)`; empty where no model answered."""
+    whose = [f"of {one.name}{f' (print {one.print})' if one.print else ''}" for one in counts]
+    words = [f"{one.answers:,} {part}" for one, part in zip(counts, whose, strict=True)]
+    return ", ".join([f"{counts[0].answers:,} answers {whose[0]}", *words[1:]]) if counts else ""
+
+
+def _differences(before: ModelIdentity, now: ModelIdentity, count_cut: Callable[[], int]) -> list[str]:
+    found = before.differences(now)
+    if not found and _context(before) != _context(now) and (cut := count_cut()):
+        found = [f"its context has {_context(now):,} tokens, not {_context(before):,}, and {cut:,} prompts did not fit"]
+    return found
+
+
+def _context(identity: ModelIdentity) -> float:
+    """Tokens; infinite where the server does not tell."""
+    return float(identity.notes.get("max_context") or "inf")
 
 
 def _latest(entry: KnownModel) -> ModelIdentity:
@@ -116,15 +140,6 @@ def _latest(entry: KnownModel) -> ModelIdentity:
     for seen in entry.seen:
         notes |= {name: value for name, value in seen.items() if name != "at"}
     return entry.identity.model_copy(update={"notes": notes})
-
-
-def _is_shorter(before: ModelIdentity, now: ModelIdentity) -> bool:
-    limits = [one.notes.get("max_context") for one in (before, now)]
-    return all(isinstance(limit, int) for limit in limits) and int(limits[1] or 0) < int(limits[0] or 0)
-
-
-def _name(identity: ModelIdentity) -> str:
-    return f"{identity.name} (print {identity.print})"
 
 
 def _write(folder: WorkFolder, known: Mapping[str, KnownModel]) -> None:

@@ -148,9 +148,9 @@ class RayExecutor:
         (first, seen), *others = there
         ours = seen.model_dump(exclude=_OWN)
         for member, info in others:
-            if found := seen.identity.differences(info.identity):
+            if told := seen.identity.differences(info.identity):
                 raise EngineError(
-                    f"{first.host} and {member.host} reach different models ({'; '.join(found)}); give all machines "
+                    f"{first.host} and {member.host} reach different models ({'; '.join(told)}); give all machines "
                     "the same one"
                 )
             theirs = info.model_dump(exclude=_OWN)

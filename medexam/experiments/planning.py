@@ -131,6 +131,8 @@ class Plan:
     runs_dir: Path
     news: tuple[str, ...] = ()
     """One line for each stored run whose data have changed since."""
+    accept_model_change: bool = False
+    """Whether another model than the one that began a run may go on with it."""
 
     def record(self, planned: AnyCell) -> RunRecord:
         """What a cell's `spec.json` says."""
@@ -165,7 +167,7 @@ def plan_experiment(
     hub that cannot be brought is a warning then, and the cell counts as a run that was not begun. Raises `SpecError`,
     `DatasetError`, or `RunFolderError` where a run's folder holds another.
     """
-    experiment, cells = resolve_cells(document, overrides)
+    experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = _Sources(only_look=only_look)
     prepared = [sources.prepare(cell) for cell in cells]
     planned = tuple(_planned(item, _folder(item.cell, item.identity, runs_dir, fresh)) for item in prepared)
@@ -194,6 +196,11 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
         raise RunFolderError(
             f"run {record.run_id} cannot go on, for {describe_texts(record, data)}; restore {record.dataset_source}, "
             "or run its spec without --resume to ask the texts as they are in a run of their own"
+        )
+    if record.schema != IDENTITY_SCHEMA:
+        raise RunFolderError(
+            f"run {record.run_id} cannot go on: an earlier version made it, whose identity covers less, so nobody "
+            "knows whether the same would answer; it is reported and compared as it is; run its spec to start a new run"
         )
     if digest(prepared.identity) != record.spec_digest:
         keys = ", ".join(differences(prepared.identity, record.identity))
@@ -383,22 +390,35 @@ def _count_right(data: QuestionSet, answers: Mapping[str, int | None]) -> int:
 
 
 def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:
-    """The last run of this digest, or the next name that is free when there is none or a fresh one is wanted."""
+    """The last run of this digest, whatever it is called; a new name where there is none, or a fresh one is wanted."""
+    found = _runs_of(digest(known), runs_dir)
+    if not found or fresh:
+        name = f"{_stem(cell)}-{digest(known)}"
+        return RunFolder(runs_dir / (f"{name}-{max(found) + 1}" if found else name))
+    folder = found[max(found)]
+    theirs = folder.read_record()
+    if theirs.spec_digest != digest(known):
+        keys = ", ".join(differences(known, theirs.identity))
+        raise RunFolderError(
+            f"run {folder.name} was made under another spec (it differs in {keys}); "
+            "move it away, or start another run beside it with --fresh"
+        )
+    return folder
+
+
+def _stem(cell: CellSpec) -> str:
+    """What the names of a cell's runs begin with: it says to people what was asked, and identifies nothing."""
     asks = isinstance(cell.program, AskingSpec)
-    words = [cell.name, *([cell.model.label] if asks else []), cell.program.label, cell.dataset.language, digest(known)]
-    name = "-".join(re.sub(r"[^A-Za-z0-9._]+", "_", word) for word in words)
-    folder = following = RunFolder(runs_dir / name)
-    attempt = 1
-    while following.exists():
-        folder, attempt = following, attempt + 1
-        following = RunFolder(runs_dir / f"{name}-{attempt}")
-    if folder.exists() and not fresh:
-        theirs = folder.read_record()
-        if theirs.spec_digest != digest(known):
-            keys = ", ".join(differences(known, theirs.identity))
-            raise RunFolderError(
-                f"run {folder.name} was made under another spec (it differs in {keys}); "
-                "move it away, or start another run beside it with --fresh"
-            )
-        return folder
-    return following
+    words = [cell.name, *([cell.model.label] if asks else []), cell.program.label, cell.dataset.language]
+    return "-".join(re.sub(r"[^A-Za-z0-9._]+", "_", word) for word in words)
+
+
+def _runs_of(spec_digest: str, runs_dir: Path) -> dict[int, RunFolder]:
+    """The runs of a digest by the number at the end of their names, 1 where there is none."""
+    ending = re.compile(rf"-{spec_digest}(?:-(\d+))?")
+    places = runs_dir.glob(f"*-{spec_digest}*") if runs_dir.is_dir() else ()
+    found = {path: ending.search(path.name) for path in sorted(places)}
+    folders = {
+        int(match[1] or 1): RunFolder(path) for path, match in found.items() if match and match.end() == len(path.name)
+    }
+    return {number: folder for number, folder in folders.items() if folder.exists()}

@@ -20,7 +20,7 @@ from medexam.errors import RunFolderError
 from medexam.experiments.parts import PARTS, find_unmerged, remove_parts, scan_parts
 from medexam.experiments.stored_predictions import Outcome, StoredPredictions, cut_torn_line, scan_predictions
 from medexam.experiments.work_folder import WorkFolder, open_private
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Prediction, Reason, Status
 from medexam.specs import CellSpec
 
 SPEC = "spec.json"
@@ -115,7 +115,7 @@ class RunFolder(WorkFolder):
         A torn last line, left by a process that was killed while writing, counts as not written. A line that is
         damaged anywhere else, or belongs to another run, raises `RunFolderError`.
         """
-        return {prediction.question: prediction for prediction in self._scan()}
+        return {prediction.question: prediction for prediction in self.scan_predictions()}
 
     def read_outcomes(self) -> dict[str, Outcome]:
         """How each question last came out, by key, parts that are not merged yet included.
@@ -124,7 +124,7 @@ class RunFolder(WorkFolder):
         """
         alike: dict[Outcome, Outcome] = {}
         found = {}
-        for prediction in self._scan():
+        for prediction in self.scan_predictions():
             outcome = Outcome(prediction.status, prediction.answer)
             found[prediction.question] = alike.setdefault(outcome, outcome)
         for prediction in scan_parts(self.path, self._own_digest()) if (self.path / PARTS).exists() else ():
@@ -132,6 +132,15 @@ class RunFolder(WorkFolder):
             if known is None or known.status is Status.FAILED:
                 found[prediction.question] = Outcome(prediction.status, prediction.answer)
         return found
+
+    def count_answers(self) -> int:
+        """Questions that are answered, or unanswered for good; raises as `read_predictions` does."""
+        return sum(outcome.status is not Status.FAILED for outcome in self.read_outcomes().values())
+
+    def count_cut(self) -> int:
+        """Answers whose prompt did not fit its model's context whole; raises as `read_predictions` does."""
+        found = self.read_predictions().values()
+        return sum(one.reason is Reason.CONTEXT_OVERFLOW or bool(one.passages_cut) for one in found)
 
     def merge_parts(self) -> frozenset[str]:
         """Put what workers left in parts into `predictions.jsonl`; the keys of the questions that it answers.
@@ -168,7 +177,8 @@ class RunFolder(WorkFolder):
     def _own_digest(self) -> str:
         return self.spec_digest or self.read_record().spec_digest
 
-    def _scan(self) -> Iterator[Prediction]:
+    def scan_predictions(self) -> Iterator[Prediction]:
+        """Every line of `predictions.jsonl`, in the order of writing; raises as `read_predictions` does."""
         path = self.path / PREDICTIONS
         if path.exists():
             yield from (prediction for _, prediction in scan_predictions(path, self._own_digest()))

@@ -27,7 +27,8 @@ _DIALOGUE: list[Turn] = [
 ]
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _DATE = re.compile(
-    rf"\b(\d{{4}}-\d\d-\d\d|\d\d?[ -]({_MONTHS})[a-z]*[ -]\d{{4}}|({_MONTHS})[a-z]* \d\d?, \d{{4}}|\d\d?[/.]\d\d?[/.]\d{{4}})"
+    rf"\b(\d{{4}}-\d\d-\d\d|\d\d?[ -]({_MONTHS})[a-z]*[ -]\d{{4}}|({_MONTHS})[a-z]* \d\d?, \d{{4}}"
+    r"|\d\d?[/.]\d\d?[/.]\d{4})"
 )
 """Some templates write the day into every prompt."""
 

@@ -113,12 +113,12 @@ class ServedProgram(PythonModel):
             return await asyncio.gather(*(ask(question) for question in questions))
 
     async def _answer(self, question: Question) -> Prediction:
-        names = {"program": self._cell.program.label, "spec_digest": ""}
+        program = self._cell.program.label
         try:
             said = await self._program.acall(question=question)
         except ContextWindowExceededError as error:
-            return build_failure(question, error, **names)
-        return build_prediction(question, said, latency_s=0.0, **names)
+            return build_failure(question, error, program=program, spec_digest="")
+        return build_prediction(question, said, program=program, spec_digest="", latency_s=0.0)
 
 
 set_model(ServedProgram())
