@@ -16,12 +16,13 @@ def read_current(folders: "Iterable[RunFolder]") -> "list[AnyRun]":
     """
     from medexam.experiments.current import current_run
 
-    runs = [current_run(folder, _say) for folder in folders]
+    runs = [current_run(folder, say) for folder in folders]
     for run in runs:
         if run.note is not None:
-            _say(f"warning: {run.folder.name}: {run.note}")
+            say(f"warning: {run.folder.name}: {run.note}")
     return runs
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Tell the user in one line on standard error."""
     sys.stderr.write(f"medexam: {line}\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from medexam.errors import RunFolderError
 from medexam.experiments.freshness import Freshness, find_changes
-from medexam.experiments.run_folder import RunFolder
+from medexam.experiments.run_folder import RunFolder, owed
 from medexam.experiments.summary import AnyRun, find_run, load_run, shown_as_scored
 
 Say = Callable[[str], None]
@@ -34,13 +34,15 @@ def current_run(folder: RunFolder, say: Say) -> AnyRun:
     return renew(folder, found, say)
 
 
-def load_complete(run: str, runs_dir: Path) -> AnyRun | None:
-    """The run that is meant, as it was scored, where nothing is left to ask; None where something may be.
+def load_complete(run: str, runs_dir: Path, say: Say) -> AnyRun | None:
+    """The run that is meant, as `current_run` gives it, where nothing is left to ask; None where something is.
 
-    No data set is parsed, so that a finished run is shown at once, also without its data set.
+    No data set is parsed where nothing changed, so that a finished run is shown at once, also without its data set.
     """
     folder = find_run(run, runs_dir)
     stored = _fresh(folder, find_changes(folder))
+    if stored is None and not owed(folder.read_record().questions, folder.read_outcomes()):
+        stored = current_run(folder, say)
     return stored if stored is not None and stored.complete else None
 
 

@@ -16,12 +16,19 @@ from medexam.errors import CorpusUnreachableError, EngineError, RunFolderError
 from medexam.experiments.asked_words import asked_words
 from medexam.experiments.cells import resolve_cells
 from medexam.experiments.collecting import collecting_rarely
+from medexam.experiments.data_changes import (
+    DataChange,
+    describe_earlier,
+    describe_golds,
+    describe_texts,
+    find_data_change,
+)
 from medexam.experiments.leakage import check_demonstrations
 from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.reading import ContextReading, ReadingRetrieval, reader_identity, with_reader
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
-from medexam.experiments.stored_questions import find_stored
+from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import find_run
 from medexam.experiments.task_scoring import check_scorable
 from medexam.model_identity import Answerer
@@ -122,6 +129,8 @@ class Plan:
     """Identity of the experiment, whichever of its cells are planned."""
     cells: tuple[AnyCell, ...]
     runs_dir: Path
+    news: tuple[str, ...] = ()
+    """One line for each stored run whose data have changed since."""
     accept_model_change: bool = False
     """Whether another model than the one that began a run may go on with it."""
 
@@ -168,6 +177,7 @@ def plan_experiment(
         experiment_digest=digest({"name": experiment.name, "cells": [cell.spec_digest for cell in planned]}),
         cells=planned,
         runs_dir=runs_dir,
+        news=_news(planned),
     )
 
 
@@ -175,17 +185,17 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
     """What continuing one run would do: its own cell and its own questions, as its folder keeps them.
 
     `run` is a run's folder, or its id in `runs_dir`. Raises `RunFolderError` where there is no such run, or where what
-    its answers depend on is not what it was, and `DatasetError` where its data cannot be read.
+    its answers depend on, the texts of its data included, is not what it was, and `DatasetError` where its data cannot
+    be read.
     """
     folder = find_run(run, runs_dir)
     record = folder.read_record()
-    prepared = _Sources(only_look=False).prepare(record.cell)
+    prepared = _Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole)
     data = prepared.question_set
-    if data.fingerprint != record.dataset_fingerprint:
+    if find_data_change(record, data) is DataChange.TEXTS:
         raise RunFolderError(
-            f"run {record.run_id} cannot go on: its data have changed (SHA-256 {record.dataset_fingerprint[:12]} then, "
-            f"{data.fingerprint[:12]} in {data.source} now); restore {record.dataset_source}, "
-            "or run its spec with --fresh to ask the data as they are"
+            f"run {record.run_id} cannot go on, for {describe_texts(record, data)}; restore {record.dataset_source}, "
+            "or run its spec without --resume to ask the texts as they are in a run of their own"
         )
     if record.schema != IDENTITY_SCHEMA:
         raise RunFolderError(
@@ -198,20 +208,33 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
             f"run {record.run_id} cannot go on: what its answers depend on has changed ({keys}); "
             "restore it, or run its spec to start a run of it as it is now"
         )
+    planned = _planned(replace(prepared, question_set=_as_stored(record, data)), folder)
     return Plan(
         name=record.cell.name,
         description=record.description,
         experiment_digest=record.experiment_digest,
-        cells=(_planned(replace(prepared, question_set=_as_stored(record, data)), folder),),
+        cells=(planned,),
         runs_dir=folder.path.parent,
+        news=_news([planned]),
     )
+
+
+def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
+    """What has changed in the data of the runs that the cells go on with, or take the place of."""
+    lines = (
+        describe_golds(cell.folder, cell.folder.read_record(), cell.question_set)
+        if cell.folder.exists()
+        else describe_earlier(cell.folder, cell.spec_digest, cell.identity)
+        for cell in cells
+    )
+    return tuple(line for line in lines if line is not None)
 
 
 def _as_stored(record: RunRecord, data: QuestionSet) -> QuestionSet:
     """The data with the questions of a stored run."""
     if isinstance(data, TaskSet):
-        return replace(data, questions=find_stored(record, data.questions))
-    return replace(data, questions=find_stored(record, data.questions))
+        return replace(data, questions=stored_questions(record, data))
+    return replace(data, questions=stored_questions(record, data))
 
 
 @dataclass(frozen=True)
@@ -233,8 +256,9 @@ class _Sources:
         self._retrievers: dict[RetrieverSpec, PlannedRetriever | CorpusUnreachableError] = {}
         self._models: dict[ModelSpec, dict[str, Any]] = {}
 
-    def prepare(self, cell: CellSpec) -> _Prepared:
-        question_set = self._question_set(cell.dataset)
+    def prepare(self, cell: CellSpec, data: DatasetSpec | None = None) -> _Prepared:
+        """`data` None: the questions that the cell selects."""
+        question_set = self._question_set(data or cell.dataset)
         retrieval, identity, twin_set = None, None, None
         if is_retrieving(cell.program):
             twin_set = self._twins(cell)

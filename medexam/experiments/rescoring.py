@@ -9,11 +9,12 @@ from dataclasses import replace
 from medexam.datasets import ExamSet, load_exam_set, load_task_set
 from medexam.errors import DatasetError, EngineError, MedExamError, RunBusyError, RunFolderError
 from medexam.experiments.current import Say
+from medexam.experiments.data_changes import describe_golds
 from medexam.experiments.export import write_parquet
 from medexam.experiments.freshness import DERIVED, Freshness, read_sources, record_made
 from medexam.experiments.markdown import run_report
 from medexam.experiments.run_folder import METRICS, REPORT, RunFolder, RunRecord
-from medexam.experiments.stored_questions import find_stored, stored_questions
+from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import (
     AnyMetrics,
     AnyRun,
@@ -40,7 +41,10 @@ def renew(folder: RunFolder, found: Freshness, say: Say) -> AnyRun:
         try:
             with folder.locked():
                 folder.merge_parts()
-                run = score_cell(folder, load_stored(folder.read_record()))
+                record = folder.read_record()
+                question_set = load_stored(record)
+                corrected = describe_golds(folder, record, question_set)
+                run = score_cell(folder, question_set)
         except RunBusyError:
             run = replace(rescore(folder), files_fresh=False)
             if run.complete:
@@ -54,7 +58,7 @@ def renew(folder: RunFolder, found: Freshness, say: Say) -> AnyRun:
             return run
     except (DatasetError, EngineError) as error:
         return _as_scored(folder, found, error)
-    say(f"{folder.name}: made {_DERIVED} anew: {why}")
+    say(corrected or f"{folder.name}: made {_DERIVED} anew: {why}")
     return run
 
 
@@ -89,10 +93,11 @@ def _counts_agree(run: AnyRun) -> bool:
 def score_cell(folder: RunFolder, question_set: ExamSet | TaskSet) -> AnyRun:
     """Score the predictions in `folder` on all of these questions and write what is made of them.
 
-    These are `metrics.json`, `report.md`, the Parquet file, and what they were made from. The folder must hold its
-    `spec.json` and be locked where others may write it. Raises `RunFolderError` where it cannot be written, and
-    `EngineError` where what a benchmark is scored with is not installed.
+    These are `metrics.json`, `report.md`, the Parquet file, and what they were made from; `spec.json` then says which
+    questions and golds these were. The folder must be locked where others may write it. Raises `RunFolderError` where
+    it cannot be written, and `EngineError` where what a benchmark is scored with is not installed.
     """
+    _record_scored(folder, question_set)
     sources = read_sources(folder, question_set.files_digest)
     run: AnyRun
     if isinstance(question_set, TaskSet):
@@ -101,6 +106,15 @@ def score_cell(folder: RunFolder, question_set: ExamSet | TaskSet) -> AnyRun:
         run = _score_exams(folder, question_set)
     record_made(folder, sources)
     return run
+
+
+def _record_scored(folder: RunFolder, question_set: ExamSet | TaskSet) -> None:
+    record = folder.read_record()
+    golds = None if record.schema == 1 else question_set.golds_fingerprint
+    questions = tuple(question.key for question in question_set.questions)
+    scored = replace(record, dataset_golds=golds, questions=questions)
+    if scored != record:
+        folder.write_record(scored)
 
 
 def _score_exams(folder: RunFolder, exam_set: ExamSet) -> ExamRun:
@@ -127,7 +141,7 @@ def _score_tasks(folder: RunFolder, task_set: TaskSet) -> TaskRun:
 def rescore(folder: RunFolder) -> AnyRun:
     """The run in `folder`, scored anew on the data as they are today; nothing is written.
 
-    Raises `DatasetError` where the data set cannot be read or lacks a question that was asked.
+    Raises `DatasetError` where the data set cannot be read, lacks a question that was asked, or holds other texts.
     """
     question_set = load_stored(folder.read_record())
     metrics: AnyMetrics
@@ -142,15 +156,15 @@ def rescore(folder: RunFolder) -> AnyRun:
 def load_stored(record: RunRecord) -> ExamSet | TaskSet:
     """The questions that a run was last asked for, with their golds.
 
-    Raises `DatasetError` where the data set cannot be read or lacks one of them.
+    Raises `DatasetError` where the data set cannot be read, lacks one of them, or holds other texts.
     """
     if record.cell.dataset.holds_tasks:
         return load_stored_tasks(record)
-    exam_set = load_exam_set(record.cell.dataset)
+    exam_set = load_exam_set(record.cell.dataset.whole)
     return replace(exam_set, questions=stored_questions(record, exam_set))
 
 
 def load_stored_tasks(record: RunRecord) -> TaskSet:
-    """The tasks that a run was last asked for; raises `DatasetError` where one is gone."""
-    task_set = load_task_set(record.cell.dataset)
-    return replace(task_set, questions=find_stored(record, task_set.questions))
+    """The tasks that a run was last asked for; raises `DatasetError` as `stored_questions` does."""
+    task_set = load_task_set(record.cell.dataset.whole)
+    return replace(task_set, questions=stored_questions(record, task_set))

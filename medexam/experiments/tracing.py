@@ -100,7 +100,7 @@ def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
     assert is_exam_cell(planned)  # noqa: S101 - only runs on exams are traced
     questions = {question.key: question for question in planned.question_set.questions}
     with run.folder.opened_predictions() as predictions:
-        sample = [key for key in sample_keys(record.questions, record.cell.trace_questions) if key in predictions]
+        sample = [key for key in sample_keys(questions, record.cell.trace_questions) if key in predictions]
         program = _program(planned, [questions[key] for key in sample])
         for key in sample:
             said, gold = predictions[key], planned.question_set.key[key]

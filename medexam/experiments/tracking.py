@@ -25,7 +25,7 @@ from medexam.experiments.mlflow_payload import (
     yearly_metrics,
 )
 from medexam.experiments.mlflow_store import default_tracking_uri, experiment_id, open_store
-from medexam.experiments.run_folder import CORPUS_MAP, ENVIRONMENT, PREDICTIONS, SPEC
+from medexam.experiments.run_folder import CORPUS_MAP, ENVIRONMENT, PREDICTIONS, SPEC, RunRecord
 from medexam.experiments.summary import AnyMetrics, AnyRun, is_exam_run
 from medexam.metrics import Metrics
 
@@ -150,10 +150,18 @@ def _describe_dataset(run: AnyRun) -> dict[str, str]:
     record, metrics = run.record, run.metrics
     return {
         "name": f"{record.cell.dataset.name}-{record.cell.dataset.language}",
-        "digest": record.dataset_fingerprint[:DIGEST_LENGTH],
+        "digest": _data_digest(record),
         "source": json.dumps({"uri": record.dataset_source}),
         "profile": json.dumps({"num_rows": metrics.selected, **_profile(metrics)}),
     }
+
+
+def _data_digest(record: RunRecord) -> str:
+    """The beginnings of both fingerprints: what was asked, and what it was scored with, where the run tells."""
+    if record.dataset_golds is None:
+        return record.dataset_fingerprint[:DIGEST_LENGTH]
+    half = DIGEST_LENGTH // 2
+    return record.dataset_fingerprint[:half] + record.dataset_golds[:half]
 
 
 def _profile(metrics: AnyMetrics) -> dict[str, int]:

@@ -160,8 +160,8 @@ def _plan(
         "optimizer": optimizer.model_dump(mode="json", exclude=_BUDGET),
         # Optimisers sample candidates at temperatures of their own.
         "seed": cell.model.seed,
-        "train": digest({"questions": [question.key for question in train.questions]}),
-        "validation": digest({"questions": [question.key for question in validation.questions]}),
+        "train": _digest_golds(train),
+        "validation": _digest_golds(validation),
     }
     return OptimizationPlan(
         cell=cell,
@@ -176,6 +176,11 @@ def _plan(
         folder=at or _folder(cell, optimizer, known, runs_dir, fresh),
         candidates=_affordable(optimizer, planned, train),
     )
+
+
+def _digest_golds(exam_set: ExamSet) -> str:
+    """A digest of the questions and of the golds that teach or choose."""
+    return digest({"golds": [[question.key, exam_set.key[question.key].number] for question in exam_set.questions]})
 
 
 def _programs(program: dspy.Module) -> list[ExamProgram]:

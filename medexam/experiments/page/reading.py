@@ -60,7 +60,7 @@ def read_answers(runs: Sequence[ExamRun]) -> list[Answers]:
     sets: dict[DatasetSpec, ExamSet | DatasetError] = {}
     found = []
     for run, name in zip(runs, run_names(runs), strict=True):
-        spec = run.record.cell.dataset
+        spec = run.record.cell.dataset.whole
         if spec not in sets:
             sets[spec] = _load(spec)
         found.append(_answers(run, name, sets[spec]))

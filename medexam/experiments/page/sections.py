@@ -207,6 +207,7 @@ def _settings(run: ExamRun) -> Table:
         "spec digest": record.spec_digest,
         "data set version": record.dataset_version,
         "data set SHA-256": record.dataset_fingerprint,
+        "golds SHA-256": record.dataset_golds or "in that of the data set",
         **flatten(record.cell.model_dump(mode="json", include=shown)),
         **flatten(run.environment, "ran."),
     }
