@@ -5,6 +5,7 @@ The run folder stays the truth: nothing is read back from MLflow but ids, and wh
 on disk.
 """
 
+import hashlib
 import json
 import time
 from collections.abc import Iterable, Sequence
@@ -157,11 +158,13 @@ def _describe_dataset(run: AnyRun) -> dict[str, str]:
 
 
 def _data_digest(record: RunRecord) -> str:
-    """The beginnings of both fingerprints: what was asked, and what it was scored with, where the run tells."""
-    if record.dataset_golds is None:
-        return record.dataset_fingerprint[:DIGEST_LENGTH]
-    half = DIGEST_LENGTH // 2
-    return record.dataset_fingerprint[:half] + record.dataset_golds[:half]
+    """The beginnings of three fingerprints: of the data, of its golds where the run tells, and of what was selected.
+
+    MLflow keeps one input for each name and digest, whatever a later one says of its size.
+    """
+    selected = hashlib.sha256("\n".join(record.questions).encode()).hexdigest()
+    prints = [record.dataset_fingerprint, *filter(None, [record.dataset_golds]), selected]
+    return "".join(each[: DIGEST_LENGTH // 3] for each in prints)
 
 
 def _profile(metrics: AnyMetrics) -> dict[str, int]:
