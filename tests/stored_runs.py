@@ -12,15 +12,16 @@ from medexam.predictions import Prediction
 from medexam.questions import Question
 from medexam.specs import CellSpec
 from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
+from medexam.tasks import TaskSet
 
-Answer = Callable[[Question, int], Mapping[str, Any] | None]
-"""From a question and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
+Answer = Callable[[Any, Any], Mapping[str, Any] | None]
+"""From a question or task and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
 TIMES = {"started_at": "2026-11-20T10:00:00+00:00", "ended_at": "2026-11-20T10:30:00+00:00"}
 
 
 def write_run(
     path: Path,
-    exams: ExamSet,
+    exams: ExamSet | TaskSet,
     program: Mapping[str, Any],
     answer: Answer,
     *,
@@ -66,7 +67,8 @@ def write_run(
     folder.write_json(ENVIRONMENT, {**TIMES, **(environment or {})})
     with folder.appending() as log:
         for question in exams.questions:
-            fields = answer(question, exams.key[question.key].number)
+            gold = exams.golds[question.key] if isinstance(exams, TaskSet) else exams.key[question.key].number
+            fields = answer(question, gold)
             if fields is not None:
                 same = {"question": question.key, "program": cell.program.kind, "spec_digest": digest(known)}
                 log.append(Prediction(**same, **fields))

@@ -7,21 +7,23 @@ is killed before it scores, so that the folder holds the files of an earlier sta
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from medexam.datasets import load_exam_set
+from medexam.datasets import load_exam_set, load_task_set
 from medexam.experiments.formatting import decimal, percent
 from medexam.experiments.mlflow_store import default_tracking_uri
 from medexam.experiments.run_folder import PARQUET, RunFolder
+from medexam.experiments.task_scoring import score_tasks
 from medexam.metrics import compute_metrics
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
+from task_data import write_squad
 
 Number = tuple[tuple[str, ...], float]
 """The path to a number in `metrics.json`, and the number."""
@@ -46,6 +48,11 @@ HIDDEN = {
 """Surface -> the numbers that it does not show, by design."""
 
 
+TASKS_HIDE = r"selected|latency_\w+|by_.*\.(?!f1\.)\w+\.interval\.\d"
+"""What tables of benchmarks that are answered in words leave out: `n`, failed and missing add up to `selected`, and only
+the first measure of a group has an interval."""
+
+
 def walk(tree: object, path: tuple[str, ...] = ()) -> Iterator[Number]:
     """Every number of a JSON document with the path to it."""
     if isinstance(tree, dict | list):
@@ -63,7 +70,7 @@ def is_hidden(surface: str, path: tuple[str, ...]) -> bool:
 def written(path: tuple[str, ...], value: float) -> str:
     """A number as tables write it: a count whole, a score in percent, points and seconds as they are."""
     names = set(path)
-    if path[-1] in COUNTS or "counts" in names:
+    if path[-1] in COUNTS or path[0] == "counts":
         return str(int(value))
     if path[-1].endswith("_tokens"):
         return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
@@ -72,14 +79,15 @@ def written(path: tuple[str, ...], value: float) -> str:
     return decimal(value) if names & POINTS else percent(value)
 
 
-def check_texts(metrics: dict, texts: dict[str, str]) -> None:
-    """Each number stands in each text, or is hidden there by design."""
+def check_texts(metrics: dict, texts: dict[str, str], hidden: str = "") -> None:
+    """Each number stands in each text, or is hidden there by design, or in all of them by `hidden`."""
     for surface, text in texts.items():
         tokens = set(re.split(r"[\s\[\]|;/*]+", text.replace(",", "")))
         missing = {
             ".".join(path): said
             for path, value in walk(metrics)
-            if not is_hidden(surface, path) and (said := written(path, value)) not in tokens
+            if not (is_hidden(surface, path) or re.fullmatch(hidden, ".".join(path)))
+            and (said := written(path, value)) not in tokens
         }
         assert not missing, f"{surface} does not show {missing}"
 
@@ -229,3 +237,66 @@ def test_every_number_of_an_exam_is_the_folders_everywhere(show, client, tmp_pat
         check_texts(metrics, {name: shown[name] for name in TEXTS})
         check_mlflow(metrics, folder, client, complete=found.complete)
         check_parquet(metrics, folder)
+
+
+def _quote(task, gold):
+    """The whole answer, its first word, or nothing that stands in the text."""
+    number = int(task.key.rsplit("-", 1)[-1])
+    told = {"prompt_tokens": 90 + number, "completion_tokens": 5, "latency_s": number / 100}
+    if number % 5 == 4:
+        return {**told, "status": Status.UNANSWERED, "reason": Reason.NOT_IN_CONTEXT, "reply": "So be it."}
+    text = gold.answers[0] if number % 2 else gold.answers[0].split()[0]
+    begins = task.context.find(text)
+    span = {"text": text, "span": (begins, begins + len(text)), "alignment": "literal"}
+    return {**told, **span, "status": Status.ANSWERED, "reply": text}
+
+
+def _quote_cut_off(task, gold):
+    number = int(task.key.rsplit("-", 1)[-1])
+    if number % 7 == 0:
+        return {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="refused")}
+    return None if number % 3 else _quote(task, gold)
+
+
+TASK_STATES = [
+    ("whole", 10, _quote, "track"),
+    ("partial", 25, _quote_cut_off, "terminal"),
+    ("widened", 30, _quote, "track"),
+    ("narrowed", 6, lambda task, gold: None, "markdown"),
+]
+
+
+def test_every_number_of_a_task_benchmark_is_the_folders_everywhere(show, client, tmp_path) -> None:
+    rows = [
+        (f"es-{number}", f"Case {number}: it was hot and dry, for heat expands.", "Why?", "heat expands")
+        for number in range(40)
+    ]
+    path = str(write_squad(tmp_path / "es.jsonl", rows))
+    for state, limit, answer, first in TASK_STATES:
+        dataset = {"name": "casimedicos_spans", "language": "es", "path": path, "limit": limit}
+        tasks = load_task_set(DatasetSpec.model_validate(dataset))
+        program = {"kind": "extract_explanation"}
+        folder = write_run(tmp_path / "run", tasks, program, answer, dataset=dataset, scored=False)
+        scores = score_tasks(tasks, folder.read_predictions())
+        metrics = scores.metrics.model_dump(mode="json")
+        assert scores.metrics.complete == (state != "partial")
+        shown = show(folder, first)
+        assert json.loads(shown["json"])[0]["metrics"] == metrics
+        assert folder.read_metrics() == metrics
+        check_texts(metrics, {name: shown[name] for name in TEXTS}, TASKS_HIDE)
+        check_mlflow(metrics, folder, client, complete=scores.metrics.complete)
+        check_task_parquet(metrics, folder)
+
+
+def check_task_parquet(metrics: dict, folder: RunFolder) -> None:
+    """The rows add up to the counts, and their scores to the measures that are means over tasks."""
+    rows = pq.read_table(folder.path / PARQUET).to_pylist()
+    status = Counter(row["status"] for row in rows)
+    assert status["failed"] == metrics["failed"]
+    assert (len(rows) - status["failed"], status["unanswered"]) == (metrics["n"], metrics["unanswered"])
+    by_group = [(group, found) for group, found in metrics["by_group"].items()]
+    for group, measures in [(None, metrics["measures"]), *by_group]:
+        for name, measure in measures.items():
+            mine = [row[f"score_{name}"] for row in rows if group in (None, row["group"])]
+            scored = [score for score in mine if score is not None]
+            assert (len(scored), sum(scored) / len(scored)) == pytest.approx((measure["n"], measure["value"]))
