@@ -1,11 +1,12 @@
 """Run folders of real questions with predictions made by hand, for tests and benches: no model is asked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from medexam.answer_key import AnswerKey
 from medexam.datasets import ExamSet
-from medexam.experiments.rescoring import score_folder
+from medexam.experiments.rescoring import score_cell
 from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
 from medexam.predictions import Prediction
 from medexam.questions import Question
@@ -65,5 +66,22 @@ def write_run(
             if fields is not None:
                 same = {"question": question.key, "program": cell.program.kind, "spec_digest": digest(known)}
                 log.append(Prediction(**same, **fields))
-    score_folder(folder, exams.questions, exams.key)
+    score_cell(folder, exams)
     return folder
+
+
+def made_up_exams(questions: Sequence[Question], key: AnswerKey) -> ExamSet:
+    """Questions that were read from no file."""
+    return ExamSet(
+        name="headqa_sample",
+        language="en",
+        version="1.0",
+        source="the package",
+        fingerprint="ab" * 32,
+        golds_fingerprint="cd" * 32,
+        questions=tuple(questions),
+        key=key,
+        left_out=(),
+        licence="",
+        citation="",
+    )

@@ -17,7 +17,7 @@ from medexam.errors import DatasetError
 from medexam.experiments.comparing import find_compared
 from medexam.experiments.comparison_markdown import write_markdown
 from medexam.experiments.comparison_tracking import task_comparison_metrics, track_comparison
-from medexam.experiments.rescoring import rescore_any
+from medexam.experiments.rescoring import rescore
 from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
 from medexam.experiments.task_comparing import compare_task_runs
 from medexam.experiments.task_comparison import TaskComparison, task_comparison_document
@@ -148,7 +148,7 @@ def test_a_run_that_finds_the_claim_is_better(make_run) -> None:
 def test_means_are_those_of_the_runs(make_run) -> None:
     folders = [make_run("half", half), make_run("claim", claim), make_run("rest", rest)]
     comparison = compare_task_runs(folders)
-    baseline, *others = (rescore_any(folder).metrics for folder in folders)
+    baseline, *others = (rescore(folder).metrics for folder in folders)
     assert [run.metrics for run in comparison.runs] == [baseline, *others]
     for pair, metrics in zip(comparison.pairs, others, strict=True):
         for name, measure in pair.measures.items():

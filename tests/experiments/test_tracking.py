@@ -12,9 +12,10 @@ import pytest
 from medexam.errors import TrackingError
 from medexam.experiments.mlflow_payload import run_params
 from medexam.experiments.mlflow_store import artifact_root
-from medexam.experiments.rescoring import score_folder
+from medexam.experiments.rescoring import score_cell
 from medexam.experiments.summary import load_run
 from medexam.experiments.tracking import track
+from stored_runs import made_up_exams
 
 ZERO_SHOT = {"kind": "zero_shot"}
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
@@ -124,7 +125,7 @@ def test_an_incomplete_run_has_failed_until_it_is_continued(make_run, uri, clien
             log.append(answered.model_copy(update={"question": question.key, "answer": 2}))
     environment = {**run.environment, "ended_at": "2026-11-20T11:00:00+00:00"}
     run.folder.write_json("environment.json", environment)
-    again = score_folder(run.folder, exam_questions, answer_key)
+    again = score_cell(run.folder, made_up_exams(exam_questions, answer_key))
     assert track([again], tracking_uri=uri) == [tracked]
     stored = client.get_run(tracked.mlflow_run_id)
     assert stored.info.status == client.get_run(tracked.parent_run_id).info.status == "FINISHED"
