@@ -107,6 +107,16 @@ def test_a_corrected_gold_is_scored_anew_and_asks_nothing(run, exam) -> None:
     assert run()[1] == [], "it is told once"
 
 
+def test_a_report_scores_corrected_golds_anew(run, medexam, exam) -> None:
+    run()
+    exam.records[3]["ra"] = 2
+    exam.write()
+    code, out, err = medexam("report", *exam.runs, "--json")
+    assert (code, json.loads(out)[0]["metrics"]["right"], err.count("golds of its data have changed")) == (0, 9, 1)
+    assert json.loads((exam.runs[0] / "metrics.json").read_text())["right"] == 9
+    assert medexam("report", *exam.runs)[2] == ""
+
+
 def test_a_killed_run_is_resumed_on_corrected_golds(run, exam) -> None:
     run()
     _cut(exam.runs[0], 6)
@@ -115,6 +125,11 @@ def test_a_killed_run_is_resumed_on_corrected_golds(run, exam) -> None:
     resumed, (line,) = run("--resume", exam.runs[0])
     assert "(1 of its 10 questions); its scores are made anew" in line
     assert (resumed["metrics"]["n"], resumed["metrics"]["right"]) == (10, 9)
+    exam.records[1]["ra"] = 3
+    exam.write()
+    again, (line,) = run("--resume", exam.runs[0])
+    assert "(1 of its 10 questions); its scores are made anew" in line
+    assert again["metrics"]["right"] == 8, "although nothing is owed"
 
 
 def test_a_withdrawn_gold_leaves_its_question_out_until_it_is_given_again(run, medexam, exam) -> None:
@@ -163,14 +178,22 @@ def test_changed_texts_are_asked_anew_and_old_answers_are_never_scored_on_them(r
     assert (new["metrics"]["right"], len(exam.runs)) == (0, 2)
     assert run()[1] == [], "it is told once"
 
+    code, out, err = medexam("report", old, "--json")
+    (shown,) = json.loads(out)
+    assert (code, shown["metrics"]) == (0, json.loads(before["metrics.json"])), err
+    assert "as it was scored when it ran" in " ".join(shown["warnings"])
+    assert "the texts of its data have changed since it was asked" in " ".join(shown["warnings"])
+
     _cut(old, 9)
+    code, out, err = medexam("report", old)
+    assert (code, out, err.count("\n")) == (2, "", 1), "ten answers were scored, nine are there"
     code, _, err = medexam("run", "--resume", old)
     assert (code, err.count("\n")) == (2, 1), err
-    assert "cannot go on, for the texts of its data have changed since it was asked" in err
+    assert "cannot go on: the texts of its data have changed since it was asked" in err
     assert "or run its spec without --resume" in err
     code, out, err = medexam("compare", old, Path("runs") / new["run_id"])
     assert (code, out, err.count("\n")) == (2, "", 1), err
-    assert f"run {old.name} cannot be scored, for the texts of its data have changed" in err
+    assert f"run {old.name} cannot be scored anew: the texts of its data have changed" in err
     assert f"restore {exam.file}, or run its spec again" in err
     (old / "predictions.jsonl").write_bytes(before["predictions.jsonl"])
     assert {path.name: path.read_bytes() for path in old.iterdir() if path.is_file()} == before
