@@ -194,7 +194,7 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
     data = prepared.question_set
     if find_data_change(record, data) is DataChange.TEXTS:
         raise RunFolderError(
-            f"run {record.run_id} cannot go on, for {describe_texts(record, data)}; restore {record.dataset_source}, "
+            f"run {record.run_id} cannot go on: {describe_texts(record, data)}; restore {record.dataset_source}, "
             "or run its spec without --resume to ask the texts as they are in a run of their own"
         )
     if record.schema != IDENTITY_SCHEMA:

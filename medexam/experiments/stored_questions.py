@@ -22,7 +22,7 @@ def stored_questions(record: RunRecord, data: ExamSet | TaskSet) -> tuple[Questi
     """
     if find_data_change(record, data) is DataChange.TEXTS:
         raise DatasetError(
-            f"run {record.run_id} cannot be scored, for {describe_texts(record, data)}: restore "
+            f"run {record.run_id} cannot be scored anew: {describe_texts(record, data)}; restore "
             f"{record.dataset_source}, or run its spec again to ask the texts as they are"
         )
     known: dict[str, Question | Task] = {question.key: question for question in data.questions}

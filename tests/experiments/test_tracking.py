@@ -77,10 +77,14 @@ def test_the_years_are_steps_of_a_curve(make_run, uri, client) -> None:
 
 
 def test_the_data_set_is_an_input(make_run, uri, client) -> None:
-    (tracked,) = track([make_run(ZERO_SHOT, "r")], tracking_uri=uri)
-    (given,) = client.get_run(tracked.mlflow_run_id).inputs.dataset_inputs
+    before, run = make_run(ZERO_SHOT, "r", run_id="before"), make_run(ZERO_SHOT, "r")
+    run = dataclasses.replace(run, record=dataclasses.replace(run.record, schema=2, dataset_golds="cd" * 32))
+    old, new = track([before, run], tracking_uri=uri)
+    (given,) = client.get_run(old.mlflow_run_id).inputs.dataset_inputs
     assert given.dataset.name == "headqa_sample-en"
     assert given.dataset.digest.startswith("ab" * 6)
+    (scored,) = client.get_run(new.mlflow_run_id).inputs.dataset_inputs
+    assert scored.dataset.digest.startswith("ab" * 6 + "cd" * 6), "questions, golds, and what was selected"
     assert json.loads(given.dataset.profile)["num_rows"] == 20
     assert {tag.key: tag.value for tag in given.tags} == {"mlflow.data.context": "evaluation"}
 
