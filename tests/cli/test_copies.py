@@ -33,11 +33,12 @@ POINTS = {"points", "chance_points", "points_interval", "headqa_v1_accuracy", "h
 HIDDEN = {
     # A breakdown tells its counts, its accuracy with the chance of it, its exam score and its points.
     "terminal": r"by_.*\.(selected|exams|chance_exam_score|chance_points|unanswered_ratio|headqa_v1_\w+)|"
-    r"(chance_exam_score|chance_points|(points|unanswered_ratio)_interval\.\d|exams|headqa_v1_\w+|(prompt|completion)_tokens|"
-    r"latency_\w+|missing|failed|selected|right|wrong|unanswered)",
+    r"(chance_exam_score|chance_points|(points|unanswered_ratio)_interval\.\d|exams|headqa_v1_\w+|"
+    r"(prompt|completion)_tokens|latency_\w+|missing|failed|selected|right|wrong|unanswered)",
     "markdown": r"by_.*\.(selected|exams|chance_exam_score|chance_points|unanswered_ratio)|exams",
     "html": r"by_.*\.(selected|exams|chance_exam_score|chance_points|unanswered_ratio)|"
-    r"(right|wrong|unanswered|exams|chance_exam_score|chance_points|(points|unanswered_ratio)_interval\.\d|headqa_v1_\w+|latency_\w+)",
+    r"(right|wrong|unanswered|exams|chance_exam_score|chance_points|(points|unanswered_ratio)_interval\.\d|"
+    r"headqa_v1_\w+|latency_\w+)",
     # MLflow has the breakdowns that its charts can show: scores by discipline, by number of options and, as curves,
     # by year. All others are in its artifact `metrics.json`.
     "mlflow": r"exams|by_exam\..*|by_(discipline|option_count)\.[^.]*\.(?!accuracy$|exam_score$|points$|headqa_v1_).*|"
@@ -46,11 +47,9 @@ HIDDEN = {
     "parquet": r".*(selected|missing|interval\.\d|chance_\w+|headqa_v1_\w+|exams|points|latency_\w+)",
 }
 """Surface -> the numbers that it does not show, by design."""
-
-
 TASKS_HIDE = r"selected|latency_\w+|by_.*\.(?!f1\.)\w+\.interval\.\d"
-"""What tables of benchmarks that are answered in words leave out: `n`, failed and missing add up to `selected`, and only
-the first measure of a group has an interval."""
+"""What tables of benchmarks that are answered in words leave out: `n`, failed and missing add up to `selected`, and
+only the first measure of a group has an interval."""
 
 
 def walk(tree: object, path: tuple[str, ...] = ()) -> Iterator[Number]:
