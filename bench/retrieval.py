@@ -79,7 +79,7 @@ class DrawnEncoder:
     dimension: int
     source: str = "drawn"
     label: str = "drawn"
-    revision: str | None = None
+    revision: str = "drawn"
     precision: Precision = "float32"
     query_tokens: int = 1
     passage_tokens: int = 1
@@ -112,7 +112,7 @@ class WidenedEncoder:
     """Seconds spent in the last call."""
     source: str = "drawn"
     label: str = "drawn"
-    revision: str | None = None
+    revision: str = "drawn"
     precision: Precision = "float32"
     query_tokens: int = 1
     passage_tokens: int = 1

@@ -29,6 +29,10 @@ class EngineError(MedExamError):
     """A model cannot be loaded, reached or used as the spec asks."""
 
 
+class CommitUnknownError(EngineError):
+    """Neither the hub nor its cache on this machine tells which commit a hub model is."""
+
+
 class EndpointUnreachableError(EngineError):
     """No server answers at the endpoint, or it is not the server that the spec names."""
 

@@ -16,11 +16,11 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from medexam.errors import EngineError
+from medexam.errors import CommitUnknownError, EngineError
 from medexam.places import cache_dir
 
 Progress = Callable[[Path, int, int], None]
-"""Called with what is read, the bytes read so far and the bytes to be read."""
+"""Called with what is read, the bytes read so far and the bytes to be read; at the end with both equal."""
 
 MEMORY = "hashes.json"
 _MOST_REMEMBERED = 4096
@@ -29,7 +29,7 @@ _SETTLED_S = 2.0
 """Seconds within which a second change may leave a file's times as they are, on the coarsest file systems."""
 _PATIENCE_S = 1.0
 """Seconds of reading before progress is told, and a multiple of those between two tellings."""
-_BLOCK_BYTES = 1 << 22
+_BLOCK_BYTES = 1 << 18
 _DOCUMENTS = frozenset({".md", ".rst", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp"})
 _NOTICES = frozenset({"readme", "license", "licence", "notice", "copying"})
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -77,6 +77,7 @@ def hash_files(files: Sequence[Path], what: Path) -> list[str]:
                 if stamp is not None:
                     learned[str(place)] = [*stamp, sha256]
             found.append(sha256)
+        told.end()
     finally:
         if learned:
             _remember(learned)
@@ -97,8 +98,8 @@ def resolve_commit(hub_id: str, revision: str | None = None) -> str:
     """The commit, 40 hexadecimal digits, that a branch or tag of a hub model stands for; None is its `main`.
 
     The hub is asked; where it is out of reach, or `HF_HUB_OFFLINE=1` forbids it, the hub's cache on this machine says
-    what was downloaded last. A commit stands for itself and nothing is asked. Raises `EngineError` where neither
-    tells.
+    what was downloaded last. A commit stands for itself and nothing is asked. Raises `CommitUnknownError` where
+    neither tells.
     """
     if is_commit(revision):
         return str(revision)
@@ -108,13 +109,15 @@ def resolve_commit(hub_id: str, revision: str | None = None) -> str:
     try:
         told = HfApi().model_info(hub_id, revision=revision, expand=["sha"], timeout=10).sha
     except Exception as error:  # the hub's own errors, httpx's and the system's alike leave the cache to be asked
-        told, reason = _cached_commit(Path(HF_HUB_CACHE), hub_id, revision or "main"), error
+        caches = [HF_HUB_CACHE, os.environ.get("SENTENCE_TRANSFORMERS_HOME")]
+        cached = (_cached_commit(Path(cache), hub_id, revision or "main") for cache in caches if cache)
+        told, reason = next(filter(None, cached), None), error
     else:
         reason = ValueError("the hub names no commit")
     if is_commit(told):
         return str(told)
     said = (" ".join(str(reason).split()) or type(reason).__name__)[:200]
-    raise EngineError(
+    raise CommitUnknownError(
         f"{hub_id}: nobody tells which commit {revision or 'main'} is ({said}), and {HF_HUB_CACHE} holds none: connect "
         "to the hub (a private model needs HF_TOKEN), correct the name, download it there first, name its commit of 40 "
         "digits as the revision, or name a folder with a copy"
@@ -134,6 +137,7 @@ class _Telling:
         self._total = total
         self._done = 0
         self._next = time.monotonic() + _PATIENCE_S
+        self._began = False
         self._progress = _watching.get()
 
     def add(self, count: int) -> None:
@@ -141,7 +145,13 @@ class _Telling:
         self._done += count
         if self._progress is not None and (now := time.monotonic()) >= self._next:
             self._next = now + _PATIENCE_S
+            self._began = True
             self._progress(self._what, self._done, self._total)
+
+    def end(self) -> None:
+        """Everything is read."""
+        if self._progress is not None and self._began:
+            self._progress(self._what, self._total, self._total)
 
 
 def _model_files(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:

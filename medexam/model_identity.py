@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict
 
 PRINT_LENGTH = 8
 """Hexadecimal digits of a print."""
-SAME_NATS = 0.04
+SAME_NATS = 0.08
 """Two readings of one text by one model differ by no more than this on average, in nats a token: other hardware and
-other batches round differently in 16 bits. docs/protocol.md has the figures."""
+other batches round differently in 16 bits, the last scores alone by some 0.05. docs/protocol.md has the figures."""
 _NOISE_FACTOR = 3.0
 """How often the noise that a server showed itself may pass for the same model."""
 
@@ -49,6 +49,10 @@ class ModelIdentity(BaseModel):
     """The weights, for a model in this process: a hash of a folder's files, a hub commit or a package's version."""
     dtype: str | None = None
     """The type that the weights are multiplied in."""
+    hub_id: str | None = None
+    """Where a server says that its weights come from; None where it names a folder."""
+    commit: str | None = None
+    """The hub's commit of those weights, where the server tells."""
     dialogue: str | None = None
     """Hash of what chat template and tokenizer make of a fixed dialogue."""
     behaviour: Behaviour | None = None
@@ -71,6 +75,10 @@ class ModelIdentity(BaseModel):
             mine, its = getattr(self, field), getattr(other, field)
             if mine != its:
                 found.append(f"{what} {its or 'untold'}, not {mine or 'untold'}")
+        for field in _TOLD:
+            mine, its = getattr(self, field), getattr(other, field)
+            if mine and its and mine != its:
+                found.append(f"its weights come from {its}, not {mine}")
         return found + _compare_behaviour(self.behaviour, other.behaviour)
 
     def changed_notes(self, other: "ModelIdentity") -> dict[str, str | int | None]:
@@ -115,6 +123,8 @@ class Answerer:
 
 
 _COMPARED = {"content": "weights", "dtype": "dtype", "dialogue": "chat template and tokenizer"}
+_TOLD = ("hub_id", "commit")
+"""Compared where both servers tell."""
 
 
 def _compare_behaviour(mine: Behaviour | None, its: Behaviour | None) -> list[str]:

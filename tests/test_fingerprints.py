@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from medexam import fingerprints
+from medexam.cli.reading_line import ReadingLine
 from medexam.errors import EngineError
 from medexam.fingerprints import MEMORY, fingerprint_folder, hash_files, resolve_commit, watch_hashing
 
@@ -118,7 +119,22 @@ def test_long_reading_is_told(model: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (model / "config.json").write_text("12345")
         (model / "vocab.txt").write_text("123")
         fingerprint_folder(model)
-    assert told == [(model, 5, 8), (model, 8, 8)]
+    assert told == [(model, 5, 8), (model, 8, 8), (model, 8, 8)]
+
+
+def test_the_line_of_a_long_reading(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    tell = ReadingLine()
+    for what in ("a", "a", "b"):
+        tell(Path(what), 5_000_000_000, 15_000_000_000)
+    assert capsys.readouterr().err == "".join(
+        f"medexam: reading {what} once, to know what it holds: 15.0 GB ...\n" for what in "ab"
+    )
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    tell(Path("a"), 5_000_000_000, 15_000_000_000)
+    tell(Path("a"), 15_000_000_000, 15_000_000_000)
+    first, last = capsys.readouterr().err.removeprefix("\r").split("\r")
+    assert first.endswith("5.0 of 15.0 GB")
+    assert last.endswith("15.0 of 15.0 GB\n")
 
 
 def test_a_folder_that_cannot_be_read_is_told(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,12 +159,15 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return own
 
 
-def test_a_branch_is_the_commit_that_the_cache_holds(hub: Path) -> None:
+def test_a_branch_is_the_commit_that_the_cache_holds(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_commit("an-org/a-model") == resolve_commit("an-org/a-model", "main") == OLD
     (hub / "refs" / "main").write_text(NEW)
     (hub / "refs" / "v1").write_text(OLD)
     assert (resolve_commit("an-org/a-model"), resolve_commit("an-org/a-model", "v1")) == (NEW, OLD)
     assert resolve_commit("an-org/another", NEW) == NEW
+    hub.rename(hub.parents[1] / hub.name)
+    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(hub.parents[1]))
+    assert resolve_commit("an-org/a-model") == NEW
 
 
 def test_the_hub_goes_before_the_cache(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:

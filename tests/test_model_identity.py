@@ -14,7 +14,15 @@ def behaviour(shift: float = 0.0, **fields: object) -> Behaviour:
     return Behaviour.model_validate({**known, **fields})
 
 
-SERVED = ModelIdentity(engine="vllm", name="tiny", dialogue="d1", behaviour=behaviour(), notes=NOTES)
+SERVED = ModelIdentity(
+    engine="vllm",
+    name="tiny",
+    hub_id="org/model",
+    commit="a" * 40,
+    dialogue="d1",
+    behaviour=behaviour(),
+    notes=NOTES,
+)
 LOCAL = ModelIdentity(engine="embedded", name="a", content="sha256:1", dtype="float32")
 HOSTED = ModelIdentity(engine="litellm", name="gpt-1", behaviour=Behaviour(reply="Fémur", noise=0.0))
 
@@ -25,6 +33,8 @@ HOSTED = ModelIdentity(engine="litellm", name="gpt-1", behaviour=Behaviour(reply
         (SERVED, {"name": "other"}, "it is other, not tiny"),
         (SERVED, {"dialogue": "d2"}, "chat template and tokenizer d2, not d1"),
         (SERVED, {"dialogue": None}, "chat template and tokenizer untold, not d1"),
+        (SERVED, {"hub_id": "org/model-AWQ"}, "its weights come from org/model-AWQ, not org/model"),
+        (SERVED, {"commit": "b" * 40}, "its weights come from bbbb"),
         (SERVED, {"behaviour": behaviour(0.2)}, "differ by 0.200 nats a token"),
         (SERVED, {"behaviour": behaviour(tokens=(1, 2, 4))}, "its tokenizer makes other tokens"),
         (SERVED, {"behaviour": behaviour(logprobs=())}, "its log-probabilities can no more be had"),
@@ -47,13 +57,22 @@ def test_another_model(first: ModelIdentity, change: dict, said: str) -> None:
     ("first", "change"),
     [
         (SERVED, {"notes": {"version": "vllm 0.33.0", "source": "/mnt/b", "max_context": 8192}}),
+        (SERVED, {"hub_id": None, "commit": None}),
         (SERVED, {"behaviour": behaviour(SAME_NATS / 2)}),
         (SERVED, {"behaviour": behaviour(0.2, noise=0.1)}),
         (SERVED, {"behaviour": behaviour(reply="y")}),
         (LOCAL, {"name": "a-moved-folder"}),
         (HOSTED, {"behaviour": Behaviour(reply="Tibia", noise=None)}),
     ],
-    ids=["notes", "rounding", "a server's own noise", "a tie in the continuation", "a folder's name", "unsteady"],
+    ids=[
+        "notes",
+        "a folder of its own",
+        "rounding",
+        "a server's own noise",
+        "a tie in the continuation",
+        "a folder's name",
+        "unsteady",
+    ],
 )
 def test_the_same_model(first: ModelIdentity, change: dict) -> None:
     assert first.differences(first.model_copy(update=change)) == []

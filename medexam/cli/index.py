@@ -75,12 +75,12 @@ def build(
     from medexam.retrievers.building import read_corpus, usual_index
     from medexam.retrievers.encoders import build_encoder, find_encoder
 
-    find_encoder(encoder, revision)
+    found = find_encoder(encoder, revision)
     passages = read_corpus(corpus, skip_bad, chunk_tokens, chunk_overlap)
     if passages.skipped:
         sys.stderr.write(f"medexam: {passages.skipped:,} rows of {passages.source} are no passages and are left out\n")
     sys.stderr.write(f"Loading {encoder} ...\n")
-    loaded = build_encoder(encoder, revision, device, cast("Precision", dtype))
+    loaded = build_encoder(encoder, found.revision, device, cast("Precision", dtype))
     folder = out or usual_index(passages, loaded, cache_dir())
     with _builder(executor, cast("IndexKind", kind), device, shards, ray_address) as builder:
         manifest = _build(passages, loaded, folder, builder)
@@ -158,6 +158,11 @@ def _lines(manifest: "IndexManifest", folder: Path) -> dict[str, Any]:
     read = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
     if corpus.chunk_tokens is not None:
         read += f", in chunks of {corpus.chunk_tokens} tokens that share {corpus.chunk_overlap}"
+    vouched = (
+        "all as they were built, by SHA-256"
+        if manifest.hashed
+        else "as they are now: this old index records no SHA-256; the `medexam index build` that made it adds them"
+    )
     lines = {
         "index": f"{folder}, {sum(manifest.bytes.values()) / 1e6:,.1f} MB",
         "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{read}",
@@ -166,6 +171,7 @@ def _lines(manifest: "IndexManifest", folder: Path) -> dict[str, Any]:
         "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
         "kind": f"{manifest.kind} {settings}".rstrip(),
         "digest": manifest.digest[:16],
+        "files": f"{len(manifest.sha256)}, {vouched}",
     }
     if manifest.recall is not None:
         recall = manifest.recall

@@ -16,12 +16,14 @@ from medexam.cli.doctor import doctor
 from medexam.cli.finetune import finetune
 from medexam.cli.index import app as index_app
 from medexam.cli.optimize import optimize
+from medexam.cli.reading_line import ReadingLine
 from medexam.cli.report import report
 from medexam.cli.run import plan, run
 from medexam.cli.serve import serve
 from medexam.cli.track import track
 from medexam.cli.ui import ui
 from medexam.errors import MedExamError
+from medexam.fingerprints import watch_hashing
 
 USAGE = 2
 
@@ -69,7 +71,8 @@ app.add_typer(audit_app, name="audit")
 def main() -> None:
     """Run the command line; a `MedExamError` becomes one line on standard error and exit code 2."""
     try:
-        app()
+        with watch_hashing(ReadingLine()):
+            app()
     except MedExamError as error:
         sys.stderr.write(f"medexam: {error}\n")
         sys.exit(USAGE)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeGuard, TypeVar
 import dspy
 
 from medexam.datasets import ExamSet, load_exam_set, load_task_set
-from medexam.errors import CorpusUnreachableError, EngineError, RunFolderError
+from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineError, MedExamError, RunFolderError
 from medexam.experiments.asked_words import asked_words
 from medexam.experiments.cells import resolve_cells
 from medexam.experiments.collecting import collecting_rarely
@@ -25,7 +25,7 @@ from medexam.experiments.data_changes import (
 )
 from medexam.experiments.leakage import check_demonstrations
 from medexam.experiments.nearest import NearestDemonstrations
-from medexam.experiments.reading import ContextReading, ReadingRetrieval, reader_identity, with_reader
+from medexam.experiments.reading import ContextReading, ReadingRetrieval, pin_reader, reader_identity, with_reader
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.stored_questions import stored_questions
@@ -38,11 +38,21 @@ from medexam.programs import AskingProgram, WithNearest, build_program, demonstr
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.serve.naming import known_model
-from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ModelSpec, ReadingSpec, RetrieverSpec, SpanReaderSpec
+from medexam.specs import (
+    AskingSpec,
+    CellSpec,
+    DatasetSpec,
+    ModelSpec,
+    ProgramSpec,
+    ReadingSpec,
+    RetrieverSpec,
+    SpanReaderSpec,
+)
 from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest, identity
 from medexam.tasks import Task, TaskSet
 
 QuestionSet = ExamSet | TaskSet
+_UNREACHABLE = (CorpusUnreachableError, CommitUnknownError)
 S_co = TypeVar("S_co", bound=QuestionSet, covariant=True)
 
 
@@ -92,7 +102,7 @@ class PlannedCell(Generic[S_co]):
 
     @property
     def corpus_is_here(self) -> bool:
-        """Whether the corpus is known; where it is not, neither is the run's digest."""
+        """Whether corpus and encoder are known; where they are not, neither is the run's digest."""
         return self.retrieval is None or self.retrieval.size is not None
 
     @property
@@ -164,8 +174,8 @@ def plan_experiment(
     """What running `document` under `overrides` would do: runs that exist are continued.
 
     `fresh` starts new runs beside those that exist. `only_look` makes a plan that is not carried out: a corpus of the
-    hub that cannot be brought is a warning then, and the cell counts as a run that was not begun. Raises `SpecError`,
-    `DatasetError`, or `RunFolderError` where a run's folder holds another.
+    hub that cannot be brought, or an encoder whose commit nobody tells, is a warning then, and the cell counts as a run
+    that was not begun. Raises `SpecError`, `DatasetError`, or `RunFolderError` where a run's folder holds another.
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = _Sources(only_look=only_look)
@@ -245,6 +255,8 @@ class _Prepared:
     question_set: QuestionSet
     identity: dict[str, Any]
     retrieval: Retrieval | None
+    reader: ReadingSpec | None
+    """The program with its reader's content as the revision; None for all others."""
 
 
 class _Sources:
@@ -253,30 +265,44 @@ class _Sources:
     def __init__(self, *, only_look: bool) -> None:
         self._only_look = only_look
         self._question_sets: dict[DatasetSpec, QuestionSet] = {}
-        self._retrievers: dict[RetrieverSpec, PlannedRetriever | CorpusUnreachableError] = {}
+        self._retrievers: dict[RetrieverSpec, PlannedRetriever | MedExamError] = {}
         self._models: dict[ModelSpec, dict[str, Any]] = {}
 
     def prepare(self, cell: CellSpec, data: DatasetSpec | None = None) -> _Prepared:
         """`data` None: the questions that the cell selects."""
         question_set = self._question_set(data or cell.dataset)
+        program = self._pinned(cell.program)
         retrieval, identity, twin_set = None, None, None
-        if is_retrieving(cell.program):
+        if is_retrieving(program):
             twin_set = self._twins(cell)
             twins = _by_key(twin_set) if twin_set else None
             try:
-                planned = self._retriever(cell.program.retriever)
-            except CorpusUnreachableError as error:
+                planned = self._retriever(program.retriever)
+            except _UNREACHABLE as error:
                 if not self._only_look:
                     raise
-                retrieval = plan_without_corpus(cell.program, error, twins)
-                identity = cell.program.retriever.model_dump(mode="json")
+                retrieval = plan_without_corpus(program, error, twins)
+                identity = program.retriever.model_dump(mode="json")
             else:
-                retrieval = plan_retrieval(cell.program, planned, cache_dir(), cell.dataset.language, twins)
+                retrieval = plan_retrieval(program, planned, cache_dir(), cell.dataset.language, twins)
                 identity = planned.identity
-            if isinstance(cell.program, ReadingSpec):
+            if isinstance(program, ReadingSpec):
                 retrieval = with_reader(retrieval)
-        model = self._model(cell.model) if isinstance(cell.program, AskingSpec) else None
-        return _Prepared(cell, question_set, _identity(cell, question_set, identity, twin_set, model), retrieval)
+        model = self._model(cell.model) if isinstance(program, AskingSpec) else None
+        reader = program if isinstance(program, ReadingSpec) else None
+        known = _identity(cell, question_set, identity, twin_set, model, reader)
+        return _Prepared(cell, question_set, known, retrieval, reader)
+
+    def _pinned(self, program: ProgramSpec) -> ProgramSpec:
+        """The program, its reader pinned where it has one."""
+        if not isinstance(program, ReadingSpec):
+            return program
+        try:
+            return pin_reader(program)
+        except CommitUnknownError:
+            if not self._only_look:
+                raise
+            return program
 
     def _model(self, spec: ModelSpec) -> dict[str, Any]:
         if spec not in self._models:
@@ -293,10 +319,10 @@ class _Sources:
         if known is None:
             try:
                 known = plan_retriever(spec)
-            except CorpusUnreachableError as error:
+            except _UNREACHABLE as error:
                 known = error
             self._retrievers[spec] = known
-        if isinstance(known, CorpusUnreachableError):
+        if isinstance(known, MedExamError):
             raise known
         return known
 
@@ -326,16 +352,16 @@ def _identity(
     retriever: dict[str, Any] | None,
     twins: QuestionSet | None,
     model: dict[str, Any] | None,
+    reader: ReadingSpec | None,
 ) -> dict[str, Any]:
-    program = cell.program
     return identity(
         cell,
         fingerprint=question_set.fingerprint,
-        words=asked_words(program, cell.dataset.language),
+        words=asked_words(cell.program, cell.dataset.language),
         retriever=retriever,
         twins=twins.fingerprint if twins else None,
         model=model,
-        reader=reader_identity(program) if isinstance(program, ReadingSpec) else None,
+        reader=reader_identity(reader) if reader is not None else None,
     )
 
 
@@ -353,7 +379,7 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
         finder=prepared.retrieval,
         nearest=NearestDemonstrations,
         reader=prepared.retrieval if isinstance(prepared.retrieval, ReadingRetrieval) else None,
-        context_reader=_context_reader(cell, [questions[key] for key in remaining]),
+        context_reader=_context_reader(prepared.reader, [questions[key] for key in remaining]),
     )
     finder = program.finder if isinstance(program, WithNearest) else None
     nearest = finder if isinstance(finder, NearestDemonstrations) else None
@@ -375,9 +401,8 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
     )
 
 
-def _context_reader(cell: CellSpec, asked: Sequence[Question | Task]) -> ContextReading | None:
+def _context_reader(program: ReadingSpec | None, asked: Sequence[Question | Task]) -> ContextReading | None:
     """What reads the texts that tasks bring along; None for all other programs."""
-    program = cell.program
     if not isinstance(program, SpanReaderSpec) or program.context != "given":
         return None
     return ContextReading(program, [task for task in asked if isinstance(task, Task)])

@@ -14,7 +14,6 @@ from typing import Any
 from medexam.errors import IndexBuildError, MedExamError
 from medexam.experiments.ray_cluster import Cluster
 from medexam.retrievers.corpora import Corpus
-from medexam.retrievers.encoder_weights import MINILM, is_folder
 from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder
 from medexam.retrievers.index_manifest import IndexManifest
 from medexam.retrievers.sharding import (
@@ -35,7 +34,7 @@ _LOOK_S = 1.0
 class ShardBuilder:
     """Builds shards with an encoder that it loads once; Ray Data makes one on each GPU."""
 
-    def __init__(self, folder: str, source: str, revision: str | None, device: str, precision: Precision) -> None:
+    def __init__(self, folder: str, source: str, revision: str, device: str, precision: Precision) -> None:
         self._folder = Path(folder)
         self._made = (source, revision, device, precision)
         self._encoder: Encoder | None = None
@@ -76,8 +75,6 @@ def build_index_on_ray(
     workers = gpus or len(nodes)
     number = shards or max(workers, -(-len(corpus.passages) // LARGEST))
     laid = prepare_shards(corpus, encoder, folder, number)
-    fixed = encoder.source == MINILM or is_folder(encoder.source)
-    revision = None if fixed else encoder.revision
     _quieten(ray.data)
     builder: Any = ShardBuilder
     takes: dict[str, Any] = {"num_gpus": 1} if gpus else {"num_cpus": max(1, min(node.cpus for node in nodes))}
@@ -85,7 +82,7 @@ def build_index_on_ray(
         rows = ray.data.from_items([asdict(shard) for shard in laid], override_num_blocks=len(laid))
         built = rows.map(
             builder,
-            fn_constructor_args=(str(folder), encoder.source, revision, device, encoder.precision),
+            fn_constructor_args=(str(folder), encoder.source, encoder.revision, device, encoder.precision),
             compute=ray.data.ActorPoolStrategy(size=min(workers, len(laid))),
             **takes,
         )

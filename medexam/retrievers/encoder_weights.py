@@ -3,7 +3,6 @@
 A wheel, a folder or the hub. This module finds, names and checks them; it encodes nothing.
 """
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import EngineError
+from medexam.fingerprints import fingerprint_folder, resolve_commit
 from medexam.quiet import quiet_transformers
 
 MINILM = "minilm"
@@ -28,26 +28,28 @@ class EncoderWeights:
     source: str
     """A local folder or a hub id."""
     label: str
-    """The encoder as people read it: a folder's name, the wheel's model or the hub id."""
-    revision: str | None
-    """The wheel's version, the hash of a folder's files, or the hub revision that was asked for (None: the newest)."""
+    """The encoder as people read it: a folder's name, the wheel's model or the hub id; no part of an identity."""
+    revision: str
+    """The content: the fingerprint of the folder's files or the commit of the hub model, of two joined by `+`."""
     hub: bool = False
-    """The source is a hub id; `revision` selects a commit there."""
+    """The source is a hub id, to be loaded at the commit `revision`."""
 
 
 def find_weights(name: str | Path, revision: str | None = None) -> EncoderWeights:
     """The weights that a name stands for: `minilm`, a folder, or a hub id.
 
-    A `Path`, and a text that is an existing folder or begins with `/`, `.` or `~`, is a folder. Raises `EngineError`
-    where the folder or the wheel is missing, and where a revision is asked of something that has none.
+    A `Path`, and a text that is an existing folder or begins with `/`, `.` or `~`, is a folder. `revision` is a hub
+    commit, branch or tag (None: `main`), or the fingerprint that a folder must have. Raises `EngineError` where the
+    folder or the wheel is missing or of another fingerprint, and where nobody tells the commit of a hub id.
     """
     if name == MINILM:
-        weights = EncoderWeights(str(minilm_folder()), "all-MiniLM-L6-v2", f"{_WHEEL}=={version(_WHEEL)}")
+        folder = minilm_folder()
+        weights = EncoderWeights(str(folder), "all-MiniLM-L6-v2", fingerprint_folder(folder))
     elif is_folder(name):
         folder = check_folder(Path(name).expanduser())
-        weights = EncoderWeights(str(folder), folder.resolve().name, fingerprint(folder))
+        weights = EncoderWeights(str(folder), folder.resolve().name, fingerprint_folder(folder))
     else:
-        return EncoderWeights(str(name), str(name), revision, hub=True)
+        return EncoderWeights(str(name), str(name), resolve_commit(str(name), revision), hub=True)
     check_revision(weights, revision)
     return weights
 
@@ -56,7 +58,8 @@ def check_revision(weights: EncoderWeights, revision: str | None) -> None:
     """Raise `EngineError` where another revision is asked of a folder or a wheel than it holds."""
     if revision is not None and revision != weights.revision:
         raise EngineError(
-            f"{weights.source}: it is {weights.revision}, not {revision}; only a hub encoder has revisions to choose"
+            f"{weights.source}: it holds {weights.revision}, not {revision}: bring back what it held, or go on with "
+            "what it holds; only a hub model has revisions to choose"
         )
 
 
@@ -100,21 +103,6 @@ def check_folder(folder: Path) -> Path:
     return folder
 
 
-def fingerprint(folder: Path) -> str:
-    """A short hash of every file of a model folder, by place and content; hidden files do not count.
-
-    The weights are read whole: two trainings of one model may differ only in their last layers.
-    """
-    digest = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        place = file.relative_to(folder)
-        if any(part.startswith(".") for part in place.parts):
-            continue
-        with file.open("rb") as stream:
-            digest.update(f"{place.as_posix()}:{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
-    return f"sha256:{digest.hexdigest()[:16]}"
-
-
 def pick_device(asked: str) -> str:
     """The device to load on: `auto` is CUDA where there is one; raises `EngineError` where CUDA is asked in vain."""
     import torch
@@ -139,12 +127,6 @@ def loading_options(weights: EncoderWeights, device: str, dtype: str) -> dict[st
     }
 
 
-def commit_of(model: Any) -> str | None:
-    """The hub commit that a loaded sentence-transformers model or module came from; None for a folder."""
-    config = getattr(model, "config", None)
-    return getattr(config, "_commit_hash", None)
-
-
 @contextmanager
 def loading(
     weights: EncoderWeights,
@@ -164,9 +146,7 @@ def loading(
         raise
     except Exception as error:
         said = " ".join(str(error).split())[:300]
-        where = (
-            f"{weights.source} at revision {weights.revision}" if weights.hub and weights.revision else weights.source
-        )
+        where = f"{weights.source} at {weights.revision}" if weights.hub else weights.source
         hint = "; where the hub is out of reach, name a folder with a copy" if weights.hub else ""
         raise EngineError(f"{where}: the {what} cannot be loaded: {said}{hint}") from error
 

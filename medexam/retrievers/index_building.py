@@ -4,7 +4,6 @@ Vectors are appended to a draft; after each block `progress.json` says how many 
 corpus and encoder, so the next call goes on from there. Nothing is believed that no manifest or progress names.
 """
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from medexam.retrievers.index_manifest import (
     OFFSETS,
     PASSAGES,
     PROGRESS,
+    SCHEMA,
     STRUCTURE,
     VECTORS,
     BuildProgress,
@@ -31,10 +31,13 @@ from medexam.retrievers.index_manifest import (
     IndexKind,
     IndexManifest,
     Recall,
+    differing_encoder,
+    hash_index,
     read_manifest,
     read_progress,
     write_record,
 )
+from medexam.retrievers.index_search import open_index
 from medexam.retrievers.passage_store import write_passages
 
 if TYPE_CHECKING:
@@ -56,7 +59,8 @@ def build_index(
     """Encode a corpus into an index folder, or finish one that was begun; a finished one of the same kind is kept.
 
     `flat` looks at every vector; `hnsw` and `ivfpq` are approximate and keep the vectors as well, so that a folder can
-    change its kind without being encoded again. `progress` is called with the number of passages that have a vector,
+    change its kind without being encoded again; an old index is kept where the encoder makes its vectors, and from then
+    on records its files' hashes. `progress` is called with the number of passages that have a vector,
     those of earlier calls included; an exception that it raises, or Ctrl-C, stops the build and costs at most `BLOCK`
     passages. Raises `IndexBuildError` where the folder holds the index of another corpus or encoder, another process
     is building it, the disk is full, or the corpus is too small for the kind.
@@ -76,6 +80,8 @@ def build_index(
         if (folder / MANIFEST).is_file():
             finished = read_manifest(folder)
             _check_same(folder, finished, ours)
+            if not finished.hashed:
+                finished = _vouch(folder, finished, encoder)
             if finished.kind == kind:
                 if progress is not None:
                     progress(ours.corpus.count)
@@ -84,6 +90,18 @@ def build_index(
             _save_progress(folder, ours, ours.corpus.count)
         _encode_corpus(corpus, encoder, folder, ours, progress)
         return _finish(folder, ours, kind, encoder)
+
+
+def _vouch(folder: Path, old: IndexManifest, encoder: Encoder) -> IndexManifest:
+    """Record the hashes and the encoder's content in an old index, whose vectors are those that the encoder makes.
+
+    Raises `IndexStaleError` where they are not.
+    """
+    open_index(folder, encoder=encoder)
+    manifest = old.model_copy(update={"schema_version": SCHEMA, "encoder": EncoderRecord.of(encoder)})
+    with _disk_errors(folder):
+        write_record(folder / MANIFEST, manifest)
+    return manifest
 
 
 def _encode_corpus(
@@ -162,22 +180,20 @@ def _save_progress(folder: Path, ours: BuildProgress, done: int) -> None:
 def _finish(folder: Path, ours: BuildProgress, kind: IndexKind, encoder: Encoder) -> IndexManifest:
     """Build the structure of an approximate kind, then write the manifest and drop what the building needed."""
     parameters: dict[str, int] = {}
-    recall = structure = None
+    recall = None
     files = [VECTORS, PASSAGES, OFFSETS]
     with _disk_errors(folder):
         if kind != "flat":
             parameters, recall = _approximate(folder, kind, encoder)
             files.append(STRUCTURE)
-            with (folder / STRUCTURE).open("rb") as stream:
-                structure = hashlib.file_digest(stream, "sha256").hexdigest()
         manifest = IndexManifest(
             corpus=ours.corpus,
             encoder=ours.encoder,
             kind=kind,
             parameters=parameters,
             recall=recall,
-            structure_sha256=structure,
             bytes={name: (folder / name).stat().st_size for name in files},
+            sha256=hash_index(folder, files),
         )
         write_record(folder / MANIFEST, manifest)
         (folder / PROGRESS).unlink(missing_ok=True)
@@ -218,7 +234,7 @@ def _check_same(folder: Path, begun: IndexManifest | BuildProgress, ours: BuildP
             f"{folder} was begun for corpus {begun.corpus.name} with fingerprint {begun.corpus.fingerprint[:16]}, not "
             f"{ours.corpus.fingerprint[:16]}; {way_out}"
         )
-    if differences := begun.encoder.differences(ours.encoder):
+    if differences := differing_encoder(begun, ours.encoder):
         raise IndexBuildError(f"{folder} was begun with another encoder: {differences}; {way_out}")
 
 

@@ -7,12 +7,14 @@ compares; it neither encodes nor searches.
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medexam.errors import IndexStaleError
+from medexam.fingerprints import hash_files
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, Precision
 
@@ -24,7 +26,9 @@ PASSAGES = "passages.jsonl"
 OFFSETS = "offsets.npy"
 STRUCTURE = "structure.faiss"
 PROGRESS = "progress.json"
-SCHEMA = 1
+SCHEMA = 2
+UNHASHED_SCHEMA = 1
+"""The schema of indexes that record neither the hashes of their files nor, always, the content of their encoder."""
 
 
 class _Record(BaseModel):
@@ -63,11 +67,15 @@ class CorpusRecord(_Record):
         )
 
 
+_NAMES = {"label", "source"}
+
+
 class EncoderRecord(_Record):
-    """The encoder that made the vectors; all but `source` is compared when the index is opened."""
+    """The encoder that made the vectors; all but `label` and `source`, which are no identity, is compared."""
 
     label: str
     revision: str | None
+    """Its content, as `Encoder.revision`; a name or None in an index of the unhashed schema."""
     precision: Precision
     dimension: int
     query_tokens: int
@@ -80,9 +88,14 @@ class EncoderRecord(_Record):
         """The record of an encoder."""
         return cls(**{name: getattr(encoder, name) for name in cls.model_fields})
 
-    def differences(self, other: "EncoderRecord") -> str:
-        """What is not the same, as `revision a, not b; ...`; empty where nothing is."""
-        mine, its = self.model_dump(exclude={"source"}), other.model_dump(exclude={"source"})
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Everything that a vector depends on."""
+        return self.model_dump(exclude=_NAMES)
+
+    def differences(self, other: "EncoderRecord", besides: set[str]) -> str:
+        """What is not the same, as `revision a, not b; ...`, `besides` left out; empty where nothing is."""
+        mine, its = self.model_dump(exclude=_NAMES | besides), other.model_dump(exclude=_NAMES | besides)
         return "; ".join(f"{name} {mine[name]}, not {its[name]}" for name in mine if mine[name] != its[name])
 
 
@@ -109,20 +122,30 @@ class IndexManifest(_Record):
     """The settings of an approximate kind; empty for `flat`."""
     recall: Recall | None
     """None for `flat`, which finds everything."""
-    structure_sha256: str | None
-    """Of the approximate structure, whose building is not repeatable; None for `flat`."""
     bytes: dict[str, int]
     """Size of each file that a search reads."""
+    sha256: dict[str, str]
+    """Hash of each file that a search reads; of the unhashed schema: as the files are now."""
+
+    @property
+    def hashed(self) -> bool:
+        """Whether the index records its files' hashes and its encoder's content, as all but old ones do."""
+        return self.schema_version != UNHASHED_SCHEMA
 
     @property
     def digest(self) -> str:
-        """Identity of everything that a ranking depends on; the same wherever the index and its corpus lie."""
+        """Identity of everything that a ranking depends on; the same wherever the index and its corpus lie.
+
+        Vectors follow from corpus and encoder; a structure, whose building is not repeatable, counts by its content,
+        and so do all files of an old index, which records none.
+        """
+        counting = [STRUCTURE] if self.hashed else sorted(self.sha256)
         said = {
             "corpus": self.corpus.fingerprint,
-            "encoder": self.encoder.model_dump(exclude={"source"}),
+            "encoder": self.encoder.identity,
             "kind": self.kind,
             "parameters": self.parameters,
-            "structure": self.structure_sha256,
+            "files": {name: self.sha256[name] for name in counting if name in self.sha256},
         }
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
@@ -137,17 +160,21 @@ class BuildProgress(_Record):
 
 
 def read_manifest(folder: Path) -> IndexManifest:
-    """The manifest of a finished index whose files have the sizes it names.
+    """The manifest of a finished index whose files are those that were built, byte by byte.
 
-    Raises `IndexStaleError` where there is none, where it or a file is damaged, or where it is of another version.
+    An old index records no hashes: its files are taken as they are, and their hashes count in its digest. Raises
+    `IndexStaleError` where there is none, where it or a file is damaged, or where it is of another version.
     """
     path = folder / MANIFEST
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(data, dict) and data.get("schema") != SCHEMA:
+        if isinstance(data, dict) and data.get("schema") not in (UNHASHED_SCHEMA, SCHEMA):
             raise IndexStaleError(
                 f"{folder}: its schema is {data.get('schema')}, and this version reads {SCHEMA}; {rebuild(folder)}"
             )
+        if isinstance(data, dict) and data["schema"] == UNHASHED_SCHEMA:
+            data.pop("structure_sha256", None)
+            data["sha256"] = {}
         manifest = IndexManifest.model_validate(data)
     except FileNotFoundError:
         raise IndexStaleError(_why_no_manifest(folder)) from None
@@ -158,6 +185,29 @@ def read_manifest(folder: Path) -> IndexManifest:
         if found != size:
             has = "is missing" if found is None else f"has {found:,} bytes instead of {size:,}"
             raise IndexStaleError(f"{folder}: {name} {has}; {rebuild(folder)}")
+    return _check_files(manifest, folder)
+
+
+def hash_index(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The SHA-256 of each of these files of an index folder; raises `OSError`."""
+    names = list(names)
+    return dict(zip(names, hash_files([folder / name for name in names], folder), strict=True))
+
+
+def _check_files(manifest: IndexManifest, folder: Path) -> IndexManifest:
+    """The manifest, with the hashes of an old index; raises `IndexStaleError` where a file is not what was built."""
+    try:
+        found = hash_index(folder, manifest.bytes)
+    except OSError as error:
+        raise IndexStaleError(f"{error.filename}: it cannot be read: {error.strerror}; {rebuild(folder)}") from error
+    if not manifest.hashed:
+        return manifest.model_copy(update={"sha256": found})
+    for name, sha256 in found.items():
+        if sha256 != (built := manifest.sha256.get(name, "unknown")):
+            raise IndexStaleError(
+                f"{folder}: {name} was changed after the index was built (its SHA-256 is {sha256[:12]}, not "
+                f"{built[:12]}); bring it back, or {rebuild(folder)}"
+            )
     return manifest
 
 
@@ -170,8 +220,17 @@ def check_manifest(
             f"{folder}: it indexes corpus {manifest.corpus.name} with fingerprint {manifest.corpus.fingerprint[:16]}, "
             f"not {corpus_fingerprint[:16]}; {rebuild(folder)}"
         )
-    if encoder is not None and (differences := manifest.encoder.differences(encoder)):
+    if encoder is not None and (differences := differing_encoder(manifest, encoder)):
         raise IndexStaleError(f"{folder}: its vectors come from another encoder: {differences}; {rebuild(folder)}")
+
+
+def differing_encoder(made: "IndexManifest | BuildProgress", encoder: EncoderRecord) -> str:
+    """What an encoder has otherwise than the one that made an index; empty where nothing is.
+
+    An old index does not tell its encoder's content; whether that makes its vectors is seen when it is opened.
+    """
+    old = isinstance(made, IndexManifest) and not made.hashed
+    return made.encoder.differences(encoder, {"revision"} if old else set())
 
 
 def read_progress(folder: Path) -> BuildProgress | None:

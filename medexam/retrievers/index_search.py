@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medexam.errors import IndexStaleError
+from medexam.errors import EngineError, IndexStaleError
 from medexam.retrievers.base import Hit
 from medexam.retrievers.encoder_weights import MINILM, is_folder
 from medexam.retrievers.encoders import Encoder, build_encoder
@@ -28,16 +28,22 @@ if TYPE_CHECKING:
     from medexam.retrievers.exhaustive import Rows, Scores, Vectors
 
 
+_TRIED = 8
+"""Passages of an old index that are encoded again, spread over the corpus."""
+_ALLOWED = {"float32": 1e-3, "bfloat16": 5e-2, "float16": 5e-2}
+"""How far such a vector may be from the one that is kept, as a share of its length: what another machine rounds."""
+
+
 class DenseRetriever:
     """A `Retriever` over an index folder; scores are inner products in float64."""
 
-    def __init__(self, folder: Path, manifest: IndexManifest, encoder: Encoder | None = None) -> None:
+    def __init__(self, folder: Path, manifest: IndexManifest) -> None:
         import numpy as np
 
         self.folder = folder
         self.manifest = manifest
         self.digest = manifest.digest
-        self._encoder = encoder
+        self._encoder: Encoder | None = None
         try:
             self._vectors: Vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
@@ -93,13 +99,39 @@ class DenseRetriever:
     @property
     def encoder(self) -> Encoder:
         """The encoder of the queries, loaded when it is first needed."""
-        if self._encoder is None:
-            made = self.manifest.encoder
-            fixed = made.source == MINILM or is_folder(made.source)
-            encoder = build_encoder(made.source, revision=None if fixed else made.revision, dtype=made.precision)
-            check_manifest(self.manifest, self.folder, None, EncoderRecord.of(encoder))
-            self._encoder = encoder
-        return self._encoder
+        if self._encoder is not None:
+            return self._encoder
+        made = self.manifest.encoder
+        # What a folder holds is compared below, where the ways out are those of an index.
+        local = made.source == MINILM or is_folder(made.source)
+        try:
+            encoder = build_encoder(made.source, revision=None if local else made.revision, dtype=made.precision)
+        except EngineError as error:
+            raise EngineError(f"{error}; or name the encoder of {self.folder} with retriever.encoder") from error
+        check_manifest(self.manifest, self.folder, None, EncoderRecord.of(encoder))
+        return self.take(encoder)
+
+    def take(self, encoder: Encoder) -> Encoder:
+        """Encode queries from now on with this encoder, which fits the manifest.
+
+        An old index does not name its encoder by content: a few of its passages are encoded again, and
+        `IndexStaleError` is raised where their vectors are others.
+        """
+        import numpy as np
+
+        if not self.manifest.hashed:
+            rows = np.unique(np.linspace(0, len(self) - 1, _TRIED).astype(np.int64))
+            kept = self.vectors_of(rows)
+            made = encoder.encode_passages([self.passages[int(row)] for row in rows])
+            off = np.linalg.norm(made - kept, axis=1) / np.maximum(np.linalg.norm(kept, axis=1), 1e-9)
+            if off.max() > _ALLOWED[encoder.precision]:
+                raise IndexStaleError(
+                    f"{self.folder}: {encoder.label} {encoder.revision} makes other vectors of its passages (they are "
+                    f"{off.max():.0%} off), so another encoder or revision made them; name that one with "
+                    f"retriever.encoder and retriever.revision, or {rebuild(self.folder)}"
+                )
+        self._encoder = encoder
+        return encoder
 
 
 class ShardedRetriever(DenseRetriever):
@@ -108,11 +140,11 @@ class ShardedRetriever(DenseRetriever):
     Its hits and scores are those of the flat index.
     """
 
-    def __init__(self, folder: Path, manifest: IndexManifest, encoder: Encoder | None = None) -> None:
+    def __init__(self, folder: Path, manifest: IndexManifest) -> None:
         self.folder = folder
         self.manifest = manifest
         self.digest = manifest.digest
-        self._encoder = encoder
+        self._encoder = None
         self._shards = [
             DenseRetriever(folder / shard.folder, read_shard(folder, shard, manifest.encoder))
             for shard in read_shards(folder)
@@ -157,8 +189,11 @@ def open_index(folder: Path, corpus_fingerprint: str | None = None, encoder: Enc
 
     `corpus_fingerprint` and `encoder` are what the caller means to search; None takes what the index holds, and the
     encoder that its manifest names is then loaded at the first search. Raises `IndexStaleError` where the index is
-    missing, unfinished, damaged, cut short, or of another corpus or encoder.
+    missing, unfinished, damaged, changed, or of another corpus or encoder.
     """
     manifest = read_manifest(folder)
     check_manifest(manifest, folder, corpus_fingerprint, EncoderRecord.of(encoder) if encoder is not None else None)
-    return (ShardedRetriever if is_sharded(manifest) else DenseRetriever)(folder, manifest, encoder)
+    retriever = (ShardedRetriever if is_sharded(manifest) else DenseRetriever)(folder, manifest)
+    if encoder is not None:
+        retriever.take(encoder)
+    return retriever

@@ -13,6 +13,7 @@ from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import DatasetError
+from medexam.fingerprints import hash_files
 from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import Corpus
@@ -192,10 +193,11 @@ def rank_scores(scores: "NDArray[np.floating[Any]]", passages: Sequence[Passage]
 
 
 def _load_index(place: Path, stamp: dict[str, Any]) -> Any:
-    """The index kept at `place`; None where there is none, or it is damaged or another's."""
+    """The index kept at `place`; None where there is none, or it is damaged, changed or another's."""
     bm25s = _import("bm25s")
     try:
-        if json.loads((place / STAMP_FILE).read_text(encoding="utf-8")) != stamp:
+        kept = json.loads((place / STAMP_FILE).read_text(encoding="utf-8"))
+        if kept != stamp | {"files": _hash_files(place)}:
             return None
         return bm25s.BM25.load(place, mmap=True, show_progress=False)
     except (OSError, ValueError, KeyError):
@@ -208,7 +210,8 @@ def _save_index(index: Any, place: Path, stamp: dict[str, Any]) -> None:
     try:
         unfinished.mkdir(parents=True)
         index.save(unfinished, show_progress=False)
-        (unfinished / STAMP_FILE).write_text(json.dumps(stamp), encoding="utf-8")
+        said = stamp | {"files": _hash_files(unfinished)}
+        (unfinished / STAMP_FILE).write_text(json.dumps(said), encoding="utf-8")
         if place.exists() and _load_index(place, stamp) is None:
             shutil.rmtree(place)
         try:
@@ -222,6 +225,12 @@ def _save_index(index: Any, place: Path, stamp: dict[str, Any]) -> None:
         ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _hash_files(place: Path) -> dict[str, str]:
+    """Name -> SHA-256 of each file of an index."""
+    files = sorted(file for file in place.iterdir() if file.name != STAMP_FILE)
+    return dict(zip((file.name for file in files), hash_files(files, place), strict=True))
 
 
 def _no_words(corpus: Corpus) -> DatasetError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError
 from medexam.retrievers.base import Hit, Retriever
-from medexam.retrievers.encoder_weights import MINILM, EncoderWeights, commit_of, find_weights, loading, loading_options
+from medexam.retrievers.encoder_weights import MINILM, EncoderWeights, find_weights, loading, loading_options
 from medexam.retrievers.encoders import MEDCPT, Precision
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ class RerankingRetriever:
         self.revision = weights.revision
         said = [
             base.digest,
-            weights.label,
-            str(weights.revision),
+            weights.revision,
             dtype,
             str(self._model.max_seq_length),
             str(self.depth),
@@ -95,20 +94,26 @@ def _rank(hits: list[Hit], k: int) -> list[Hit]:
     return [replace(hit, rank=rank) for rank, hit in enumerate(best, start=1)]
 
 
+def find_cross_encoder(name: str | Path, revision: str | None = None) -> tuple[EncoderWeights, int | None]:
+    """The weights of a cross-encoder, found and identified and not loaded, and the tokens at which pairs are cut.
+
+    None tokens: as the model says itself. Raises what `find_weights` raises.
+    """
+    if name == MINILM:
+        raise EngineError("minilm encodes texts one by one: as a cross-encoder name medcpt, a folder or a hub id")
+    if name == MEDCPT:
+        return find_weights(MEDCPT_CROSS, revision or MEDCPT_CROSS_REVISION), MEDCPT_CROSS_TOKENS
+    return find_weights(name, revision), None
+
+
 def _load(
     name: str | Path, revision: str | None, device: str, dtype: Precision
 ) -> "tuple[CrossEncoder, EncoderWeights]":
-    if name == MINILM:
-        raise EngineError("minilm encodes texts one by one: as a cross-encoder name medcpt, a folder or a hub id")
-    known = name == MEDCPT
-    weights = find_weights(MEDCPT_CROSS, revision or MEDCPT_CROSS_REVISION) if known else find_weights(name, revision)
+    weights, tokens = find_cross_encoder(name, revision)
     with loading(weights):
         from sentence_transformers import CrossEncoder
 
-        length = MEDCPT_CROSS_TOKENS if known else None
-        model = CrossEncoder(weights.source, max_length=length, **loading_options(weights, device, dtype))
+        model = CrossEncoder(weights.source, max_length=tokens, **loading_options(weights, device, dtype))
     if model.num_labels != 1:
         raise EngineError(f"{weights.label}: it has {model.num_labels} outputs, and a ranking needs one score")
-    if weights.hub:
-        weights = replace(weights, revision=commit_of(model) or weights.revision)
     return model, weights

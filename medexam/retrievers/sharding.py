@@ -25,6 +25,8 @@ from medexam.retrievers.index_manifest import (
     CorpusRecord,
     EncoderRecord,
     IndexManifest,
+    differing_encoder,
+    hash_index,
     read_manifest,
     read_progress,
     write_record,
@@ -101,8 +103,8 @@ def join_shards(corpus: Corpus, encoder: Encoder, folder: Path) -> IndexManifest
         kind="flat",
         parameters={},
         recall=None,
-        structure_sha256=None,
         bytes=sizes,
+        sha256=hash_index(folder, sizes),
     )
     try:
         write_record(folder / MANIFEST, manifest)
@@ -136,7 +138,7 @@ def _before(folder: Path) -> IndexManifest | BuildProgress | None:
 
 
 def _check_same(folder: Path, before: IndexManifest | BuildProgress, ours: BuildProgress) -> None:
-    differing = before.encoder.differences(ours.encoder)
+    differing = differing_encoder(before, ours.encoder)
     if before.corpus.fingerprint != ours.corpus.fingerprint:
         differing = f"corpus {before.corpus.fingerprint[:16]}, not {ours.corpus.fingerprint[:16]}"
     if differing:

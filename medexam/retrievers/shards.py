@@ -14,7 +14,7 @@ from typing import Protocol, overload
 
 from medexam.errors import IndexStaleError
 from medexam.retrievers.base import Passage
-from medexam.retrievers.index_manifest import EncoderRecord, IndexManifest, read_manifest, rebuild
+from medexam.retrievers.index_manifest import EncoderRecord, IndexManifest, differing_encoder, read_manifest, rebuild
 
 SHARDS = "shards.json"
 
@@ -88,7 +88,7 @@ def read_shard(folder: Path, shard: Shard, encoder: EncoderRecord) -> IndexManif
     """The manifest of a finished shard; raises `IndexStaleError` where it is unfinished or not of this index."""
     place = folder / shard.folder
     manifest = read_manifest(place)
-    differing = manifest.encoder.differences(encoder)
+    differing = differing_encoder(manifest, encoder)
     if manifest.corpus.fingerprint != shard.fingerprint or differing:
         raise IndexStaleError(f"{place}: it is not of this index ({differing or 'another corpus'}); {rebuild(folder)}")
     return manifest

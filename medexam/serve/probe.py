@@ -43,6 +43,9 @@ _WORD = "zyzzyva"
 _NAMED = (128, 20)
 """Numbers of tokens to name in one request: many, and what vLLM allows where it counts them with `--max-logprobs`."""
 _SAME_NATS = 0.01
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_CACHED = re.compile(r"/models--([^/]+)--([^/]+)/snapshots/([0-9a-f]{40})/?$")
+"""How the hub's cache names the folder of a commit."""
 _USUAL_BLOCK = 16
 """vLLM's block size on a GPU, for a server that does not tell its own."""
 
@@ -95,8 +98,16 @@ class Capabilities(BaseModel):
     def identity(self) -> ModelIdentity:
         """What answers here."""
         notes = {"version": self.server_version, "source": self.source, "max_context": self.max_context}
+        cached = _CACHED.search(self.source or "")
+        hub_id = f"{cached[1]}/{cached[2]}" if cached else self.source if _HUB_ID.fullmatch(self.source or "") else None
         return ModelIdentity(
-            engine="vllm", name=self.model, dialogue=self.dialogue, behaviour=self.behaviour, notes=notes
+            engine="vllm",
+            name=self.model,
+            hub_id=hub_id,
+            commit=cached[3] if cached else None,
+            dialogue=self.dialogue,
+            behaviour=self.behaviour,
+            notes=notes,
         )
 
     @property

@@ -71,6 +71,7 @@ async def _reach(
         renderer = await build_renderer(asked, seen[0])
         tokenizer = renderer or (asked if seen[0].tokenizes else None)
         alike = partial(_probe_like, first=seen[0], timeout_s=timeout_s)
+        servers.check = alike
         if finder is not None:
             servers.accompany(finder.follow(servers, seen[0].model, alike))
         else:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from dspy.lm15 import TransportError
+from dspy.lm15 import ConfigurationError, TransportError
 
 from medexam.errors import EndpointSilentError, EngineError
 from medexam.serve.concurrency import Concurrency
@@ -25,6 +25,9 @@ REST_S = 5.0
 """Seconds that a server is left alone after it failed, while others answer; and between looks for an absent one."""
 _LONGEST_REST = 12
 """No rest is longer than so many of the shortest."""
+
+_GATEWAY = (502, 504)
+"""What a gateway answers when the server behind it is gone."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +47,10 @@ class Server:
 
     leaving: bool = False
     """It takes part no more; its connections close with its last answer."""
+    doubted: bool = False
+    """Its connection was lost, so another model may stand behind its address now."""
+    checking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while it is found out which model answers."""
 
     def ready(self, now: float) -> bool:
         """Whether it may be asked; one that failed is asked one thing at a time after its rest, until it answers."""
@@ -52,6 +59,7 @@ class Server:
     def fail(self, fault: Exception) -> None:
         """A call met a fault: rest as long as the server asks, or the longer the more faults in a row."""
         self.faults += 1
+        self.doubted = self.doubted or isinstance(fault, TransportError) or getattr(fault, "status", None) in _GATEWAY
         rest_s = getattr(fault, "retry_after", None) or REST_S * min(self.faults, _LONGEST_REST)
         self.rests_until = time.monotonic() + rest_s
 
@@ -65,6 +73,9 @@ class Servers:
     """Seconds one request may take, waiting in the server's queue included."""
     wait_s: float = 0.0
     """Seconds that a call waits for a server to take part where none does."""
+    check: Callable[[Endpoint], Awaitable[None]] | None = None
+    """Raises `EngineError` unless the model at an address is still the one that was asked first; `EndpointSilentError`
+    while nothing answers there. None believes every server."""
     live: list[Server] = field(default_factory=list)
     """Those that take part now."""
     bases: list[str] = field(default_factory=list)
@@ -130,6 +141,7 @@ class Servers:
             server, preferred = first or self.least_busy() or await self._next_arrival(), None
             server.outstanding += weight
             try:
+                await self._check_again(server)
                 reply = await send(server)
             except CURABLE as fault:
                 server.fail(fault)
@@ -164,6 +176,28 @@ class Servers:
         await asyncio.gather(*self._looks, return_exceptions=True)
         for server in self.live:
             await server.client.close()
+
+    async def _check_again(self, server: Server) -> None:
+        """Find out whether a server that was lost is still the same; raises `TransportError` while it is silent.
+
+        One that serves another model now takes part no more; where it was the last, `EngineError` ends the run.
+        """
+        if not server.doubted or self.check is None:
+            return
+        async with server.checking:
+            if not server.doubted:
+                return
+            try:
+                await self.check(server.endpoint)
+            except EndpointSilentError as error:
+                raise TransportError(str(error)) from error
+            except EngineError as error:
+                await self.remove(server.endpoint.base)
+                if not self.live:
+                    raise ConfigurationError(f"{server.endpoint.base} came back as another: {error}") from error
+                _log.warning("medexam: warning: %s leaves this run: %s", server.endpoint.base, error)
+                raise TransportError(str(error)) from error
+            server.doubted = False
 
     async def _next_arrival(self) -> Server:
         with suppress(TimeoutError):

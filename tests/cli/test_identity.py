@@ -12,7 +12,7 @@ from medexam.serve.registry import Registered, Registry, machine
 
 @pytest.fixture
 def ask(medexam, tmp_path):
-    """Run questions of the sample against servers; gives the exit code, the run as `--json` tells it, and the errors."""
+    """Run questions of the sample against servers; gives the exit code, the run as `--json` tells it, and errors."""
 
     def run(*wires: Wire, limit: int, options: tuple[str, ...] = (), **model: object):
         document = {
@@ -122,7 +122,7 @@ def test_a_registered_server_of_another_model_stays_out(ask, tmp_path, monkeypat
                 super().append(request)
 
         one.requests = Adding()
-        _, run, err = ask(limit=40, endpoints=[f"registry:{registry.path}"])
+        _, run, _ = ask(limit=40, endpoints=[f"registry:{registry.path}"])
     assert run["metrics"]["n"] == 40
     assert len(set(prints(run))) == 1
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from medexam.experiments.reading import reader_identity, with_reader
+from medexam.experiments.reading import pin_reader, reader_identity, with_reader
 from medexam.experiments.retrieving import HitCache, Retrieval
 from medexam.retrievers.base import Hit, Passage, Span
 from medexam.specs import EntailmentSpec, SpanReaderSpec
@@ -93,8 +93,8 @@ def test_identity_follows_the_weights_and_not_the_place(tmp_path) -> None:
     same = save_reader(tmp_path / "b" / "qa", 1)
     other = save_reader(tmp_path / "c" / "qa", 2)
     first, second, third = (
-        reader_identity(SpanReaderSpec(kind="span_reader", reader=folder)) for folder in (one, same, other)
+        reader_identity(pin_reader(SpanReaderSpec(kind="span_reader", reader=folder))) for folder in (one, same, other)
     )
     assert first == second != third
-    hub = reader_identity(SpanReaderSpec(kind="span_reader", reader="who/what", revision="abc"))
-    assert hub == {"name": "who/what", "revision": "abc", "tokens": [384, 128]}
+    hub = reader_identity(pin_reader(SpanReaderSpec(kind="span_reader", reader="who/what", revision="a" * 40)))
+    assert hub == {"revision": "a" * 40, "tokens": [384, 128]}

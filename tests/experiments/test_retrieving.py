@@ -153,6 +153,27 @@ def test_a_torn_line_of_the_cache_is_looked_up_again(question, tmp_path) -> None
     assert _retrieval(spec, cache, lambda progress: pytest.fail("opened")).fill([question]) == 0
 
 
+@pytest.mark.parametrize("damage", ["a changed passage", "another retriever's", "no seal", "bytes"])
+def test_a_cache_that_is_not_what_was_written_is_made_anew(question, tmp_path, damage) -> None:
+    spec = RetrieveThenAnswerSpec(kind="retrieve_then_answer")
+    cache = HitCache(tmp_path, "other" if damage == "another retriever's" else "digest")
+    _retrieval(spec, cache, lambda progress: Counting()).fill([question])
+    (file,) = tmp_path.glob("*.jsonl")
+    file = file.rename(tmp_path / "digest.jsonl")
+    said = file.read_bytes()
+    changes = {
+        "a changed passage": said.replace(b"about p1", b"about p9"),
+        "no seal": said.partition(b"\t")[2],
+        "bytes": b"\xff\n" + said,
+    }
+    file.write_bytes(changes.get(damage, said))
+    again = _retrieval(spec, HitCache(tmp_path, "digest"), lambda progress: Counting())
+    assert again.fill([question]) == 1
+    assert again.find(question)[0].passage.content == "about p1"
+    assert len(file.read_bytes().splitlines()) == 1
+    assert _retrieval(spec, HitCache(tmp_path, "digest"), lambda progress: pytest.fail("opened")).fill([question]) == 0
+
+
 def test_a_full_disk_keeps_what_was_found_before(question, tmp_path) -> None:
     spec = RetrieveThenAnswerSpec(kind="retrieve_then_answer")
     cache = HitCache(tmp_path, "digest")

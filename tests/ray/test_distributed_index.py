@@ -53,8 +53,11 @@ def test_what_prevents_a_shard_is_told_as_data(tmp_path) -> None:
     corpus = build_corpus("one", SAMPLE.passages[:9], source="tests")
     encoder = build_encoder(save_medcpt(tmp_path / "medcpt"))
     (shard,) = prepare_shards(corpus, encoder, tmp_path / "index", 4)
-    other = str(save_medcpt(tmp_path / "other"))
-    told = ShardBuilder(str(tmp_path / "index"), other, None, "cpu", "float32")(asdict(shard))
-    assert "was begun with another encoder: label medcpt, not other" in told["fault"]
-    told = ShardBuilder(str(tmp_path / "index"), str(tmp_path / "none"), None, "cpu", "float32")(asdict(shard))
-    assert "none" in told["fault"]
+    other = save_medcpt(tmp_path / "other")
+    (other / "article-encoder" / "vocab.txt").write_text("another worker has another file")
+    for folder, fault in [(other, "other: it holds sha256:"), (tmp_path / "none", "none: no such model folder")]:
+        builder = ShardBuilder(str(tmp_path / "index"), str(folder), encoder.revision, "cpu", "float32")
+        assert fault in builder(asdict(shard))["fault"]
+    moved = save_medcpt(tmp_path / "elsewhere")
+    builder = ShardBuilder(str(tmp_path / "index"), str(moved), encoder.revision, "cpu", "float32")
+    assert builder(asdict(shard))["fault"] == ""

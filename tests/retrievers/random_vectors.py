@@ -15,7 +15,7 @@ from medexam.retrievers.index_building import BLOCK
 class HashEncoder:
     """Neither normalised nor similar to anything: rankings are arbitrary and exact."""
 
-    def __init__(self, dimension: int = 16, label: str = "hash", revision: str | None = "1") -> None:
+    def __init__(self, dimension: int = 16, label: str = "hash", revision: str = "1") -> None:
         self.source = label
         self.label = label
         self.revision = revision

@@ -59,7 +59,9 @@ def test_every_format_gives_the_same_corpus(lines, write, tmp_path) -> None:
     write(["", *lines[120:], ""], "parts/chunk/b.jsonl")
     write(lines[:3], "parts/.cache/a.jsonl")
     write(["not passages"], "parts/notes.txt")
-    for source in (write(lines), str(write(lines)), tmp_path / "all.parquet", tmp_path / "parts"):
+    (tmp_path / "windows.jsonl").write_bytes("\r\n".join([*lines, ""]).encode())
+    plain = (write(lines), str(write(lines)), tmp_path / "windows.jsonl")
+    for source in (*plain, tmp_path / "all.parquet", tmp_path / "parts"):
         other = load_corpus(source)
         assert other.passages == whole.passages
         assert other.fingerprint == whole.fingerprint

@@ -1,5 +1,6 @@
 """Index folders: building that survives being stopped, and folders that must not be believed."""
 
+import hashlib
 import json
 import resource
 import shutil
@@ -9,16 +10,19 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from medexam.cli.main import app
 from medexam.errors import IndexBuildError, IndexStaleError
 from medexam.retrievers.index_building import BLOCK, build_index
 from medexam.retrievers.index_manifest import read_manifest
 from medexam.retrievers.index_search import open_index
+from medexam.retrievers.passage_store import PassageStore
 from retrievers.random_vectors import CORPUS, COUNT, HashEncoder, corpus_of
 
 
 def test_the_manifest_says_everything(built: Path) -> None:
     said = json.loads((built / "manifest.json").read_text())
-    assert said["schema"] == 1
+    assert said["schema"] == 2
+    assert said["sha256"] == {name: hashlib.sha256((built / name).read_bytes()).hexdigest() for name in said["bytes"]}
     assert said["corpus"] == {
         "name": "numbers",
         "fingerprint": CORPUS.fingerprint,
@@ -93,8 +97,8 @@ def test_another_corpus_or_encoder_overwrites_nothing(tmp_path: Path, built: Pat
         build_index(CORPUS, HashEncoder(revision="2"), built)
     with pytest.raises(_Stop):
         build_index(CORPUS, HashEncoder(), tmp_path, progress=_stop_at(1))
-    with pytest.raises(IndexBuildError, match="label hash, not other"):
-        build_index(CORPUS, HashEncoder(label="other"), tmp_path)
+    with pytest.raises(IndexBuildError, match="revision 1, not 2"):
+        build_index(CORPUS, HashEncoder(revision="2"), tmp_path)
 
 
 def test_an_empty_corpus(tmp_path: Path) -> None:
@@ -142,8 +146,7 @@ def test_a_stale_index_is_refused(built: Path) -> None:
     with pytest.raises(IndexStaleError, match="indexes corpus numbers with fingerprint"):
         open_index(built, "0" * 64)
     for encoder, difference in [
-        (HashEncoder(label="other"), "label hash, not other"),
-        (HashEncoder(revision=None), "revision 1, not None"),
+        (HashEncoder(revision="2"), "revision 1, not 2"),
         (HashEncoder(dimension=8), "dimension 16, not 8"),
     ]:
         with pytest.raises(IndexStaleError, match=difference):
@@ -169,7 +172,7 @@ def test_a_damaged_manifest_is_refused(tmp_path: Path, built: Path) -> None:
     said = json.loads((folder / "manifest.json").read_text())
     for text, complaint in [
         ("{", "cannot be read"),
-        (json.dumps({**said, "schema": 2}), "its schema is 2"),
+        (json.dumps({**said, "schema": 3}), "its schema is 3"),
         (json.dumps({**said, "kind": "magic"}), "cannot be read"),
         (json.dumps({**said, "corpus": {**said["corpus"], "count": 3}}), r"its manifest says \(3, 16\)"),
     ]:
@@ -178,13 +181,62 @@ def test_a_damaged_manifest_is_refused(tmp_path: Path, built: Path) -> None:
             open_index(folder)
 
 
+def _change_a_byte(file: Path, place: int = -1) -> None:
+    data = bytearray(file.read_bytes())
+    data[place] ^= 1
+    file.write_bytes(data)
+
+
+def _make_old(folder: Path, revision: str | None = None) -> None:
+    """The manifest as it was before files were hashed and encoders resolved."""
+    said = json.loads((folder / "manifest.json").read_text())
+    said["encoder"]["revision"] = revision
+    structure = said.pop("sha256").get("structure.faiss")
+    (folder / "manifest.json").write_text(json.dumps({**said, "schema": 1, "structure_sha256": structure}))
+
+
+@pytest.mark.parametrize("name", ["vectors.npy", "passages.jsonl", "offsets.npy", "structure.faiss"])
+def test_a_file_changed_in_place_is_refused(tmp_path: Path, built: Path, name: str) -> None:
+    folder = Path(shutil.copytree(built, tmp_path / "copy"))
+    build_index(CORPUS, HashEncoder(), folder, "hnsw")
+    assert open_index(folder).search_vectors(HashEncoder().encode_queries(["x"]), 1)
+    _change_a_byte(folder / name)
+    for reads in (open_index, read_manifest, lambda place: build_index(CORPUS, HashEncoder(), place, "hnsw")):
+        with pytest.raises(IndexStaleError, match=f"copy: {name} was changed after .*bring it back, or name another"):
+            reads(folder)
+    _change_a_byte(folder / name)
+    open_index(folder)
+
+
+def test_an_old_index_counts_as_its_files_are(tmp_path: Path, built: Path) -> None:
+    folder = Path(shutil.copytree(built, tmp_path / "copy"))
+    _make_old(folder)
+    before = open_index(folder, CORPUS.fingerprint, HashEncoder()).digest
+    assert before == open_index(folder).digest != open_index(built).digest
+    _change_a_byte(folder / "vectors.npy")
+    assert open_index(folder).digest != before
+
+
+def test_an_old_index_is_of_the_encoder_that_makes_its_vectors(tmp_path: Path, built: Path) -> None:
+    folder = Path(shutil.copytree(built, tmp_path / "copy"))
+    _make_old(folder, "a version")
+    assert "files      3, as they are now" in CliRunner().invoke(app, ["index", "info", str(folder)]).stdout
+    other = HashEncoder()
+    other._encode = lambda texts: HashEncoder._encode(other, [f"{text} " for text in texts])  # type: ignore[method-assign]
+    for use in (open_index, lambda *_, encoder: build_index(CORPUS, encoder, folder)):
+        with pytest.raises(IndexStaleError, match=r"hash 1 makes other vectors .*retriever\.encoder"):
+            use(folder, encoder=other)
+    encoder = HashEncoder()
+    manifest = build_index(CORPUS, encoder, folder)
+    assert encoder.encoded == 8
+    assert manifest == read_manifest(folder) == read_manifest(built)
+
+
 def test_a_damaged_passage_is_named(tmp_path: Path, built: Path) -> None:
     folder = Path(shutil.copytree(built, tmp_path / "copy"))
-    data = bytearray((folder / "passages.jsonl").read_bytes())
-    data[0:1] = b"!"
-    (folder / "passages.jsonl").write_bytes(data)
+    _change_a_byte(folder / "passages.jsonl", 0)
     with pytest.raises(IndexStaleError, match="line 1 is damaged"):
-        open_index(folder, encoder=HashEncoder()).search(["x"], COUNT)
+        PassageStore(folder)[0]
 
 
 def test_the_digest_is_of_the_ranking_and_not_of_the_place(tmp_path: Path, built: Path) -> None:
@@ -220,13 +272,12 @@ def test_too_small_for_cells(tmp_path: Path) -> None:
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from medexam.cli.main import app
-
     rows = [{"id": str(n), "title": "", "content": f"passage {n} of the heart"} for n in range(BLOCK + 20)]
     (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     out = tmp_path / "index"
     encoder = HashEncoder()
     monkeypatch.setattr("medexam.retrievers.encoders.build_encoder", lambda *asked: encoder)
+    monkeypatch.setattr("medexam.retrievers.encoders.find_encoder", lambda *asked: encoder)
     arguments = ["index", "build", "--corpus", str(tmp_path / "c.jsonl"), "--encoder", "hash", "--out", str(out)]
     encode = encoder.encode_passages
 
@@ -245,6 +296,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert encoder.encoded == BLOCK + 20
     told = CliRunner().invoke(app, ["index", "info", str(out)])
     assert f"{BLOCK + 20} passages" in told.stdout
+    assert "files      3, all as they were built, by SHA-256" in told.stdout
     machine = CliRunner().invoke(app, ["index", "info", str(out), "--json"])
     assert json.loads(machine.stdout) == json.loads(finished.stdout)
     assert read_manifest(out).corpus.name == "c"

@@ -182,7 +182,7 @@ def test_an_index_is_kept_and_used_again(corpus, queries, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["data.csc.index.npy", "vocab.index.json", "params.index.json", "medexam.json", "stamp"]
+    "damage", ["data.csc.index.npy", "vocab.index.json", "params.index.json", "medexam.json", "stamp", "byte"]
 )
 def test_a_damaged_index_is_built_anew(damage, corpus, queries, tmp_path) -> None:
     fresh = BM25Retriever(corpus, "en", tmp_path)
@@ -191,6 +191,10 @@ def test_a_damaged_index_is_built_anew(damage, corpus, queries, tmp_path) -> Non
     if damage == "stamp":
         stamp = json.loads((place / "medexam.json").read_text())
         (place / "medexam.json").write_text(json.dumps(stamp | {"corpus": "another"}))
+    elif damage == "byte":
+        with (place / "data.csc.index.npy").open("r+b") as stream:
+            stream.seek(-2, 2)
+            stream.write(b"\x7f")
     else:
         content = (place / damage).read_bytes()
         (place / damage).write_bytes(content[: len(content) // 2])

@@ -15,7 +15,7 @@ from medexam.retrievers.index_building import BLOCK, build_index
 from medexam.retrievers.index_manifest import read_manifest
 from medexam.retrievers.index_search import open_index
 from medexam.retrievers.sharding import build_shard, count_encoded, join_shards, note_progress, prepare_shards
-from medexam.retrievers.shards import SHARDS
+from medexam.retrievers.shards import SHARDS, read_shard, read_shards
 from retrievers.random_vectors import CORPUS, COUNT, QUERIES, HashEncoder
 from retrievers.tiny_models import save_medcpt
 
@@ -96,13 +96,17 @@ def test_a_shard_that_is_not_right_is_refused(sharded: Path, tmp_path: Path) -> 
     vectors.write_bytes(vectors.read_bytes()[:-4])
     with pytest.raises(IndexStaleError, match=r"vectors\.npy has"):
         open_index(cut)
-    swapped = tmp_path / "swapped"
-    shutil.copytree(sharded, swapped)
-    shards = json.loads((swapped / SHARDS).read_text())
-    shards[0]["folder"], shards[1]["folder"] = shards[1]["folder"], shards[0]["folder"]
-    (swapped / SHARDS).write_text(json.dumps(shards, indent=2) + "\n")
+    changed = tmp_path / "changed"
+    shutil.copytree(sharded, changed)
+    vectors = next(changed.glob("shard-*/vectors.npy"))
+    data = bytearray(vectors.read_bytes())
+    data[-1] ^= 1
+    vectors.write_bytes(data)
+    with pytest.raises(IndexStaleError, match=r"shard-.*/vectors\.npy was changed"):
+        open_index(changed)
+    first, second, *_ = read_shards(sharded)
     with pytest.raises(IndexStaleError, match="not of this index"):
-        open_index(swapped)
+        read_shard(sharded, replace(first, folder=second.folder), read_manifest(sharded).encoder)
 
 
 @pytest.mark.parametrize("name", ["minilm", "medcpt"])

@@ -3,12 +3,12 @@
 transformers fills what a checkpoint lacks with random numbers and goes on; here that is refused.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from medexam.errors import EngineError
-from medexam.retrievers.encoder_weights import EncoderWeights, commit_of, find_weights, loading, pick_device
+from medexam.retrievers.encoder_weights import EncoderWeights, find_weights, loading, pick_device
 
 Task = Literal["span", "entailment"]
 
@@ -96,8 +96,6 @@ def _load(
             f"{weights.source}: its tokenizer does not say where tokens stand in a text: save it with tokenizer.json"
         )
     fit_length(model, tokenizer)
-    if weights.hub:
-        weights = replace(weights, revision=commit_of(model) or weights.revision)
     place = pick_device(device)
     batch = BATCH.get(place.partition(":")[0], BATCH["cpu"])
     lacking = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))

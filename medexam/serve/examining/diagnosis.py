@@ -5,7 +5,6 @@ This module asks and notes; what to do about it is `advice`'s to say.
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +31,6 @@ from medexam.specs.model import REGISTRY, ModelSpec
 
 _HEADER_S = 2.0
 """A `Date` header is cut to a second, and servers renew it once a second."""
-_SNAPSHOT = re.compile(r"/snapshots/([0-9a-f]{40})/?$")
-"""How the hub's cache names the folder of a revision."""
 
 
 class Diagnosis(BaseModel):
@@ -61,8 +58,7 @@ class Diagnosis(BaseModel):
     @property
     def revision(self) -> str | None:
         """The commit of the weights, where the server loaded them from a hub's cache by path; None: not told."""
-        found = _SNAPSHOT.search((self.seen and self.seen.source) or "")
-        return found[1] if found else None
+        return self.seen.identity.commit if self.seen else None
 
 
 @dataclass(frozen=True)
