@@ -22,8 +22,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from medexam.cli.current_runs import read_current
 from medexam.datasets import ExamSet, load_exam_set
-from medexam.experiments.page import read_runs, write_page
+from medexam.experiments.page import write_page
 from medexam.experiments.run_folder import RunFolder
 from medexam.predictions import Reason, RetrievedPassage, Status
 from medexam.questions import Question
@@ -165,7 +166,7 @@ def main() -> None:
         ]
         page = options.page or place / "page.html"
         begun = time.perf_counter()
-        read = read_runs(folders)
+        read = read_current(folders)
         scored = time.perf_counter()
         size = write_page(read, page)
         written = time.perf_counter()

@@ -53,6 +53,10 @@ class RunFolderError(MedExamError):
     """A run folder cannot be written, is damaged, or belongs to another spec."""
 
 
+class RunBusyError(RunFolderError):
+    """Another process is writing a run folder."""
+
+
 class TrackingError(MedExamError):
     """The MLflow store cannot be reached or written."""
 

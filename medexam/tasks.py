@@ -83,6 +83,8 @@ class TaskSet:
     """The right answers of the whole source, over which a scorer weighs words; empty where none is weighed so."""
     notes: tuple[str, ...] = field(default=())
     """What a reader of the results should know of the data, such as what they do not hold."""
+    files_digest: str = ""
+    """SHA-256 of the files' bytes before they were read; empty where the set was not read from files."""
 
 
 Alignment = Literal["literal", "aligned"]

@@ -1,25 +1,27 @@
 """Run folders of real questions with predictions made by hand, for tests and benches: no model is asked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from medexam.answer_key import AnswerKey
 from medexam.datasets import ExamSet
-from medexam.experiments.rescoring import score_folder
+from medexam.experiments.rescoring import score_cell
 from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
 from medexam.predictions import Prediction
 from medexam.questions import Question
 from medexam.specs import CellSpec
 from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
+from medexam.tasks import TaskSet
 
-Answer = Callable[[Question, int], Mapping[str, Any] | None]
-"""From a question and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
+Answer = Callable[[Any, Any], Mapping[str, Any] | None]
+"""From a question or task and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
 TIMES = {"started_at": "2026-11-20T10:00:00+00:00", "ended_at": "2026-11-20T10:30:00+00:00"}
 
 
 def write_run(
     path: Path,
-    exams: ExamSet,
+    exams: ExamSet | TaskSet,
     program: Mapping[str, Any],
     answer: Answer,
     *,
@@ -28,8 +30,12 @@ def write_run(
     name: str = "demo",
     dataset: Mapping[str, Any] | None = None,
     warnings: tuple[str, ...] = (),
+    scored: bool = True,
 ) -> RunFolder:
-    """Write and score a run over all questions of `exams`; `dataset` adds to the spec's part of that name."""
+    """Write and score a run over all questions of `exams`; `dataset` adds to the spec's part of that name.
+
+    A run that is there goes on with this selection. Not `scored`: its process was killed before it could score.
+    """
     cell = CellSpec.model_validate(
         {
             "name": name,
@@ -61,9 +67,28 @@ def write_run(
     folder.write_json(ENVIRONMENT, {**TIMES, **(environment or {})})
     with folder.appending() as log:
         for question in exams.questions:
-            fields = answer(question, exams.key[question.key].number)
+            gold = exams.golds[question.key] if isinstance(exams, TaskSet) else exams.key[question.key].number
+            fields = answer(question, gold)
             if fields is not None:
                 same = {"question": question.key, "program": cell.program.kind, "spec_digest": digest(known)}
                 log.append(Prediction(**same, **fields))
-    score_folder(folder, exams.questions, exams.key)
+    if scored:
+        score_cell(folder, exams)
     return folder
+
+
+def made_up_exams(questions: Sequence[Question], key: AnswerKey) -> ExamSet:
+    """Questions that were read from no file."""
+    return ExamSet(
+        name="headqa_sample",
+        language="en",
+        version="1.0",
+        source="the package",
+        fingerprint="ab" * 32,
+        golds_fingerprint="cd" * 32,
+        questions=tuple(questions),
+        key=key,
+        left_out=(),
+        licence="",
+        citation="",
+    )

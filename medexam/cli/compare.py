@@ -59,6 +59,8 @@ def compare(
         return
     else:
         comparison = _compare_exams(folders, as_json=as_json, markdown=markdown)
+    for line in comparison.corrected:
+        sys.stderr.write(f"medexam: {line}\n")
     if track or tracking_uri is not None:
         from medexam.experiments.comparison_tracking import track_comparison
         from medexam.experiments.mlflow_store import default_tracking_uri

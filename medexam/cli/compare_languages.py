@@ -15,6 +15,8 @@ def print_languages(folders: "Sequence[RunFolder]", *, as_json: bool) -> None:
     from medexam.experiments.language_consistency import build_consistency_tables, check_consistency
 
     found = check_consistency(folders)
+    for line in found.comparison.corrected:
+        sys.stderr.write(f"medexam: {line}\n")
     if as_json:
         sys.stdout.write(json.dumps(found.document(), ensure_ascii=False, indent=2) + "\n")
         return

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medexam.cli.current_runs import read_current
 from medexam.cli.options import JsonOption
 from medexam.errors import RunFolderError
 
@@ -86,10 +87,10 @@ def _run(run: Path) -> "ExamRun":
     """The one run that a path or an id names; raises `RunFolderError` where there is none."""
     from medexam.experiments.places import default_runs_dir, run_paths
     from medexam.experiments.run_folder import RunFolder
-    from medexam.experiments.summary import is_exam_run, load_run
+    from medexam.experiments.summary import is_exam_run
 
     (path,) = run_paths([run], default_runs_dir())
-    stored = load_run(RunFolder(path))
+    (stored,) = read_current([RunFolder(path)])
     if not is_exam_run(stored):
         raise RunFolderError(
             f"{path} asked no exam, so that no question of it has a place in a corpus: name another run"

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medexam.cli.current_runs import read_current
 from medexam.cli.owed import print_owed
 from medexam.cli.report_options import Layout, ReportOptions
 from medexam.errors import SpecError
@@ -21,19 +22,18 @@ if TYPE_CHECKING:
 
 
 def report_exams(folders: "list[RunFolder]", options: ReportOptions) -> None:
-    """Print the runs, scored anew, and write what is asked for; raises `SpecError` for what only tasks have."""
+    """Print the runs as they are now and write what is asked for; raises `SpecError` for what only tasks have."""
     if options.weights:
         raise SpecError("--weight ranks runs that answer in words; these answer exams: leave it out")
     from medexam.experiments.baselines import contrast_runs
     from medexam.experiments.people import against_people
-    from medexam.experiments.rescoring import rescore
+    from medexam.experiments.summary import is_exam_run
 
     as_json, markdown = options.as_json, options.markdown
-    if options.html is None:
-        stored, is_whole = [rescore(folder) for folder in folders], True
-    else:
-        stored, is_whole = _write_page(folders, options.html)
-    contrasts = contrast_runs(stored) if is_whole and not (as_json and markdown is None) else []
+    stored = [run for run in read_current(folders) if is_exam_run(run)]
+    if options.html is not None:
+        _write_page(stored, options.html)
+    contrasts = [] if as_json and markdown is None else contrast_runs([run for run in stored if run.note is None])
     if options.plots is not None:
         _write_plots(stored, options.plots)
     if options.layout is not None:
@@ -118,16 +118,11 @@ def _show_layout(
         console.print(table)
 
 
-def _write_page(folders: "list[RunFolder]", path: Path) -> "tuple[list[ExamRun], bool]":
-    """Write the page; its runs, and whether the data sets of all of them are at hand."""
-    from medexam.experiments.page import read_runs, write_page
+def _write_page(stored: "list[ExamRun]", path: Path) -> None:
+    from medexam.experiments.page import write_page
 
-    read = read_runs(folders)
-    for line in read.without_data:
-        sys.stderr.write(f"Warning: {line}\n")
-    size = write_page(read, path)
+    size = write_page(stored, path)
     sys.stderr.write(f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)\n")
-    return list(read.runs), not read.without_data
 
 
 def _print_tables(

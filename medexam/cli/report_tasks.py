@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medexam.cli.current_runs import read_current
 from medexam.cli.owed import print_owed
 from medexam.cli.report_options import ReportOptions
 from medexam.errors import RunFolderError, SpecError
@@ -15,18 +16,17 @@ if TYPE_CHECKING:
 
 
 def report_tasks(folders: "list[RunFolder]", options: ReportOptions) -> None:
-    """Print the runs, scored anew, and write what is asked for; raises `SpecError` for what only exams have."""
+    """Print the runs as they are now and write what is asked for; raises `SpecError` for what only exams have."""
     as_json, markdown, html = options.as_json, options.markdown, options.html
     if options.plots is not None or options.layout is not None:
         raise SpecError(
             "--plots and --layout show exams; these runs answer in words: leave them out, --html and --markdown work"
         )
-    from medexam.experiments.rescoring import rescore_any
     from medexam.experiments.summary import is_task_run, run_document
 
     if len({folder.read_record().cell.dataset.name for folder in folders}) > 1 and (markdown or html):
         raise SpecError("--markdown and --html hold one benchmark: report the runs of each apart")
-    runs = [run for run in map(rescore_any, folders) if is_task_run(run)]
+    runs = [run for run in read_current(folders) if is_task_run(run)]
     if markdown is not None:
         _write(markdown, _markdown(runs))
     if html is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from medexam.cli.current_runs import say
 from medexam.cli.options import INCOMPLETE, AcceptOption, FailuresOption, JsonOption, RunsDirOption, TrackingOption
 from medexam.errors import SpecError, TrackingError
 
@@ -167,6 +168,8 @@ def _plan_resume(run: str, runs_dir: Path | None) -> "Plan":
 def _warn(planned: "Plan") -> None:
     for warning in dict.fromkeys(warning for cell in planned.cells for warning in cell.warnings):
         sys.stderr.write(f"medexam: warning: {warning}\n")
+    for line in planned.news:
+        sys.stderr.write(f"medexam: {line}\n")
 
 
 def _track(runs: "list[AnyRun]", runs_dir: Path, tracking_uri: str | None) -> None:
@@ -180,10 +183,10 @@ def _track(runs: "list[AnyRun]", runs_dir: Path, tracking_uri: str | None) -> No
 
 
 def _complete(run: str, runs_dir: Path | None) -> "AnyRun | None":
+    from medexam.experiments.current import load_complete
     from medexam.experiments.places import default_runs_dir
-    from medexam.experiments.summary import load_complete
 
-    return load_complete(run, runs_dir or default_runs_dir())
+    return load_complete(run, runs_dir or default_runs_dir(), say)
 
 
 def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as_json: bool) -> None:
@@ -206,6 +209,9 @@ def _print_tables(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None
         console.print(table)
     for table in filter(None, map(build_failure_table, runs)):
         console.print(table)
+    for run in runs:
+        if run.note is not None:
+            say(f"warning: {run.folder.name}: {run.note}")
     where = f"--tracking-uri {tracking_uri}" if tracking_uri else f"--runs-dir {runs_dir}"
     sys.stderr.write(f"Runs are in {runs_dir}. See them in the MLflow UI: {sys.argv[0]} ui {where}\n")
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli.current_runs import read_current
 from medexam.cli.options import RunsDirOption
 
 RunsArgument = Annotated[
@@ -24,13 +25,12 @@ def track(
     """Send stored runs and optimisations to MLflow; what is already there is updated."""
     from medexam.experiments.places import default_runs_dir, run_paths
     from medexam.experiments.run_folder import find_runs
-    from medexam.experiments.summary import load_run
     from medexam.experiments.tracking import default_tracking_uri
     from medexam.experiments.tracking import track as send
 
     paths = run_paths(runs, runs_dir or default_runs_dir())
     optimizations = list(dict.fromkeys(found for path in paths for found in _optimizations(path)))
-    stored = [load_run(folder) for folder in find_runs(path for path in paths if _holds_runs(path))]
+    stored = read_current(find_runs(path for path in paths if _holds_runs(path)))
     first = stored[0].folder.path if stored else optimizations[0]
     uri = tracking_uri or default_tracking_uri(runs_dir or first.resolve().parent)
     for tracked in send(stored, tracking_uri=uri):

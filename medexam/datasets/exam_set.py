@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from medexam.answer_key import AnswerKey, Gold
 from medexam.datasets.catalogue import CATALOGUE
+from medexam.datasets.file_digest import digest_files
 from medexam.datasets.fingerprints import fingerprint_golds, fingerprint_questions
 from medexam.datasets.reading import read_rows
 from medexam.datasets.rows import Reading
@@ -40,6 +41,8 @@ class ExamSet:
     """Keys of the source's questions without an official answer, which cannot be asked; none in HEAD-QA v1."""
     licence: str
     citation: str
+    files_digest: str = ""
+    """SHA-256 of the files' bytes before they were read; empty where the set was not read from files."""
 
 
 def load_exam_set(spec: DatasetSpec) -> ExamSet:
@@ -47,6 +50,7 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
 
     Raises `DatasetError` when the files are missing or unsound, when a gold is no option, or when nothing is selected.
     """
+    files_digest = digest_files(spec)
     reading = read_rows(spec.name, spec.language, spec.path, explained=spec.explained)
     _check_sound(reading, spec.name)
     stated = {row.question.key: row.gold for row in reading.rows if row.gold is not None}
@@ -65,6 +69,7 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         left_out=tuple(row.question.key for row in reading.rows if row.gold is None),
         licence=entry.licence,
         citation=entry.citation,
+        files_digest=files_digest,
     )
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from medexam.datasets.casimedicos_tasks import read_casimedicos_tasks
 from medexam.datasets.catalogue import find_entry
 from medexam.datasets.cliniqlink import read_cliniqlink
+from medexam.datasets.file_digest import digest_files
 from medexam.datasets.fingerprints import fingerprint_task_golds, fingerprint_tasks
 from medexam.datasets.locating import locate_files
 from medexam.datasets.selection import draw_lot
@@ -24,6 +25,7 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
     """
     entry = find_entry(spec.name)
     path = locate_files(spec.name, spec.language, spec.path)[0]
+    files_digest = digest_files(spec)
     reading = READERS[spec.name](path, spec)
     twice = [key for key, times in Counter(row.task.key for row in reading.rows).items() if times > 1]
     if twice:
@@ -42,6 +44,7 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
         citation=entry.citation,
         references=reading.references,
         notes=(*reading.notes, *entry.notes),
+        files_digest=files_digest,
     )
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.answer_key import AnswerKey
-from medexam.datasets import load_exam_set
+from medexam.datasets import ExamSet, load_exam_set
+from medexam.experiments.data_changes import asked_same_texts
 from medexam.experiments.retrieving import is_retrieving
+from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import ExamRun
 from medexam.metrics.paired import count_flips
 from medexam.metrics.paired_results import Flips
@@ -43,25 +44,25 @@ def contrast_runs(runs: Sequence[ExamRun]) -> list[Contrast]:
     """Every run without passages that is a baseline of another of `runs`, with those; empty where there is none.
 
     A baseline has the data set, the language and the model of the run that retrieves. Where one of them asks in the
-    same way too, the others are left aside. Raises `DatasetError` where the data set cannot be read or lacks a
-    question that both were asked.
+    same way too, the others are left aside. Raises `DatasetError` where the data set cannot be read, lacks a
+    question that both were asked, or holds other texts.
     """
     pairs = [(baseline, run) for run in runs for baseline in _baselines(run, runs)]
     if not pairs:
         return []
-    keys: dict[DatasetSpec, AnswerKey] = {}
+    sets: dict[DatasetSpec, ExamSet] = {}
     predictions: dict[str, Mapping[str, Prediction]] = {}
     contrasts = []
     for baseline in runs:
         found = []
         for run in [run for other, run in pairs if other is baseline]:
-            spec = run.record.cell.dataset
-            if spec not in keys:
-                keys[spec] = load_exam_set(spec).key
+            spec = run.record.cell.dataset.whole
+            if spec not in sets:
+                sets[spec] = load_exam_set(spec)
             for each in (baseline, run):
                 predictions.setdefault(str(each.folder.path), each.folder.read_predictions())
             before, after = (predictions[str(each.folder.path)] for each in (baseline, run))
-            found.append(_against(baseline, run, keys[spec], before, after))
+            found.append(_against(baseline, run, sets[spec], before, after))
         if found:
             contrasts.append(Contrast(baseline, tuple(found)))
     return contrasts
@@ -70,12 +71,13 @@ def contrast_runs(runs: Sequence[ExamRun]) -> list[Contrast]:
 def _against(
     baseline: ExamRun,
     run: ExamRun,
-    key: AnswerKey,
+    exams: ExamSet,
     before: Mapping[str, Prediction],
     after: Mapping[str, Prediction],
 ) -> Against:
-    asked = set(baseline.record.questions)
-    flips = count_flips([question for question in run.record.questions if question in asked], key, before, after)
+    shared = set(baseline.record.questions)
+    asked = [question.key for question in stored_questions(run.record, exams) if question.key in shared]
+    flips = count_flips(asked, exams.key, before, after)
     passages = {
         question: tuple(passage.id for passage in after[question].passages or ())
         for question in (*flips.right_to_wrong, *flips.wrong_to_right)
@@ -97,6 +99,7 @@ def _is_comparable(run: ExamRun, other: ExamRun) -> bool:
         other.model == run.model
         and not is_retrieving(other.record.cell.program)
         and (mine.name, mine.language) == (its.name, its.language)
+        and asked_same_texts(run.record, other.record)
         and not set(run.record.questions).isdisjoint(other.record.questions)
     )
 

@@ -7,20 +7,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from medexam.answer_key import AnswerKey
 from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.comparison import Comparison, Dropped, Flipped, Group, Pair, describe_all, describe_dropped
+from medexam.experiments.data_changes import describe_golds
 from medexam.experiments.run_folder import RunFolder, RunRecord, find_runs, owed
-from medexam.experiments.stored_questions import Q, stored_questions
+from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import AnyRun, ExamRun, stored_run
 from medexam.metrics import compute_metrics
 from medexam.metrics.paired import adjust_holm, compare_pair, complementarity, judge
 from medexam.predictions import Prediction, Status
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
+from medexam.tasks import Task, TaskSet
 
+Q = TypeVar("Q", Question, Task)
 Predictions = Mapping[str, Prediction]
 
 
@@ -52,18 +56,19 @@ def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
     """
     records = [folder.read_record() for folder in folders]
     check_one_data_set(records)
-    sets: dict[DatasetSpec, ExamSet] = {}
+    loaded: dict[DatasetSpec, ExamSet] = {}
     for record in records:
-        if record.cell.dataset not in sets:
-            sets[record.cell.dataset] = load_exam_set(record.cell.dataset)
-    keys = [sets[record.cell.dataset].key for record in records]
+        whole = record.cell.dataset.whole
+        if whole not in loaded:
+            loaded[whole] = load_exam_set(whole)
+    sets = [loaded[record.cell.dataset.whole] for record in records]
+    asked = [stored_questions(record, data) for record, data in zip(records, sets, strict=True)]
     predictions = [folder.read_predictions() for folder in folders]
-    baseline = stored_questions(records[0], sets[records[0].cell.dataset])
     kept, dropped = find_common(
-        baseline, records, predictions, lambda question: len({key[question].number for key in keys}) == 1
+        asked[0], records, predictions, lambda question: _golds_agree(question, [data.key for data in sets])
     )
     check_any_common(kept, folders, dropped)
-    key = keys[0]
+    key = sets[0].key
     runs = tuple(
         stored_run(folder, compute_metrics(kept, key, found), found)
         for folder, found in zip(folders, predictions, strict=True)
@@ -79,7 +84,8 @@ def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
         pairs=_pairs(runs, names, kept, key, predictions),
         together=complementarity(kept, key, predictions),
         flipped=_flipped(kept, key, predictions),
-        notes=note_differences(records),
+        notes=note_differences(records, sets),
+        corrected=note_corrections(folders, records, sets),
     )
 
 
@@ -209,8 +215,24 @@ def _flipped(questions: Sequence[Question], key: AnswerKey, predictions: Sequenc
     return tuple(found)
 
 
-def note_differences(records: Sequence[RunRecord]) -> tuple[str, ...]:
-    """How the runs differ in what they asked: languages, and versions of the data; mostly nothing."""
+def _golds_agree(question: str, keys: Sequence[AnswerKey]) -> bool:
+    """Whether every key holds an answer to the question, and the same one."""
+    return all(question in key for key in keys) and len({key[question].number for key in keys}) == 1
+
+
+def note_corrections(
+    folders: Sequence[RunFolder], records: Sequence[RunRecord], sets: Sequence[ExamSet | TaskSet]
+) -> tuple[str, ...]:
+    """One line for each run whose golds have changed since it was last scored."""
+    lines = map(describe_golds, folders, records, sets)
+    return tuple(line for line in lines if line is not None)
+
+
+def note_differences(records: Sequence[RunRecord], sets: Sequence[ExamSet | TaskSet]) -> tuple[str, ...]:
+    """How the runs differ in what they asked: languages, and versions of the data; mostly nothing.
+
+    Runs of schema 1 are compared by the files that they read, all others by what their data hold.
+    """
     datasets = [record.cell.dataset for record in records]
     languages = list(dict.fromkeys(dataset.language for dataset in datasets))
     notes = []
@@ -219,12 +241,12 @@ def note_differences(records: Sequence[RunRecord]) -> tuple[str, ...]:
             f"the runs asked in different languages ({', '.join(languages)}): the same question has the same key in "
             "each, so that this compares languages too"
         )
-    for language in languages:
-        prints = {
-            record.dataset_fingerprint
-            for record, dataset in zip(records, datasets, strict=True)
-            if dataset.language == language
-        }
-        if len(prints) > 1:
-            notes.append(f"the runs in {language} read {len(prints)} different versions of the data (SHA-256)")
+    versions: dict[tuple[object, ...], set[tuple[str, ...]]] = {}
+    for record, data in zip(records, sets, strict=True):
+        dataset, is_old = record.cell.dataset, record.schema == 1
+        read = (record.dataset_fingerprint,) if is_old else (data.fingerprint, data.golds_fingerprint)
+        versions.setdefault((dataset.language, is_old, *dataset.form), set()).add(read)
+    for (language, *_), read_by in versions.items():
+        if len(read_by) > 1:
+            notes.append(f"the runs in {language} read {len(read_by)} different versions of the data (SHA-256)")
     return tuple(notes)

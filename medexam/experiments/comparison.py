@@ -84,6 +84,8 @@ class Compared(Generic[M_co]):
     dropped: Dropped
     notes: tuple[str, ...]
     """What a reader should know of how the runs differ in what they asked; mostly nothing."""
+    corrected: tuple[str, ...]
+    """One line for each run whose golds have changed since it was last scored; mostly nothing."""
 
 
 @dataclass(frozen=True)

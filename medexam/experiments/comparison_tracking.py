@@ -1,10 +1,12 @@
 """A comparison in MLflow: a run of its own, without a parent, in the experiment of its baseline.
 
-Sending the same comparison again updates it. It tells MLflow the differences and gives it the report and the JSON.
+A comparison of the same runs takes the place of what was sent before. It tells MLflow the differences and gives it the
+report and the JSON.
 """
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +15,7 @@ from medexam import __version__
 from medexam.experiments.comparison import Comparison, Pair, comparison_document
 from medexam.experiments.comparison_markdown import paired_report
 from medexam.experiments.comparison_tables import headline, verdicts
+from medexam.experiments.mlflow_copies import Copy, put_copy
 from medexam.experiments.mlflow_payload import TAG_LENGTH, started_at
 from medexam.experiments.mlflow_store import experiment_id, open_store
 from medexam.experiments.summary import AnyRun
@@ -43,24 +46,20 @@ def track_comparison(comparison: AnyComparison, *, tracking_uri: str) -> str:
     """
     sent = _describe_tasks(comparison) if isinstance(comparison, TaskComparison) else _describe_exams(comparison)
     tags = _tags(comparison.runs, sent.note)
+    now = round(1000 * time.time())
+    name = f"compare {', '.join(comparison.names[1:])} with {comparison.names[0]}"
+    copy = Copy(
+        name=name[:TAG_LENGTH],
+        known={"medexam.comparison": tags["medexam.comparison"]},
+        began=now,
+        ended=now,
+        tags=tags,
+        metrics=[(key, value, 0) for key, value in sent.metrics.items()],
+        texts={REPORT: sent.report, DOCUMENT: json.dumps(sent.document, ensure_ascii=False, indent=2) + "\n"},
+    )
     with open_store(tracking_uri, way_out="nothing is lost; compare again with --track") as client:
-        # Imported here: the store sets what MLflow must know before it is imported.
-        from mlflow.entities import Metric, RunTag
-
         experiment = experiment_id(client, comparison.runs[0].record.cell.name, tracking_uri)
-        condition = f"tags.`medexam.comparison` = '{tags['medexam.comparison']}'"
-        found = client.search_runs([experiment], filter_string=condition, max_results=1)
-        if found:
-            run_id = str(found[0].info.run_id)
-        else:
-            name = f"compare {', '.join(comparison.names[1:])} with {comparison.names[0]}"
-            run_id = str(client.create_run(experiment, run_name=name[:TAG_LENGTH], tags=tags).info.run_id)
-        at = int(client.get_run(run_id).info.start_time)
-        metrics = [Metric(name, value, at, 0) for name, value in sent.metrics.items()]
-        client.log_batch(run_id, metrics=metrics, tags=[RunTag(key, value) for key, value in tags.items()])
-        client.log_text(run_id, sent.report, REPORT)
-        client.log_text(run_id, json.dumps(sent.document, ensure_ascii=False, indent=2) + "\n", DOCUMENT)
-        client.set_terminated(run_id, status="FINISHED")
+        run_id, _ = put_copy(client, experiment, copy)
     return run_id
 
 

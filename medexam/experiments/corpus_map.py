@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import MedExamError, RunFolderError
+from medexam.experiments.mlflow_copies import find_runs
 from medexam.experiments.mlflow_payload import run_tags
 from medexam.experiments.mlflow_store import open_store, sqlite_path
 from medexam.experiments.run_folder import CORPUS_MAP
 from medexam.experiments.summary import ExamRun
+from medexam.experiments.tracking import track
 from medexam.retrievers.index_manifest import IndexManifest
 from medexam.retrievers.index_search import open_index
 from medexam.retrievers.projection import (
@@ -139,7 +141,7 @@ def make_map(folder: Path, spec: DatasetSpec, *, sample: int, seed: int, watch: 
 
 
 def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
-    """Copy a picture into a run's folder as `map.png`, and from there to the run's MLflow run as an artifact.
+    """Copy a picture into a run's folder as `map.png`, and send the run with it to MLflow.
 
     The id of the MLflow run; None where the store does not know the run, which is then not made. Raises
     `RunFolderError` where the folder cannot be written and `TrackingError` where the store cannot be reached.
@@ -154,12 +156,10 @@ def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
     if database is not None and not database.exists():
         return None
     tags = run_tags(run)
-    known = " and ".join(f"tags.`{key}` = '{tags[key]}'" for key in ("medexam.run_id", "medexam.started_at"))
     with open_store(tracking_uri) as client:
         experiment = client.get_experiment_by_name(run.record.cell.name)
-        found = [] if experiment is None else client.search_runs([experiment.experiment_id], known, max_results=1)
-        if not found:
+        known = {key: tags[key] for key in ("medexam.run_id", "medexam.started_at")}
+        if experiment is None or not find_runs(client, experiment.experiment_id, known):
             return None
-        run_id = str(found[0].info.run_id)
-        client.log_artifact(run_id, str(copy))
-    return run_id
+    (tracked,) = track([run], tracking_uri=tracking_uri)
+    return tracked.mlflow_run_id

@@ -53,7 +53,7 @@ def find_flows(runs: Sequence[ExamRun]) -> list[Flow]:
         return []
     try:
         comparison = compare_runs([run.folder for run in alike])
-        key = load_exam_set(alike[0].record.cell.dataset).key
+        key = load_exam_set(alike[0].record.cell.dataset.whole).key
     except DatasetError:
         return []
     before, *others = (run.folder.read_predictions() for run in alike)

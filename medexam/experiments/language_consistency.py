@@ -75,7 +75,7 @@ def check_consistency(folders: Sequence[RunFolder]) -> Consistency:
         )
     comparison = compare_runs(folders)
     answers = [folder.read_predictions() for folder in folders]
-    key = load_exam_set(records[0].cell.dataset).key
+    key = load_exam_set(records[0].cell.dataset.whole).key
     same = tuple(
         question
         for question in comparison.questions

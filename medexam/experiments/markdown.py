@@ -31,7 +31,7 @@ def run_report(run: ExamRun, predictions: Mapping[str, Prediction], people: Capt
     parts = [f"# {record.cell.name}: {run.title}"]
     if record.description:
         parts.append(record.description)
-    parts += [f"**Warning.** {warning[0].upper()}{warning[1:]}." for warning in record.warnings]
+    parts += [f"**Warning.** {warning[0].upper()}{warning[1:]}." for warning in run.warnings]
     parts.append(headline(run))
     failed = failure_table(run)
     if failed is not None:
@@ -51,7 +51,7 @@ def comparison_report(runs: Sequence[ExamRun], contrasts: Sequence[Contrast] = (
     """
     table = comparison(runs)
     owing = [f"**{run.title}.** {describe_state(run)}" for run in runs if not run.complete]
-    owing += [f"**{run.title}.** Warning: {warning}." for run in runs for warning in run.record.warnings]
+    owing += [f"**{run.title}.** Warning: {warning}." for run in runs for warning in run.warnings]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
     flips = [part for contrast in contrasts for part in _contrast(contrast)]
     parts = [f"# {table.title}", render_table(table), LEGEND, *owing, *captioned(people), *flips]

@@ -50,6 +50,7 @@ def describe_settings(run: AnyRun) -> Table:
         "data set version": record.dataset_version,
         "data set source": record.dataset_source,
         "data set SHA-256": record.dataset_fingerprint,
+        "golds SHA-256": record.dataset_golds or "in that of the data set",
         **flatten(record.cell.model_dump(mode="json", include={"dataset", "program"})),
     }
     if run.model is not None:

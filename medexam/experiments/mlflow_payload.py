@@ -153,10 +153,9 @@ def exam_metrics(metrics: Metrics) -> dict[str, float]:
 def yearly_metrics(metrics: Metrics | TaskMetrics) -> dict[int, dict[str, float]]:
     """Year -> name -> value, to be logged with the year as step, so that MLflow draws a curve over the years.
 
-    Empty for an incomplete run: MLflow keeps every value of a curve, and a half-asked year would stay in it; and for
-    tasks, which have no year.
+    Empty for tasks, which have no year.
     """
-    if isinstance(metrics, TaskMetrics) or not metrics.complete:
+    if isinstance(metrics, TaskMetrics):
         return {}
     return {
         year: {

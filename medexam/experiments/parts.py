@@ -23,6 +23,11 @@ def part_path(folder: Path, worker: str) -> Path:
     return folder / PARTS / f"{worker}{_SUFFIX}"
 
 
+def has_parts(folder: Path) -> bool:
+    """Whether workers left something in parts of the run in `folder`."""
+    return any(path.stat().st_size for path in (folder / PARTS).glob(f"*{_SUFFIX}"))
+
+
 def scan_parts(folder: Path, spec_digest: str) -> Iterator[Prediction]:
     """Every prediction of the parts of the run with this digest, part by part.
 

@@ -118,8 +118,7 @@ def against_people(runs: Sequence[ExamRun]) -> list[tuple[AgainstPeople, ...]]:
     sizes: dict[DatasetSpec, Mapping[Exam, int]] = {}
     found: list[tuple[AgainstPeople, ...]] = []
     for run in runs:
-        asked = run.record.cell.dataset
-        whole = DatasetSpec(name=asked.name, language=asked.language, path=asked.path)
+        whole = run.record.cell.dataset.whole
         if not _may_be_known(run):
             found.append(())
             continue

@@ -16,13 +16,20 @@ from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineErr
 from medexam.experiments.asked_words import asked_words
 from medexam.experiments.cells import resolve_cells
 from medexam.experiments.collecting import collecting_rarely
+from medexam.experiments.data_changes import (
+    DataChange,
+    describe_earlier,
+    describe_golds,
+    describe_texts,
+    find_data_change,
+)
 from medexam.experiments.leakage import check_demonstrations
 from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.reading import ContextReading, ReadingRetrieval, pin_reader, reader_identity, with_reader
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.stored_predictions import Outcome
-from medexam.experiments.stored_questions import find_stored
+from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import find_run
 from medexam.experiments.task_scoring import check_scorable
 from medexam.model_identity import Answerer
@@ -133,6 +140,8 @@ class Plan:
     """Identity of the experiment, whichever of its cells are planned."""
     cells: tuple[AnyCell, ...]
     runs_dir: Path
+    news: tuple[str, ...] = ()
+    """One line for each stored run whose data have changed since."""
     accept_model_change: bool = False
     """Whether another model than the one that began a run may go on with it."""
 
@@ -180,6 +189,7 @@ def plan_experiment(
         experiment_digest=digest({"name": experiment.name, "cells": [cell.spec_digest for cell in planned]}),
         cells=planned,
         runs_dir=runs_dir,
+        news=_news(planned),
     )
 
 
@@ -187,17 +197,17 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
     """What continuing one run would do: its own cell and its own questions, as its folder keeps them.
 
     `run` is a run's folder, or its id in `runs_dir`. Raises `RunFolderError` where there is no such run, or where what
-    its answers depend on is not what it was, and `DatasetError` where its data cannot be read.
+    its answers depend on, the texts of its data included, is not what it was, and `DatasetError` where its data cannot
+    be read.
     """
     folder = find_run(run, runs_dir)
     record = folder.read_record()
-    prepared = _Sources(only_look=False).prepare(record.cell)
+    prepared = _Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole)
     data = prepared.question_set
-    if data.fingerprint != record.dataset_fingerprint:
+    if find_data_change(record, data) is DataChange.TEXTS:
         raise RunFolderError(
-            f"run {record.run_id} cannot go on: its data have changed (SHA-256 {record.dataset_fingerprint[:12]} then, "
-            f"{data.fingerprint[:12]} in {data.source} now); restore {record.dataset_source}, "
-            "or run its spec with --fresh to ask the data as they are"
+            f"run {record.run_id} cannot go on: {describe_texts(record, data)}; restore {record.dataset_source}, "
+            "or run its spec without --resume to ask the texts as they are in a run of their own"
         )
     if record.schema != IDENTITY_SCHEMA:
         raise RunFolderError(
@@ -210,20 +220,33 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
             f"run {record.run_id} cannot go on: what its answers depend on has changed ({keys}); "
             "restore it, or run its spec to start a run of it as it is now"
         )
+    planned = _planned(replace(prepared, question_set=_as_stored(record, data)), folder)
     return Plan(
         name=record.cell.name,
         description=record.description,
         experiment_digest=record.experiment_digest,
-        cells=(_planned(replace(prepared, question_set=_as_stored(record, data)), folder),),
+        cells=(planned,),
         runs_dir=folder.path.parent,
+        news=_news([planned]),
     )
+
+
+def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
+    """What has changed in the data of the runs that the cells go on with, or take the place of."""
+    lines = (
+        describe_golds(cell.folder, cell.folder.read_record(), cell.question_set)
+        if cell.folder.exists()
+        else describe_earlier(cell.folder, cell.spec_digest, cell.identity)
+        for cell in cells
+    )
+    return tuple(line for line in lines if line is not None)
 
 
 def _as_stored(record: RunRecord, data: QuestionSet) -> QuestionSet:
     """The data with the questions of a stored run."""
     if isinstance(data, TaskSet):
-        return replace(data, questions=find_stored(record, data.questions))
-    return replace(data, questions=find_stored(record, data.questions))
+        return replace(data, questions=stored_questions(record, data))
+    return replace(data, questions=stored_questions(record, data))
 
 
 @dataclass(frozen=True)
@@ -247,8 +270,9 @@ class _Sources:
         self._retrievers: dict[RetrieverSpec, PlannedRetriever | MedExamError] = {}
         self._models: dict[ModelSpec, dict[str, Any]] = {}
 
-    def prepare(self, cell: CellSpec) -> _Prepared:
-        question_set = self._question_set(cell.dataset)
+    def prepare(self, cell: CellSpec, data: DatasetSpec | None = None) -> _Prepared:
+        """`data` None: the questions that the cell selects."""
+        question_set = self._question_set(data or cell.dataset)
         program = self._pinned(cell.program)
         retrieval, identity, twin_set = None, None, None
         if is_retrieving(program):
@@ -411,8 +435,11 @@ def _count_answered(outcomes: Mapping[str, Outcome]) -> int:
 
 
 def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:
-    """The last run of this digest, whatever it is called; a new name where there is none, or a fresh one is wanted."""
-    found = _runs_of(digest(known), runs_dir)
+    """The last run of this experiment and digest, whatever its model and program are called; else a new name.
+
+    `fresh` wants a new name in any case.
+    """
+    found = _runs_of(cell.name, digest(known), runs_dir)
     if not found or fresh:
         name = f"{_stem(cell)}-{digest(known)}"
         return RunFolder(runs_dir / (f"{name}-{max(found) + 1}" if found else name))
@@ -431,15 +458,16 @@ def _stem(cell: CellSpec) -> str:
     """What the names of a cell's runs begin with: it says to people what was asked, and identifies nothing."""
     asks = isinstance(cell.program, AskingSpec)
     words = [cell.name, *([cell.model.label] if asks else []), cell.program.label, cell.dataset.language]
-    return "-".join(re.sub(r"[^A-Za-z0-9._]+", "_", word) for word in words)
+    return "-".join(map(_word, words))
 
 
-def _runs_of(spec_digest: str, runs_dir: Path) -> dict[int, RunFolder]:
-    """The runs of a digest by the number at the end of their names, 1 where there is none."""
-    ending = re.compile(rf"-{spec_digest}(?:-(\d+))?")
-    places = runs_dir.glob(f"*-{spec_digest}*") if runs_dir.is_dir() else ()
-    found = {path: ending.search(path.name) for path in sorted(places)}
-    folders = {
-        int(match[1] or 1): RunFolder(path) for path, match in found.items() if match and match.end() == len(path.name)
-    }
+def _word(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "_", text)
+
+
+def _runs_of(experiment: str, spec_digest: str, runs_dir: Path) -> dict[int, RunFolder]:
+    """The runs of a digest in an experiment by the number at the end of their names, 1 where there is none."""
+    form = re.compile(rf"{re.escape(_word(experiment))}-.*-{spec_digest}(?:-(\d+))?")
+    names = sorted(path.name for path in runs_dir.iterdir()) if runs_dir.is_dir() else []
+    folders = {int(match[1] or 1): RunFolder(runs_dir / name) for name in names if (match := form.fullmatch(name))}
     return {number: folder for number, folder in folders.items() if folder.exists()}

@@ -18,7 +18,13 @@ from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
 from medexam.experiments.parts import PARTS, find_unmerged, remove_parts, scan_parts
-from medexam.experiments.stored_predictions import Outcome, StoredPredictions, cut_torn_line, scan_predictions
+from medexam.experiments.stored_predictions import (
+    Outcome,
+    OverlaidPredictions,
+    StoredPredictions,
+    cut_torn_line,
+    scan_predictions,
+)
 from medexam.experiments.work_folder import WorkFolder, open_private
 from medexam.predictions import Prediction, Reason, Status
 from medexam.specs import CellSpec
@@ -124,12 +130,13 @@ class RunFolder(WorkFolder):
         return self.read_json(METRICS)
 
     def read_predictions(self) -> dict[str, Prediction]:
-        """The last prediction of each question, by key.
+        """The last prediction of each question, by key, parts that are not merged yet included.
 
         A torn last line, left by a process that was killed while writing, counts as not written. A line that is
         damaged anywhere else, or belongs to another run, raises `RunFolderError`.
         """
-        return {prediction.question: prediction for prediction in self.scan_predictions()}
+        found = {prediction.question: prediction for prediction in self.scan_predictions()}
+        return found | self._unmerged()
 
     def read_outcomes(self) -> dict[str, Outcome]:
         """How each question last came out, by key, parts that are not merged yet included.
@@ -162,9 +169,7 @@ class RunFolder(WorkFolder):
         The folder must be locked. Raises `RunFolderError` where a line is damaged or belongs to another run, or where
         nothing can be written.
         """
-        if not (self.path / PARTS).exists():
-            return frozenset()
-        found = find_unmerged(self.path, self.path / PREDICTIONS, self._own_digest())
+        found = self._unmerged()
         if found:
             with self.appending() as log:
                 for prediction in found.values():
@@ -176,20 +181,28 @@ class RunFolder(WorkFolder):
     def opened_predictions(self) -> Iterator[Mapping[str, Prediction]]:
         """What `read_predictions` gives, read from the disk at each look, for runs of any size."""
         path = self.path / PREDICTIONS
+        unmerged = self._unmerged()
         try:
             descriptor = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
-            yield {}
+            yield unmerged
             return
         except OSError as error:
             raise RunFolderError(f"cannot read {path}: {error}") from None
         try:
-            yield StoredPredictions(path, descriptor, self._own_digest())
+            stored = StoredPredictions(path, descriptor, self._own_digest())
+            yield OverlaidPredictions(unmerged, stored) if unmerged else stored
         finally:
             os.close(descriptor)
 
     def _own_digest(self) -> str:
         return self.spec_digest or self.read_record().spec_digest
+
+    def _unmerged(self) -> dict[str, Prediction]:
+        """What the parts hold and `predictions.jsonl` does not."""
+        if not (self.path / PARTS).exists():
+            return {}
+        return find_unmerged(self.path, self.path / PREDICTIONS, self._own_digest())
 
     def scan_predictions(self) -> Iterator[Prediction]:
         """Every line of `predictions.jsonl`, in the order of writing; raises as `read_predictions` does."""

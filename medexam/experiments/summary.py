@@ -14,7 +14,7 @@ from medexam.errors import RunFolderError
 from medexam.experiments.answerers import AnswererCount, count_answerers, read_models
 from medexam.experiments.costs import Costs, compute_costs
 from medexam.experiments.failures import FailureCount, count_failures
-from medexam.experiments.run_folder import ENVIRONMENT, METRICS, PREDICTIONS, RunFolder, RunRecord
+from medexam.experiments.run_folder import ENVIRONMENT, METRICS, RunFolder, RunRecord
 from medexam.metrics import Metrics, TaskMetrics
 from medexam.predictions import Prediction
 from medexam.specs import AskingSpec
@@ -39,6 +39,15 @@ class StoredRun(Generic[M_co]):
     """The faults that left selected questions unscored, the commonest kind first."""
     answerers: tuple[AnswererCount, ...] = ()
     """Which models gave how many of the selected questions' answers, the commonest first; empty for a control."""
+    note: str | None = None
+    """What a reader should know of how the scores were come by; mostly nothing."""
+    files_fresh: bool = True
+    """Whether the derived files in the folder hold these scores."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the results should know; mostly nothing."""
+        return self.record.warnings if self.note is None else (*self.record.warnings, self.note)
 
     @property
     def program(self) -> str:
@@ -98,7 +107,10 @@ def is_task_run(run: AnyRun) -> TypeGuard[TaskRun]:
 
 
 def load_run(folder: RunFolder) -> AnyRun:
-    """The run in `folder` with its stored metrics; raises `RunFolderError` when it holds none that can be read."""
+    """The run in `folder` with its stored metrics, whether or not they are fresh: `current_run` knows.
+
+    Raises `RunFolderError` when it holds none that can be read.
+    """
     holds_tasks = folder.read_record().cell.dataset.holds_tasks
     metrics: AnyMetrics
     try:
@@ -121,23 +133,9 @@ def find_run(run: str, runs_dir: Path) -> RunFolder:
     raise RunFolderError(f"no run {run} to resume here or in {runs_dir}: give its folder or its id")
 
 
-def load_complete(run: str, runs_dir: Path) -> AnyRun | None:
-    """The run that is meant, as it was scored, where nothing is left to ask; None where something may be.
-
-    Only its own folder is read, so that a finished run is shown at once and without its data set.
-    """
-    folder = find_run(run, runs_dir)
-    metrics, predictions = folder.path / METRICS, folder.path / PREDICTIONS
-    record = folder.read_record()
-    if record.outdated and record.schema == IDENTITY_SCHEMA:
-        return None
-    if not (metrics.exists() and predictions.exists() and metrics.stat().st_mtime >= predictions.stat().st_mtime):
-        return None
-    try:
-        stored = load_run(folder)
-    except RunFolderError:
-        return None
-    return stored if stored.complete else None
+def shown_as_scored(reason: str) -> str:
+    """What a reader is told of scores that cannot be checked against the data set, for this reason."""
+    return f"shown as it was scored when it ran, for {reason}"
 
 
 def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Prediction]) -> StoredRun[M]:
@@ -186,7 +184,7 @@ def run_document(run: AnyRun) -> dict[str, Any]:
         "model": run.model,
         "answered_by": [one._asdict() for one in run.answerers],
         "status": run.status,
-        "warnings": list(record.warnings),
+        "warnings": list(run.warnings),
         "failures": [asdict(failure) for failure in run.failures],
         "costs": asdict(run.costs) if run.costs is not None else None,
         "metrics": run.metrics.model_dump(mode="json"),

@@ -6,16 +6,25 @@ It scores the stored predictions anew on the data sets as they are today; nothin
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from medexam.datasets import load_task_set
 from medexam.errors import DatasetError
-from medexam.experiments.comparing import check_any_common, check_one_data_set, find_common, note_differences, run_names
-from medexam.experiments.rescoring import load_stored_tasks
+from medexam.experiments.comparing import (
+    check_any_common,
+    check_one_data_set,
+    find_common,
+    note_corrections,
+    note_differences,
+    run_names,
+)
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
+from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import stored_run
 from medexam.experiments.task_comparison import TaskComparison, TaskPair
 from medexam.experiments.task_scoring import score_tasks
 from medexam.metrics.paired_task_results import PairedMeasure
 from medexam.metrics.paired_tasks import compare_groups, compare_measures
 from medexam.metrics.tasks import question_of
+from medexam.specs import DatasetSpec
 from medexam.tasks import Task, TaskGold, TaskSet
 
 Measures = Mapping[str, PairedMeasure]
@@ -30,7 +39,10 @@ def compare_task_runs(folders: Sequence[RunFolder]) -> TaskComparison:
     """
     records = [folder.read_record() for folder in folders]
     check_one_data_set(records)
-    sets = _load_sets(records)
+    wholes = _load_sets(records)
+    sets = [
+        replace(data, questions=stored_questions(record, data)) for record, data in zip(records, wholes, strict=True)
+    ]
     predictions = [folder.read_predictions() for folder in folders]
     golds = _golds_by_language(sets)
     kept, dropped = find_common(
@@ -51,7 +63,8 @@ def compare_task_runs(folders: Sequence[RunFolder]) -> TaskComparison:
         owed=tuple(len(owed(record.questions, found)) for record, found in zip(records, predictions, strict=True)),
         questions=tuple(keys),
         dropped=dropped,
-        notes=note_differences(records),
+        notes=note_differences(records, sets),
+        corrected=note_corrections(folders, records, sets),
         whole=len({question_of(key) for key in keys}),
         pairs=tuple(
             TaskPair(run, name, measures, by_group)
@@ -79,12 +92,13 @@ def _pair(items: Sequence[Mapping[str, Mapping[str, float]]], kept: Sequence[Tas
 
 
 def _load_sets(records: Sequence[RunRecord]) -> list[TaskSet]:
-    """The tasks that each run was asked; runs of one selection share them."""
-    known: dict[tuple[object, ...], TaskSet] = {}
+    """Everything that the data set of each run holds; each is read once."""
+    known: dict[DatasetSpec, TaskSet] = {}
     for record in records:
-        if (record.cell.dataset, record.questions) not in known:
-            known[record.cell.dataset, record.questions] = load_stored_tasks(record)
-    return [known[record.cell.dataset, record.questions] for record in records]
+        whole = record.cell.dataset.whole
+        if whole not in known:
+            known[whole] = load_task_set(whole)
+    return [known[record.cell.dataset.whole] for record in records]
 
 
 def _golds_by_language(sets: Iterable[TaskSet]) -> list[list[Mapping[str, TaskGold]]]:

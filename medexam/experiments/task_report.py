@@ -56,4 +56,4 @@ def task_headline(run: TaskRun) -> str:
 
 def task_notes(run: TaskRun) -> list[str]:
     """What a reader of the results should know, each once."""
-    return list(dict.fromkeys((*run.record.warnings, *run.metrics.notes)))
+    return list(dict.fromkeys((*run.warnings, *run.metrics.notes)))

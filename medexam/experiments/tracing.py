@@ -21,6 +21,7 @@ from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.answer_key import Gold
 from medexam.errors import MedExamError
+from medexam.experiments.mlflow_copies import find_traces
 from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.planning import ExamCell, is_exam_cell, plan_resume
 from medexam.experiments.retrieving import Preview, Retrieval
@@ -75,12 +76,7 @@ def trace_run(client: Any, run: ExamRun, *, mlflow_run_id: str, experiment_id: s
         _log.warning("no traces of %s: %s", run.record.run_id, error)
         return []
     wanted = {f"tr-{trace.trace_id(mlflow_run_id)}": trace for trace in traces}
-    known = {
-        str(found.info.trace_id)
-        for found in client.search_traces(
-            locations=[experiment_id], run_id=mlflow_run_id, max_results=500, include_spans=False
-        )
-    }
+    known = set(find_traces(client, experiment_id, mlflow_run_id))
     outdated = sorted(known - wanted.keys())
     if outdated:
         client.delete_traces(experiment_id, trace_ids=outdated)
@@ -104,7 +100,7 @@ def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
     assert is_exam_cell(planned)  # noqa: S101 - only runs on exams are traced
     questions = {question.key: question for question in planned.question_set.questions}
     with run.folder.opened_predictions() as predictions:
-        sample = [key for key in sample_keys(record.questions, record.cell.trace_questions) if key in predictions]
+        sample = [key for key in sample_keys(questions, record.cell.trace_questions) if key in predictions]
         program = _program(planned, [questions[key] for key in sample])
         for key in sample:
             said, gold = predictions[key], planned.question_set.key[key]

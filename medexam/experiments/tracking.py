@@ -1,19 +1,21 @@
 """MLflow receives a copy of stored runs: one parent run an experiment, one child run a cell.
 
-Sending a run twice updates it. The run folder stays the truth: nothing is read back from MLflow but ids, and whatever
-happens here, the run is complete on disk.
+A run that is sent again is replaced where it has changed, so that MLflow holds what the folder holds and nothing else.
+The run folder stays the truth: nothing is read back from MLflow but ids, and whatever happens here, the run is complete
+on disk.
 """
 
-import getpass
-import io
+import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from medexam.experiments.answerers import MODELS
+from medexam.experiments.freshness import DERIVED, MADE_FROM
+from medexam.experiments.mlflow_copies import PARENT, Copy, create_run, end_run, find_runs, put_copy
 from medexam.experiments.mlflow_payload import (
     DIGEST_LENGTH,
     run_metrics,
@@ -24,13 +26,14 @@ from medexam.experiments.mlflow_payload import (
     yearly_metrics,
 )
 from medexam.experiments.mlflow_store import default_tracking_uri, experiment_id, open_store
-from medexam.experiments.run_folder import CORPUS_MAP, ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC
+from medexam.experiments.run_folder import CORPUS_MAP, ENVIRONMENT, PREDICTIONS, SPEC, RunRecord
 from medexam.experiments.summary import AnyMetrics, AnyRun, is_exam_run
 from medexam.metrics import Metrics
 
-__all__ = ["TrackedRun", "create_run", "default_tracking_uri", "end_run", "find_run", "track"]
+__all__ = ["TrackedRun", "default_tracking_uri", "track"]
 
-ARTIFACTS = (SPEC, ENVIRONMENT, METRICS, REPORT, PREDICTIONS, PARQUET, CORPUS_MAP)
+ARTIFACTS = (SPEC, ENVIRONMENT, MODELS, PREDICTIONS, CORPUS_MAP)
+"""What a run is sent with besides its derived files, where they say what the run says."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class TrackedRun:
 
 
 def track(runs: Sequence[AnyRun], *, tracking_uri: str) -> list[TrackedRun]:
-    """Send `runs` to the MLflow store at `tracking_uri`, in order; a run that is already there is updated.
+    """Send `runs` to the MLflow store at `tracking_uri`, in order; a run that is there as it was before is replaced.
 
     A run is known by its id and the time it was begun, an experiment by its digest. The MLflow experiment is named
     after the spec. Raises `TrackingError` when the store cannot be reached or written.
@@ -59,12 +62,12 @@ def track(runs: Sequence[AnyRun], *, tracking_uri: str) -> list[TrackedRun]:
     tracked: dict[int, TrackedRun] = {}
     with open_store(tracking_uri) as client:
         for (name, _), family in families.items():
-            store = _Store(client, experiment_id(client, name, tracking_uri))
+            store = _Store(client, experiment_id(client, name, tracking_uri), set())
             parent = store.put_parent(family)
             for run in family:
                 tracked[id(run)] = store.put_run(run, parent)
                 _trace(client, run, tracked[id(run)], tracking_uri)
-            store.end(parent, family)
+            store.end_parents()
     return [tracked[id(run)] for run in runs]
 
 
@@ -74,89 +77,94 @@ class _Store:
 
     client: Any
     experiment_id: str
+    parents: set[str]
+    """MLflow's ids of the runs that got or lost a child."""
 
     def put_parent(self, family: Sequence[AnyRun]) -> str:
         """MLflow's id of the run that stands for the whole experiment."""
         record = family[0].record
         known = {"medexam.kind": "experiment", "medexam.experiment_digest": record.experiment_digest}
         tags = {**version_tags(family[0].environment), "mlflow.note.content": record.description}
-        name = f"{record.cell.name} {record.experiment_digest}"
-        started = min(_millis(run, "started_at") for run in family)
-        run_id = find_run(self.client, self.experiment_id, known) or create_run(
-            self.client, self.experiment_id, name, known, started
-        )
-        self._log(run_id, tags=tags)
+        found = find_runs(self.client, self.experiment_id, known)
+        if found:
+            run_id = str(found[0].info.run_id)
+        else:
+            name = f"{record.cell.name} {record.experiment_digest}"
+            started = min(_millis(run, "started_at") for run in family)
+            run_id = create_run(self.client, self.experiment_id, name, known, started)
+        for key, value in tags.items():
+            self.client.set_tag(run_id, key, value)
         return run_id
 
     def put_run(self, run: AnyRun, parent: str) -> TrackedRun:
         """One cell under its parent: parameters, metrics, tags, data set and files."""
         known = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
-        parentage = {"mlflow.parentRunId": parent}
-        run_id = find_run(self.client, self.experiment_id, known) or create_run(
-            self.client, self.experiment_id, run.title, {**known, **parentage}, _millis(run, "started_at")
+        metrics = [(name, value, 0) for name, value in run_metrics(run.metrics).items()]
+        for year, values in yearly_metrics(run.metrics).items():
+            metrics += [(name, value, year) for name, value in values.items()]
+        names = (*ARTIFACTS, *((*DERIVED, MADE_FROM) if run.files_fresh else ()))
+        copy = Copy(
+            name=run.title,
+            known=known,
+            began=_millis(run, "started_at"),
+            ended=_millis(run, "ended_at"),
+            status=_status(run),
+            tags={**run_tags(run), PARENT: parent},
+            params=run_params(run),
+            metrics=metrics,
+            dataset=_describe_dataset(run),
+            files=[path for name in names if (path := run.folder.path / name).exists()],
         )
-        self._log(run_id, tags={**run_tags(run), **parentage}, run=run)
-        self.client.log_inputs(run_id, datasets=[_dataset_input(run)])
-        for name in ARTIFACTS:
-            path = run.folder.path / name
-            if path.exists():
-                self.client.log_artifact(run_id, str(path))
-        self.end(run_id, [run])
+        run_id, replaced = put_copy(self.client, self.experiment_id, copy)
+        self.parents.update({parent, *(old.data.tags[PARENT] for old in replaced if PARENT in old.data.tags)})
         return TrackedRun(run.record.run_id, run_id, parent, self.experiment_id)
 
-    def end(self, run_id: str, runs: Sequence[AnyRun]) -> None:
-        """Close a run: FAILED while any of `runs` owes a question."""
-        status = "FINISHED" if all(run.complete for run in runs) else "FAILED"
-        end_run(self.client, run_id, status, max(_millis(run, "ended_at") for run in runs))
-
-    def _log(self, run_id: str, *, tags: Mapping[str, str], run: AnyRun | None = None) -> None:
-        """One batch; its numbers are dated by the end of the run, so that sending them again adds none."""
-        from mlflow.entities import Metric, Param, RunTag
-
-        metrics, params = [], []
-        if run is not None:
-            at = _millis(run, "ended_at")
-            metrics = [Metric(name, value, at, 0) for name, value in run_metrics(run.metrics).items()]
-            for year, values in yearly_metrics(run.metrics).items():
-                metrics += [Metric(name, value, at, year) for name, value in values.items()]
-            params = [Param(key, value) for key, value in run_params(run).items()]
-        marks = [RunTag(key, value) for key, value in tags.items() if value]
-        self.client.log_batch(run_id, metrics=metrics, params=params, tags=marks)
+    def end_parents(self) -> None:
+        """Close each parent as its children ended, and delete one that has none any more."""
+        for parent in self.parents:
+            children = [child.info for child in find_runs(self.client, self.experiment_id, {PARENT: parent})]
+            if children:
+                end_run(self.client, parent, _worst(child.status for child in children), _last(children))
+            else:
+                self.client.delete_run(parent)
 
 
-def find_run(client: Any, experiment_id: str, tags: Mapping[str, str]) -> str | None:
-    """MLflow's id of the run in an experiment that carries all of these tags; None where there is none."""
-    conditions = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
-    found = client.search_runs([experiment_id], filter_string=conditions, max_results=1)
-    return str(found[0].info.run_id) if found else None
+def _status(run: AnyRun) -> str:
+    """FAILED where a question failed, KILLED where some were not asked yet and none failed."""
+    if run.complete:
+        return "FINISHED"
+    return "FAILED" if run.metrics.failed else "KILLED"
 
 
-def create_run(client: Any, experiment_id: str, name: str, tags: Mapping[str, str], start_time: int) -> str:
-    """MLflow's id of a new run of whoever is logged in; `start_time` in milliseconds since 1970."""
-    owner = {"mlflow.user": user} if (user := _user()) else {}
-    run = client.create_run(experiment_id, start_time=start_time, run_name=name, tags={**tags, **owner})
-    return str(run.info.run_id)
+def _worst(statuses: Iterable[str]) -> str:
+    """How an experiment ended whose runs ended so."""
+    found = set(statuses)
+    return "FAILED" if "FAILED" in found else "FINISHED" if found == {"FINISHED"} else "KILLED"
 
 
-def end_run(client: Any, run_id: str, status: str, end_time: int) -> None:
-    """Close a run at `end_time`, milliseconds since 1970, as FINISHED, FAILED or KILLED."""
-    # With a server, MLflow prints the run's address on standard output, where our results stand.
-    with redirect_stdout(io.StringIO()):
-        client.set_terminated(run_id, status=status, end_time=end_time)
+def _last(runs: Iterable[Any]) -> int:
+    """When the last of these ended, in milliseconds since 1970."""
+    return max(int(run.end_time or run.start_time) for run in runs)
 
 
-def _dataset_input(run: AnyRun) -> Any:
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
+def _describe_dataset(run: AnyRun) -> dict[str, str]:
     record, metrics = run.record, run.metrics
-    dataset = Dataset(
-        name=f"{record.cell.dataset.name}-{record.cell.dataset.language}",
-        digest=record.dataset_fingerprint[:DIGEST_LENGTH],
-        source_type="local",
-        source=json.dumps({"uri": record.dataset_source}),
-        profile=json.dumps({"num_rows": metrics.selected, **_profile(metrics)}),
-    )
-    return DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])
+    return {
+        "name": f"{record.cell.dataset.name}-{record.cell.dataset.language}",
+        "digest": _data_digest(record),
+        "source": json.dumps({"uri": record.dataset_source}),
+        "profile": json.dumps({"num_rows": metrics.selected, **_profile(metrics)}),
+    }
+
+
+def _data_digest(record: RunRecord) -> str:
+    """The beginnings of three fingerprints: of the data, of its golds where the run tells, and of what was selected.
+
+    MLflow keeps one input for each name and digest, whatever a later one says of its size.
+    """
+    selected = hashlib.sha256("\n".join(record.questions).encode()).hexdigest()
+    prints = [record.dataset_fingerprint, *filter(None, [record.dataset_golds]), selected]
+    return "".join(each[: DIGEST_LENGTH // 3] for each in prints)
 
 
 def _profile(metrics: AnyMetrics) -> dict[str, int]:
@@ -182,10 +190,3 @@ def _millis(run: AnyRun, moment: str) -> int:
     """`started_at` or `ended_at` in milliseconds since 1970; now, where the run folder does not tell."""
     text = run.environment.get(moment)
     return round(1000 * (datetime.fromisoformat(text).timestamp() if text else time.time()))
-
-
-def _user() -> str | None:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return None

@@ -14,7 +14,7 @@ from typing import IO, Any, ClassVar
 
 from filelock import FileLock, Timeout
 
-from medexam.errors import RunFolderError
+from medexam.errors import RunBusyError, RunFolderError
 
 PRIVATE = 0o600
 """Mode of a file that its owner alone may read."""
@@ -65,15 +65,20 @@ class WorkFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for one process; the system frees the lock of a process that dies."""
+        """Hold the folder for one process; the system frees the lock of a process that dies.
+
+        Raises `RunBusyError` where another process holds it, and `RunFolderError` where the folder cannot be written.
+        """
         lock = FileLock(self.path / ".lock", mode=PRIVATE)
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise RunFolderError(
+            raise RunBusyError(
                 f"{self.kind} {self.path.name} is being written by another process; wait for it, or start another "
                 "with --fresh"
             ) from None
+        except OSError as error:
+            raise RunFolderError(f"cannot write {self.path}: {error.strerror}; make it writable") from None
         try:
             yield
         finally:

@@ -78,6 +78,11 @@ class DatasetSpec(Spec):
         return self.name in TASKS
 
     @property
+    def whole(self) -> "DatasetSpec":
+        """Everything that this data set holds, in the same form, whatever is selected here."""
+        return DatasetSpec(name=self.name, language=self.language, path=self.path, explained=self.explained)
+
+    @property
     def label(self) -> str:
         """Name, language and what changes a question, for tables."""
         return " ".join([self.name, self.language, *self.form])

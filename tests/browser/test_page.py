@@ -8,8 +8,9 @@ import pytest
 
 import medexam
 from browsing import CHROMIUM, Browser
+from medexam.cli.current_runs import read_current
 from medexam.datasets import load_exam_set
-from medexam.experiments.page import read_runs, write_page
+from medexam.experiments.page import write_page
 from medexam.predictions import Failure, Reason, RetrievedPassage, Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
@@ -77,7 +78,7 @@ def runs(exams, tmp_path_factory):
 @pytest.fixture(scope="module")
 def written(runs, tmp_path_factory) -> str:
     path = tmp_path_factory.mktemp("page") / "page.html"
-    write_page(read_runs(runs), path)
+    write_page(read_current(runs), path)
     return path.as_uri()
 
 
@@ -254,7 +255,7 @@ def test_without_texts_the_browser_says_so(browser, tmp_path, exams) -> None:
     answer = {"status": Status.ANSWERED, "answer": 2}
     run = write_run(tmp_path / "run", lost, LONGEST, lambda question, gold: answer, dataset={"path": data})
     data.unlink()
-    write_page(read_runs([run]), tmp_path / "page.html")
+    write_page(read_current([run]), tmp_path / "page.html")
     browser.open((tmp_path / "page.html").as_uri())
     browser.wait("document.querySelector('.excerpt')")
     assert "words of the questions are not at hand" in browser.run("document.querySelector('#browser').textContent")
@@ -270,7 +271,7 @@ def test_thousands_of_questions_stay_quick(browser, tmp_path) -> None:
     whole = load_exam_set(DatasetSpec(name="headqa_v1"))
     answer = {"status": Status.ANSWERED, "answer": 1}
     run = write_run(tmp_path / "run", whole, LONGEST, lambda question, gold: answer)
-    write_page(read_runs([run]), tmp_path / "page.html")
+    write_page(read_current([run]), tmp_path / "page.html")
     browser.open((tmp_path / "page.html").as_uri())
     browser.wait("document.querySelector('.excerpt')")
     assert browser.run("document.querySelector('.count').textContent") == "6,765 of 6,765 questions"

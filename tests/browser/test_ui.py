@@ -16,13 +16,14 @@ import pytest
 from medexam.answer_key import AnswerKey, Gold
 from medexam.errors import TrackingError
 from medexam.experiments.mlflow_store import default_tracking_uri
-from medexam.experiments.rescoring import score_folder
+from medexam.experiments.rescoring import score_cell
 from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
 from medexam.experiments.tracking import track
 from medexam.experiments.ui import experiment_pages, serve_ui, ui_command
 from medexam.predictions import Prediction, Status
 from medexam.specs import CellSpec
 from medexam.specs.identity import digest, identity
+from stored_runs import made_up_exams
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 START_S = 120
@@ -78,7 +79,7 @@ def _stored_run(runs_dir: Path, question, program: dict, answer: int):
             )
     golds = [3, 3, 3, 3, 3, 1, 1, 2]
     key = AnswerKey({asked.key: Gold(number=gold) for asked, gold in zip(questions, golds, strict=True)})
-    return score_folder(folder, questions, key)
+    return score_cell(folder, made_up_exams(questions, key))
 
 
 @pytest.fixture

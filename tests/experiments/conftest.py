@@ -4,12 +4,13 @@ import pytest
 
 from medexam.answer_key import AnswerKey, Gold
 from medexam.experiments.mlflow_store import default_tracking_uri
-from medexam.experiments.rescoring import score_folder
+from medexam.experiments.rescoring import score_cell
 from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.questions import Discipline, Exam, Option, Question
 from medexam.specs import CellSpec
 from medexam.specs.identity import digest, identity
+from stored_runs import made_up_exams
 
 REPLIES = {
     "r": {"status": Status.ANSWERED, "answer": 1, "reply": "{Answer: 1}"},
@@ -97,7 +98,7 @@ def make_run(tmp_path, exam_questions, answer_key):
                             **{**REPLIES[outcome], **fields, **(extra(question) if extra else {})},
                         )
                     )
-        return score_folder(folder, exam_questions, answer_key)
+        return score_cell(folder, made_up_exams(exam_questions, answer_key))
 
     return make
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import medexam
+from medexam.cli.current_runs import read_current
 from medexam.cli.main import main
 from medexam.datasets import load_exam_set
 from medexam.errors import MedExamError, RunFolderError
-from medexam.experiments.page import document, read_runs, write_page
+from medexam.experiments.page import document, write_page
 from medexam.experiments.page.blocks import Block, unpack
 from medexam.experiments.page.side_by_side import matrix, merge, stack
 from medexam.experiments.page.templates import read_asset
@@ -98,7 +99,7 @@ def page(tmp_path):
 
     def make(*folders):
         path = tmp_path / "page.html"
-        size = write_page(read_runs(folders), path)
+        size = write_page(read_current(folders), path)
         html = path.read_text(encoding="utf-8")
         assert size.bytes == len(html.encode())
         return _Page(html)
@@ -269,8 +270,7 @@ def lost_data(tmp_path):
 
 def test_without_the_data_set_the_folder_has_to_do(page, lost_data) -> None:
     run, exams = lost_data
-    (line,) = read_runs([run]).without_data
-    assert "blind-2" in line
+    line = read_current([run])[0].note
     assert "HEAD_EN.json" in line
     found = page(run)
     assert any("as it was scored when it ran" in text for text in found.texts["li"])
@@ -331,7 +331,7 @@ def test_a_page_that_cannot_be_written_is_one_line(path, two_runs, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(RunFolderError, match=r"cannot write .*; choose another file with --html") as raised:
-        write_page(read_runs(two_runs[:1]), Path(path))
+        write_page(read_current(two_runs[:1]), Path(path))
     assert "\n" not in str(raised.value)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -351,16 +351,16 @@ def test_the_command_writes_the_page(two_runs, lost_data, tmp_path, monkeypatch,
     assert re.search(rf"wrote {target} \(120 questions, \d\.\d MB\)", printed.err)
     code, printed = call(lost_data[0].path, "--html", target)
     assert not code
-    assert printed.err.startswith("Warning: blind-2")
+    assert "medexam: warning: run: shown as it was scored" in printed.err
     assert "blind-2" in printed.out
     code, printed = call(lost_data[0].path)
-    assert (code, printed.err.count("\n")) == (2, 1)
+    assert (code, printed.err.count("\n")) == (0, 1)
     code, printed = call(two_runs[0].path, "--html", tmp_path)
     assert (code, printed.err.count("\n")) == (2, 1)
 
 
 def test_a_matrix_spans_what_runs_have_scored(two_runs) -> None:
-    runs = read_runs(two_runs).runs
+    runs = read_current(two_runs)
     table = matrix("Year", runs, ("a", "b"), lambda metrics: metrics.by_year)
     assert table.headers == ("Year", "n", "Chance", "a", "b")
     year = table.rows[0][0]

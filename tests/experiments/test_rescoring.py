@@ -6,7 +6,7 @@ import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.experiments.rescoring import rescore, score_folder
+from medexam.experiments.rescoring import rescore, score_cell
 from medexam.experiments.run_folder import RunFolder, RunRecord
 from medexam.predictions import Prediction, Status
 from medexam.specs import CellSpec
@@ -61,7 +61,7 @@ def test_a_run_without_metrics_is_scored_and_nothing_is_written(stored) -> None:
 
 def test_rescoring_agrees_with_scoring(stored) -> None:
     folder, exam_set = stored
-    assert score_folder(folder, exam_set.questions, exam_set.key) == rescore(folder)
+    assert score_cell(folder, exam_set) == rescore(folder)
 
 
 def test_a_question_that_is_gone_is_named(stored) -> None:

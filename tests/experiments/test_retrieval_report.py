@@ -114,6 +114,14 @@ def test_the_tables_fit_a_terminal(make_run, data_set) -> None:
     assert "Against zero_shot · SmolLM2-135M-Instruct · headqa_sample en" in text
 
 
+def test_runs_that_asked_other_texts_are_not_contrasted(make_run) -> None:
+    runs = [
+        dataclasses.replace(run, record=dataclasses.replace(run.record, schema=2, dataset_fingerprint=letter * 64))
+        for run, letter in ((make_run(ZERO_SHOT, "rw"), "a"), (make_run(RETRIEVING, "r", extra=_found), "b"))
+    ]
+    assert contrast_runs(runs) == []
+
+
 def test_a_run_is_compared_with_the_program_that_asks_alike(make_run, data_set) -> None:
     plain = [make_run(program, "rw") for program in (ZERO_SHOT, GUIDED, REASONING, LIKELIHOOD)]
     with_passages = [

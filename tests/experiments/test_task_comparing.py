@@ -1,5 +1,6 @@
 """Comparisons of runs that answer in words, on real run folders over small files in CasiMedicos-Arg's form."""
 
+import dataclasses
 import io
 import json
 import os
@@ -16,7 +17,7 @@ from medexam.errors import DatasetError
 from medexam.experiments.comparing import find_compared
 from medexam.experiments.comparison_markdown import write_markdown
 from medexam.experiments.comparison_tracking import task_comparison_metrics, track_comparison
-from medexam.experiments.rescoring import rescore_any
+from medexam.experiments.rescoring import rescore
 from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
 from medexam.experiments.task_comparing import compare_task_runs
 from medexam.experiments.task_comparison import TaskComparison, task_comparison_document
@@ -40,16 +41,14 @@ def cases(tmp_path) -> Path:
 def make_run(tmp_path, cases):
     """`make_run("free", answer)` -> a run folder over the twelve cases in all variants; `dataset` adds to the spec."""
 
-    def make(name: str, answer: Answer, *, fingerprint: str | None = None, **dataset: Any) -> RunFolder:
+    def make(name: str, answer: Answer, **dataset: Any) -> RunFolder:
         known = {"name": "casimedicos_spans", "split": "test", "path": str(cases), **dataset}
-        return _write_run(tmp_path / "runs" / name, known, {"kind": "extract_explanation"}, answer, fingerprint)
+        return _write_run(tmp_path / "runs" / name, known, {"kind": "extract_explanation"}, answer)
 
     return make
 
 
-def _write_run(
-    path: Path, dataset: Mapping[str, Any], program: Mapping[str, Any], answer: Answer, fingerprint: str | None = None
-) -> RunFolder:
+def _write_run(path: Path, dataset: Mapping[str, Any], program: Mapping[str, Any], answer: Answer) -> RunFolder:
     model = {"engine": "scripted", "path": f"{path.name}.yaml", "name": path.name}
     cell = CellSpec.model_validate({"name": "demo", "dataset": dataset, "model": model, "program": program})
     task_set = load_task_set(cell.dataset)
@@ -66,7 +65,7 @@ def _write_run(
             description="",
             dataset_version=task_set.version,
             dataset_source=task_set.source,
-            dataset_fingerprint=fingerprint or task_set.fingerprint,
+            dataset_fingerprint=task_set.fingerprint,
             dataset_golds=task_set.golds_fingerprint,
             questions=tuple(task.key for task in task_set.questions),
             experiment_digest="e" * 12,
@@ -149,7 +148,7 @@ def test_a_run_that_finds_the_claim_is_better(make_run) -> None:
 def test_means_are_those_of_the_runs(make_run) -> None:
     folders = [make_run("half", half), make_run("claim", claim), make_run("rest", rest)]
     comparison = compare_task_runs(folders)
-    baseline, *others = (rescore_any(folder).metrics for folder in folders)
+    baseline, *others = (rescore(folder).metrics for folder in folders)
     assert [run.metrics for run in comparison.runs] == [baseline, *others]
     for pair, metrics in zip(comparison.pairs, others, strict=True):
         for name, measure in pair.measures.items():
@@ -187,8 +186,13 @@ def test_languages_and_versions_are_noted(make_run) -> None:
     folders = [
         make_run("en", half),
         make_run("es", claim, language="es"),
-        make_run("old", claim, fingerprint="0" * 64),
+        make_run("old", claim),
+        make_run("older", claim),
     ]
+    for number, folder in enumerate(folders[2:]):
+        record = folder.read_record()
+        old = {"schema": 1, "dataset_golds": None, "dataset_fingerprint": f"{number}" * 64}
+        folder.write_record(dataclasses.replace(record, **old))
     comparison = compare_task_runs(folders)
     first, second = comparison.notes
     assert "different languages (en, es)" in first

@@ -12,9 +12,10 @@ import pytest
 from medexam.errors import TrackingError
 from medexam.experiments.mlflow_payload import run_params
 from medexam.experiments.mlflow_store import artifact_root
-from medexam.experiments.rescoring import score_folder
+from medexam.experiments.rescoring import score_cell
 from medexam.experiments.summary import load_run
 from medexam.experiments.tracking import track
+from stored_runs import made_up_exams
 
 ZERO_SHOT = {"kind": "zero_shot"}
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
@@ -77,10 +78,14 @@ def test_the_years_are_steps_of_a_curve(make_run, uri, client) -> None:
 
 
 def test_the_data_set_is_an_input(make_run, uri, client) -> None:
-    (tracked,) = track([make_run(ZERO_SHOT, "r")], tracking_uri=uri)
-    (given,) = client.get_run(tracked.mlflow_run_id).inputs.dataset_inputs
+    before, run = make_run(ZERO_SHOT, "r", run_id="before"), make_run(ZERO_SHOT, "r")
+    run = dataclasses.replace(run, record=dataclasses.replace(run.record, schema=2, dataset_golds="cd" * 32))
+    old, new = track([before, run], tracking_uri=uri)
+    (given,) = client.get_run(old.mlflow_run_id).inputs.dataset_inputs
     assert given.dataset.name == "headqa_sample-en"
-    assert given.dataset.digest == "ab" * 18
+    assert given.dataset.digest.startswith("ab" * 6)
+    (scored,) = client.get_run(new.mlflow_run_id).inputs.dataset_inputs
+    assert scored.dataset.digest.startswith("ab" * 6 + "cd" * 6), "questions, golds, and what was selected"
     assert json.loads(given.dataset.profile)["num_rows"] == 20
     assert {tag.key: tag.value for tag in given.tags} == {"mlflow.data.context": "evaluation"}
 
@@ -114,15 +119,14 @@ def test_an_incomplete_run_has_failed_until_it_is_continued(make_run, uri, clien
     stored = client.get_run(tracked.mlflow_run_id)
     assert stored.info.status == client.get_run(tracked.parent_run_id).info.status == "FAILED"
     assert (stored.data.metrics["failed"], stored.data.metrics["accuracy"]) == (5, 1.0)
-    assert "accuracy_by_year" not in stored.data.metrics
     answered = next(iter(run.folder.read_predictions().values()))
     with run.folder.appending() as log:
         for question in exam_questions:
             log.append(answered.model_copy(update={"question": question.key, "answer": 2}))
     environment = {**run.environment, "ended_at": "2026-11-20T11:00:00+00:00"}
     run.folder.write_json("environment.json", environment)
-    again = score_folder(run.folder, exam_questions, answer_key)
-    assert track([again], tracking_uri=uri) == [tracked]
+    again = score_cell(run.folder, made_up_exams(exam_questions, answer_key))
+    (tracked,) = track([again], tracking_uri=uri)
     stored = client.get_run(tracked.mlflow_run_id)
     assert stored.info.status == client.get_run(tracked.parent_run_id).info.status == "FINISHED"
     assert (stored.data.metrics["failed"], stored.data.metrics["accuracy"]) == (0, 0.0)
@@ -135,9 +139,63 @@ def test_another_selection_of_the_same_run_is_no_conflict(make_run, uri, client)
     cell = run.record.cell
     wider = cell.model_copy(update={"dataset": cell.dataset.model_copy(update={"years": (2013,), "limit": 5})})
     changed = dataclasses.replace(run, record=dataclasses.replace(run.record, cell=wider))
-    assert track([changed], tracking_uri=uri) == [first]
-    tags = client.get_run(first.mlflow_run_id).data.tags
+    (second,) = track([changed], tracking_uri=uri)
+    assert (second.run_id, second.parent_run_id) == (first.run_id, first.parent_run_id)
+    tags = client.get_run(second.mlflow_run_id).data.tags
     assert (tags["medexam.dataset.years"], tags["medexam.dataset.limit"]) == ("2013", "5")
+    (third,) = track([run], tracking_uri=uri)
+    assert "medexam.dataset.limit" not in client.get_run(third.mlflow_run_id).data.tags
+    assert {run.info.run_id for run in _all_runs(client)} == {third.mlflow_run_id, third.parent_run_id}
+
+
+def test_what_a_copy_no_longer_holds_is_gone(make_run, uri, client, exam_questions, answer_key) -> None:
+    run = make_run(ZERO_SHOT, "rrwm")
+    (run.folder.path / "map.png").write_bytes(b"a picture")
+    (first,) = track([run], tracking_uri=uri)
+    files = Path(client.get_run(first.mlflow_run_id).info.artifact_uri.removeprefix("file://"))
+    assert (files / "map.png").exists()
+    (run.folder.path / "map.png").unlink()
+    narrow = [question for question in exam_questions if question.exam.year == 2015][:4]
+    again = score_cell(run.folder, made_up_exams(narrow, answer_key))
+    (second,) = track([again], tracking_uri=uri)
+    stored = client.get_run(second.mlflow_run_id)
+    assert stored.data.metrics["selected"] == 4
+    assert "accuracy.medicine" not in stored.data.metrics
+    assert [point.step for point in client.get_metric_history(second.mlflow_run_id, "accuracy_by_year")] == [2015]
+    assert [json.loads(each.dataset.profile)["num_rows"] for each in stored.inputs.dataset_inputs] == [4]
+    assert "map.png" not in {artifact.path for artifact in client.list_artifacts(second.mlflow_run_id)}
+    assert not files.exists()
+    assert {run.info.run_id for run in _all_runs(client)} == {second.mlflow_run_id, second.parent_run_id}
+
+
+def test_a_copy_that_was_cut_off_is_sent_again(make_run, uri, client, monkeypatch) -> None:
+    run = make_run(ZERO_SHOT, "rw")
+
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("mlflow.MlflowClient.log_artifact", fail)
+    with pytest.raises(TrackingError, match="no space left"):
+        track([run], tracking_uri=uri)
+    monkeypatch.undo()
+    (tracked,) = track([run], tracking_uri=uri)
+    assert {run.info.run_id for run in _all_runs(client)} == {tracked.mlflow_run_id, tracked.parent_run_id}
+    assert client.list_artifacts(tracked.mlflow_run_id)
+
+
+def test_a_parent_tells_how_all_its_runs_ended(make_run, uri, client) -> None:
+    whole, killed = make_run(ZERO_SHOT, "r"), make_run(GUIDED, "rm")
+    (one,) = track([killed], tracking_uri=uri)
+    assert client.get_run(one.mlflow_run_id).info.status == "KILLED"
+    track([whole], tracking_uri=uri)
+    assert client.get_run(one.parent_run_id).info.status == "KILLED", "one of its runs still owes questions"
+    moved = [
+        dataclasses.replace(run, record=dataclasses.replace(run.record, experiment_digest="f" * 12))
+        for run in (whole, killed)
+    ]
+    (other, _) = track(moved, tracking_uri=uri)
+    assert {run.info.run_id for run in _all_runs(client)} >= {other.parent_run_id}
+    assert len(_all_runs(client)) == 3, "a parent whose runs went to another one is gone"
 
 
 def test_the_same_run_id_on_another_machine_is_another_run(make_run, uri, client) -> None:

@@ -29,7 +29,7 @@ def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
     sets: dict[DatasetSpec, ExamSet] = {}
     items: list[AuditItem] = []
     for folder, record in zip(folders, records, strict=True):
-        dataset = record.cell.dataset
+        dataset = record.cell.dataset.whole
         if dataset.holds_tasks:
             found = list(_task_items(folder, record))
         else:

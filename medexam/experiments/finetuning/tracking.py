@@ -4,9 +4,9 @@ import json
 import time
 
 from medexam.experiments.finetuning.finetuning import RECORD, Finetuned
+from medexam.experiments.mlflow_copies import create_run, end_run
 from medexam.experiments.mlflow_payload import version_tags
 from medexam.experiments.mlflow_store import experiment_id, open_store
-from medexam.experiments.tracking import create_run, end_run
 
 EXPERIMENT = "finetuning"
 

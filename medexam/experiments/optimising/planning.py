@@ -161,8 +161,8 @@ def _plan(
         # Optimisers sample candidates at temperatures of their own.
         "seed": cell.model.seed,
         "readings": cell.program.readings,
-        "train": digest({"questions": [question.key for question in train.questions]}),
-        "validation": digest({"questions": [question.key for question in validation.questions]}),
+        "train": _digest_golds(train),
+        "validation": _digest_golds(validation),
     }
     return OptimizationPlan(
         cell=cell,
@@ -177,6 +177,11 @@ def _plan(
         folder=at or _folder(cell, optimizer, known, runs_dir, fresh),
         candidates=_affordable(optimizer, planned, train),
     )
+
+
+def _digest_golds(exam_set: ExamSet) -> str:
+    """A digest of the questions and of the golds that teach or choose."""
+    return digest({"golds": [[question.key, exam_set.key[question.key].number] for question in exam_set.questions]})
 
 
 def _programs(program: dspy.Module) -> list[ExamProgram]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from medexam import __version__
 from medexam.experiments.formatting import flatten
+from medexam.experiments.mlflow_copies import create_run, end_run, find_runs
 from medexam.experiments.mlflow_payload import DIGEST_LENGTH, PARAM_LENGTH, TAG_LENGTH
 from medexam.experiments.mlflow_store import experiment_id, open_store
 from medexam.experiments.optimising.folder import CURVE, DEMONSTRATIONS, RECORD, REPORT, TRIALS
@@ -21,7 +22,6 @@ from medexam.experiments.optimising.optimization import Ending, Optimization
 from medexam.experiments.optimising.registered_prompts import register_prompts
 from medexam.experiments.optimising.trials import Trial
 from medexam.experiments.run_folder import PREDICTIONS
-from medexam.experiments.tracking import create_run, end_run, find_run
 from medexam.programs.loading import PROGRAM
 
 ARTIFACTS = (RECORD, TRIALS, PROGRAM, DEMONSTRATIONS, REPORT, CURVE)
@@ -74,6 +74,11 @@ class _Store:
         done = self.optimization
         return {"medexam.optimization": done.folder.name, "medexam.started_at": done.started_at}
 
+    def _find(self, tags: Mapping[str, str]) -> str | None:
+        """MLflow's id of the run that carries these tags; None where there is none."""
+        found = find_runs(self.client, self.experiment_id, tags)
+        return str(found[0].info.run_id) if found else None
+
     @property
     def _began(self) -> int:
         return round(1000 * datetime.fromisoformat(self.optimization.started_at).timestamp())
@@ -86,7 +91,7 @@ class _Store:
         """The run that stands for the whole optimisation: what was asked for, what it cost, and the curve."""
         done = self.optimization
         known = {**self._known, "medexam.kind": "optimization"}
-        run_id = find_run(self.client, self.experiment_id, known) or create_run(
+        run_id = self._find(known) or create_run(
             self.client, self.experiment_id, f"optimize · {done.title}", known, self._began
         )
         params = {key: value for key, value in done.identity.items() if key != "words"}
@@ -106,7 +111,7 @@ class _Store:
         known = {**self._known, "medexam.kind": "trial", "medexam.program_digest": trial.digest}
         parentage = {"mlflow.parentRunId": parent}
         name = f"trial {trial.number} · {trial.name}"
-        run_id = find_run(self.client, self.experiment_id, known) or create_run(
+        run_id = self._find(known) or create_run(
             self.client, self.experiment_id, name, {**known, **parentage}, self._began + trial.number
         )
         low, high = trial.accuracy_interval

@@ -15,7 +15,7 @@ from medexam import __version__
 from medexam.errors import MedExamError
 from medexam.experiments.comparing import run_names
 from medexam.experiments.page.blocks import build_blocks
-from medexam.experiments.page.reading import ReadRuns, read_answers
+from medexam.experiments.page.reading import read_answers
 from medexam.experiments.page.sections import build_sections, warnings
 from medexam.experiments.page.templates import STYLE, open_templates, read_asset, write_policy, write_whole
 from medexam.experiments.pictures import Picture, build_pictures
@@ -34,15 +34,14 @@ class PageSize:
     questions: int
 
 
-def write_page(read: ReadRuns, path: Path) -> PageSize:
+def write_page(runs: Sequence[ExamRun], path: Path) -> PageSize:
     """Write the page of one run or more, whole or not at all; raises `RunFolderError` where that fails."""
-    size = write_whole(render_page(read), path)
-    return PageSize(size, len({key for run in read.runs for key in run.record.questions}))
+    size = write_whole(render_page(runs), path)
+    return PageSize(size, len({key for run in runs for key in run.record.questions}))
 
 
-def render_page(read: ReadRuns) -> Iterator[str]:
+def render_page(runs: Sequence[ExamRun]) -> Iterator[str]:
     """The page in pieces."""
-    runs = read.runs
     names = run_names(runs)
     pictures, no_pictures = _pictures(runs)
     style, scripts = read_asset(STYLE), [read_asset(name) for name in SCRIPTS]
@@ -53,7 +52,7 @@ def render_page(read: ReadRuns) -> Iterator[str]:
         policy=write_policy(style, scripts),
         style=Markup(style),  # noqa: S704 - the package's own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
-        warnings=[*warnings(runs, names), *read.without_data],
+        warnings=warnings(runs, names),
         sections=build_sections(runs, names),
         pictures=[(picture, base64.b64encode(picture.png).decode("ascii")) for picture in pictures],
         no_pictures=no_pictures,

@@ -1,7 +1,7 @@
-"""What a page is made of: the scored runs, and what each was asked and answered, question by question.
+"""What a page tells of each question: what every run was asked and what it answered.
 
-Where a data set is not on this machine, the run folder alone has to do: its stored metrics, and the exam and gold of
-each question from `predictions.parquet`. The questions' words are in neither.
+Where a data set is not on this machine, the run folder alone has to do: the exam and gold of each question stand in
+`predictions.parquet`. The questions' words do not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,24 +14,14 @@ from medexam.answer_key import AnswerKey
 from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import DatasetError
 from medexam.experiments.comparing import run_names
-from medexam.experiments.rescoring import rescore
-from medexam.experiments.run_folder import PARQUET, RunFolder
+from medexam.experiments.run_folder import PARQUET
 from medexam.experiments.stored_questions import stored_questions
-from medexam.experiments.summary import ExamRun, is_exam_run, load_run
+from medexam.experiments.summary import ExamRun
 from medexam.predictions import Prediction
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
 
 _COLUMNS = ("question", "exam", "year", "discipline", "number", "language", "gold")
-
-
-@dataclass(frozen=True)
-class ReadRuns:
-    """Runs, and what a reader of their page should know of how they were read."""
-
-    runs: tuple[ExamRun, ...]
-    without_data: tuple[str, ...]
-    """One line for each run that is shown as it was scored once, because its data set cannot be read now."""
 
 
 @dataclass(frozen=True)
@@ -65,30 +55,12 @@ class Answers:
     """Why the words of the questions are not at hand; None where they are."""
 
 
-def read_runs(folders: Sequence[RunFolder]) -> ReadRuns:
-    """The runs in `folders`, scored anew; with their stored metrics where the data set cannot be read.
-
-    Raises `RunFolderError` where a folder holds neither.
-    """
-    runs, lines = [], []
-    for folder in folders:
-        try:
-            run = rescore(folder)
-        except DatasetError as error:
-            stored = load_run(folder)
-            assert is_exam_run(stored)  # noqa: S101 - only folders of exams are given
-            run = stored
-            lines.append(f"{run.title}: shown as it was scored when it ran, for {error}")
-        runs.append(run)
-    return ReadRuns(tuple(runs), tuple(lines))
-
-
 def read_answers(runs: Sequence[ExamRun]) -> list[Answers]:
     """What each of `runs` was asked and answered, in their order; each data set is read once."""
     sets: dict[DatasetSpec, ExamSet | DatasetError] = {}
     found = []
     for run, name in zip(runs, run_names(runs), strict=True):
-        spec = run.record.cell.dataset
+        spec = run.record.cell.dataset.whole
         if spec not in sets:
             sets[spec] = _load(spec)
         found.append(_answers(run, name, sets[spec]))

@@ -80,7 +80,7 @@ def build_sections(runs: Sequence[ExamRun], names: Sequence[str]) -> list[Sectio
 
 def warnings(runs: Sequence[ExamRun], names: Sequence[str]) -> list[str]:
     """What a reader should know before the scores: what runs warn of, and what they owe."""
-    found = [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.record.warnings]
+    found = [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.warnings]
     for run, name in zip(runs, names, strict=True):
         metrics = run.metrics
         if not metrics.complete:
@@ -207,6 +207,7 @@ def _settings(run: ExamRun) -> Table:
         "spec digest": record.spec_digest,
         "data set version": record.dataset_version,
         "data set SHA-256": record.dataset_fingerprint,
+        "golds SHA-256": record.dataset_golds or "in that of the data set",
         **flatten(record.cell.model_dump(mode="json", include=shown)),
         **flatten(run.environment, "ran."),
     }

@@ -1,10 +1,12 @@
 """Optimisations that are interrupted, go on, and are refused."""
 
 import asyncio
+import copy
 import json
 
 import pytest
 
+from medexam.datasets.locating import SAMPLE_FOLDER
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.leakage import near_duplicates
 from medexam.experiments.optimising.call_log import CallLog
@@ -13,6 +15,7 @@ from medexam.experiments.optimising.optimization import Ending
 from medexam.experiments.optimising.optimizing import optimize
 from medexam.experiments.optimising.planning import plan_optimization, plan_resumed
 from medexam.experiments.planning import plan_experiment
+from medexam.specs.identity import differences
 from watching import Trials
 
 
@@ -74,6 +77,23 @@ def test_it_is_resumed_by_its_folder_under_a_larger_budget(document, tmp_path) -
     assert done.ending is Ending.COMPLETE
     with pytest.raises(RunFolderError, match="only its budget may change"):
         plan_resumed(folder, {"optimizer.demos": 5})
+
+
+def test_a_corrected_gold_that_teaches_or_chooses_is_another_optimisation(document, tmp_path) -> None:
+    exams = json.loads((SAMPLE_FOLDER / "HEAD_EN.json").read_text())
+    document["dataset"] |= {"name": "headqa_v1", "path": str(tmp_path / "HEAD_EN.json")}
+
+    def identity(name: str | None = None) -> dict:
+        changed = copy.deepcopy(exams)
+        if name is not None:
+            record = changed["exams"][name]["data"][0]
+            record["ra"] = str(int(record["ra"]) % 4 + 1)
+        (tmp_path / "HEAD_EN.json").write_text(json.dumps(changed))
+        return plan_optimization(document, {}, runs_dir=tmp_path / "runs").identity
+
+    first = identity()
+    names = {"Cuaderno_2013_1_B": ["train"], "Cuaderno_2015_1_B": ["validation"], "Cuaderno_2016_1_B": []}
+    assert {name: differences(first, identity(name)) for name in names} == names
 
 
 def test_two_processes_on_one_folder_are_refused(document, optimise) -> None:

@@ -1,0 +1,151 @@
+"""Copies in MLflow that hold what was sent last, and nothing of what was sent before.
+
+MLflow takes back no metric, parameter or input, and of several values at one step it shows the largest. A copy that is
+no longer true is therefore replaced: a new run is filled, then the old one is deleted with its traces and its files.
+Both carry the tags by which we know them. What MLflow keeps of deleted runs, `mlflow gc` clears.
+"""
+
+import getpass
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SENT = "medexam.sent"
+"""Tag: the digest of all that a run was sent. It is set last, so that a copy that was cut off never counts as whole."""
+PARENT = "mlflow.parentRunId"
+_PAGE = 100
+
+
+@dataclass(frozen=True)
+class Copy:
+    """All that MLflow is to hold of one thing."""
+
+    name: str
+    known: Mapping[str, str]
+    """Tags that tell it from everything else in its experiment."""
+    began: int
+    """Milliseconds since 1970."""
+    ended: int
+    """Milliseconds since 1970; its metrics are dated by it."""
+    status: str = "FINISHED"
+    """FINISHED, FAILED or KILLED."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
+    metrics: Sequence[tuple[str, float, int]] = ()
+    """Name, value and step."""
+    dataset: Mapping[str, str] | None = None
+    """`name`, `digest`, `source` and `profile` of what was asked."""
+    files: Sequence[Path] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Name of a file -> what stands in it."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that is sent, but for the times."""
+        files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files}
+        sent = [self.name, self.status, {**self.tags, **self.known}, self.params, self.metrics, self.dataset]
+        return hashlib.sha256(json.dumps([*sent, files, self.texts], sort_keys=True, default=dict).encode()).hexdigest()
+
+
+def put_copy(client: Any, experiment_id: str, copy: Copy) -> tuple[str, list[Any]]:
+    """MLflow's id of the run that holds `copy`, and the runs that it replaced; one that holds it already stays."""
+    digest = copy.digest
+    found = find_runs(client, experiment_id, copy.known)
+    whole = [str(run.info.run_id) for run in found if run.data.tags.get(SENT) == digest]
+    run_id = whole[0] if whole else _send(client, experiment_id, copy, digest)
+    outdated = [run for run in found if run.info.run_id != run_id]
+    for run in outdated:
+        _delete(client, run)
+    return run_id, outdated
+
+
+def find_runs(client: Any, experiment_id: str, tags: Mapping[str, str]) -> list[Any]:
+    """MLflow's runs in an experiment that carry all of these tags."""
+    conditions = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
+    found: list[Any] = []
+    token = None
+    while True:
+        page = client.search_runs([experiment_id], filter_string=conditions, max_results=_PAGE, page_token=token)
+        found += page
+        token = page.token
+        if not token:
+            return found
+
+
+def find_traces(client: Any, experiment_id: str, run_id: str) -> list[str]:
+    """The ids of the traces that are linked to a run."""
+    found: list[str] = []
+    token = None
+    while True:
+        page = client.search_traces(
+            locations=[experiment_id], run_id=run_id, max_results=_PAGE, include_spans=False, page_token=token
+        )
+        found += [str(trace.info.trace_id) for trace in page]
+        token = page.token
+        if not token:
+            return found
+
+
+def create_run(client: Any, experiment_id: str, name: str, tags: Mapping[str, str], start_time: int) -> str:
+    """MLflow's id of a new run of whoever is logged in; `start_time` in milliseconds since 1970."""
+    owner = {"mlflow.user": user} if (user := _user()) else {}
+    run = client.create_run(experiment_id, start_time=start_time, run_name=name, tags={**tags, **owner})
+    return str(run.info.run_id)
+
+
+def end_run(client: Any, run_id: str, status: str, end_time: int) -> None:
+    """Close a run at `end_time`, milliseconds since 1970, as FINISHED, FAILED or KILLED."""
+    # With a server, MLflow prints the run's address on standard output, where our results stand.
+    with redirect_stdout(io.StringIO()):
+        client.set_terminated(run_id, status=status, end_time=end_time)
+
+
+def _send(client: Any, experiment_id: str, copy: Copy, digest: str) -> str:
+    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+
+    run_id = create_run(client, experiment_id, copy.name, copy.known, copy.began)
+    client.log_batch(
+        run_id,
+        metrics=[Metric(name, value, copy.ended, step) for name, value, step in copy.metrics],
+        params=[Param(key, value) for key, value in copy.params.items()],
+        tags=[RunTag(key, value) for key, value in copy.tags.items() if value],
+    )
+    if copy.dataset is not None:
+        given = DatasetInput(
+            Dataset(source_type="local", **copy.dataset), [InputTag("mlflow.data.context", "evaluation")]
+        )
+        client.log_inputs(run_id, datasets=[given])
+    for path in copy.files:
+        client.log_artifact(run_id, str(path))
+    for name, text in copy.texts.items():
+        client.log_text(run_id, text, name)
+    end_run(client, run_id, copy.status, copy.ended)
+    client.set_tag(run_id, SENT, digest)
+    return run_id
+
+
+def _delete(client: Any, run: Any) -> None:
+    """Delete a run with its traces and, where the store lets us, its files."""
+    from mlflow.exceptions import MlflowException
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    run_id, experiment_id = str(run.info.run_id), str(run.info.experiment_id)
+    if traces := find_traces(client, experiment_id, run_id):
+        for first in range(0, len(traces), _PAGE):
+            client.delete_traces(experiment_id, trace_ids=traces[first : first + _PAGE])
+    client.delete_run(run_id)
+    # Some stores, such as buckets that only grow, delete no file.
+    with suppress(MlflowException, OSError, NotImplementedError):
+        get_artifact_repository(run.info.artifact_uri, tracking_uri=client.tracking_uri).delete_artifacts()
+
+
+def _user() -> str | None:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return None

@@ -1,0 +1,245 @@
+"""What a user sees when the data of a stored run change: golds are scored anew, texts are asked anew, with one line."""
+
+import json
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from medexam.datasets import load_exam_set
+from medexam.specs import DatasetSpec
+
+Record = dict[str, Any]
+
+
+@dataclass
+class Exam:
+    """A file of HEAD-QA v2 with ten questions, and a spec whose model always answers 1."""
+
+    folder: Path
+    records: list[Record] = field(default_factory=list)
+
+    @property
+    def spec(self) -> Path:
+        return self.folder / "spec.yaml"
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "en.jsonl"
+
+    @property
+    def runs(self) -> list[Path]:
+        """The run folders, by name."""
+        return sorted(path.parent for path in (self.folder / "runs").glob("*/spec.json"))
+
+    def write(self) -> None:
+        lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in self.records)
+        self.file.write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.fixture
+def exam(tmp_path, empty_store) -> Exam:
+    questions = load_exam_set(DatasetSpec(disciplines=("biology",))).questions[:10]
+    made = Exam(tmp_path)
+    made.records = [
+        {
+            "name": one.exam.name,
+            "year": one.exam.year,
+            "category": "biology",
+            "qid": one.number,
+            "qtext": one.stem,
+            "ra": 1,
+            "image": None,
+            "answers": [{"aid": option.number, "atext": option.text} for option in one.options],
+        }
+        for one in questions
+    ]
+    made.write()
+    (tmp_path / "runs").mkdir()
+    shutil.copy(empty_store, tmp_path / "runs" / "mlflow.db")
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
+    document = {
+        "name": "trial",
+        "dataset": {"name": "headqa_v2", "path": str(made.file)},
+        "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
+        "program": {"kind": "zero_shot"},
+    }
+    made.spec.write_text(yaml.safe_dump(document))
+    return made
+
+
+@pytest.fixture
+def run(medexam, exam):
+    """`run()` -> the run's document and the lines on standard error that speak of data."""
+
+    def call(*arguments: object) -> tuple[Record, list[str]]:
+        code, out, err = medexam("run", *(arguments or (exam.spec,)), "--json")
+        assert code == 0, err
+        (document,) = json.loads(out)
+        return document, [line for line in err.splitlines() if "changed" in line]
+
+    return call
+
+
+def _cut(folder: Path, kept: int) -> None:
+    """As if the run had been killed after so many answers."""
+    path = folder / "predictions.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:kept]))
+
+
+def test_a_corrected_gold_is_scored_anew_and_asks_nothing(run, exam) -> None:
+    first, _ = run()
+    (folder,) = exam.runs
+    said = (folder / "predictions.jsonl").read_bytes()
+    exam.records[3]["ra"] = exam.records[4]["ra"] = 2
+    exam.write()
+    second, lines = run()
+    assert lines == [
+        f"medexam: run {folder.name}: golds of its data have changed since it was scored (2 of its 10 questions); its "
+        "scores are made anew"
+    ]
+    assert (first["metrics"]["accuracy"], second["metrics"]["accuracy"]) == (1.0, 0.8)
+    assert json.loads((folder / "metrics.json").read_text()) == second["metrics"]
+    assert (exam.runs, (folder / "predictions.jsonl").read_bytes()) == ([folder], said)
+    assert run()[1] == [], "it is told once"
+
+
+def test_a_report_scores_corrected_golds_anew(run, medexam, exam) -> None:
+    run()
+    exam.records[3]["ra"] = 2
+    exam.write()
+    code, out, err = medexam("report", *exam.runs, "--json")
+    assert (code, json.loads(out)[0]["metrics"]["right"], err.count("golds of its data have changed")) == (0, 9, 1)
+    assert json.loads((exam.runs[0] / "metrics.json").read_text())["right"] == 9
+    assert medexam("report", *exam.runs)[2] == ""
+
+
+def test_a_killed_run_is_resumed_on_corrected_golds(run, exam) -> None:
+    run()
+    _cut(exam.runs[0], 6)
+    exam.records[0]["ra"] = 3
+    exam.write()
+    resumed, (line,) = run("--resume", exam.runs[0])
+    assert "(1 of its 10 questions); its scores are made anew" in line
+    assert (resumed["metrics"]["n"], resumed["metrics"]["right"]) == (10, 9)
+    exam.records[1]["ra"] = 3
+    exam.write()
+    again, (line,) = run("--resume", exam.runs[0])
+    assert "(1 of its 10 questions); its scores are made anew" in line
+    assert again["metrics"]["right"] == 8, "although nothing is owed"
+
+
+def test_a_withdrawn_gold_leaves_its_question_out_until_it_is_given_again(run, medexam, exam) -> None:
+    run()
+    _cut(exam.runs[0], 9)
+    exam.records[0]["ra"] = 0
+    exam.write()
+    resumed, (line,) = run("--resume", exam.runs[0])
+    assert "(1 of its 10 questions)" in line
+    assert (resumed["metrics"]["n"], resumed["metrics"]["selected"]) == (9, 9)
+    exam.records[0]["ra"] = 1
+    exam.write()
+    again, (line,) = run()
+    assert (again["metrics"]["n"], again["status"], len(exam.runs)) == (10, "complete", 1)
+    exam.records[5]["ra"] = 0
+    exam.write()
+    code, out, _ = medexam("report", exam.runs[0], "--json")
+    assert (code, json.loads(out)[0]["metrics"]["selected"]) == (0, 9)
+
+
+def _change_stem(record: Record) -> None:
+    record["qtext"] += "!"
+
+
+def _reverse_options(record: Record) -> None:
+    texts = [answer["atext"] for answer in record["answers"]]
+    for answer, text in zip(record["answers"], reversed(texts), strict=True):
+        answer["atext"] = text
+
+
+@pytest.mark.parametrize("change", [_change_stem, _reverse_options])
+def test_changed_texts_are_asked_anew_and_old_answers_are_never_scored_on_them(run, medexam, exam, change) -> None:
+    run()
+    (old,) = exam.runs
+    before = {path.name: path.read_bytes() for path in old.iterdir() if path.is_file()}
+    for record in exam.records:
+        change(record)
+        record["ra"] = 4
+    exam.write()
+
+    new, lines = run()
+    assert lines == [
+        f"medexam: the texts of the data have changed since run {old.name} was asked, which is kept: they are asked "
+        f"anew in run {new['run_id']}"
+    ]
+    assert (new["metrics"]["right"], len(exam.runs)) == (0, 2)
+    assert run()[1] == [], "it is told once"
+
+    code, out, err = medexam("report", old, "--json")
+    (shown,) = json.loads(out)
+    assert (code, shown["metrics"]) == (0, json.loads(before["metrics.json"])), err
+    assert "as it was scored when it ran" in " ".join(shown["warnings"])
+    assert "the texts of its data have changed since it was asked" in " ".join(shown["warnings"])
+
+    _cut(old, 9)
+    code, out, err = medexam("report", old)
+    assert (code, out, err.count("\n")) == (2, "", 1), "ten answers were scored, nine are there"
+    code, _, err = medexam("run", "--resume", old)
+    assert (code, err.count("\n")) == (2, 1), err
+    assert "cannot go on: the texts of its data have changed since it was asked" in err
+    assert "or run its spec without --resume" in err
+    code, out, err = medexam("compare", old, Path("runs") / new["run_id"])
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert f"run {old.name} cannot be scored anew: the texts of its data have changed" in err
+    assert f"restore {exam.file}, or run its spec again" in err
+    (old / "predictions.jsonl").write_bytes(before["predictions.jsonl"])
+    assert {path.name: path.read_bytes() for path in old.iterdir() if path.is_file()} == before
+
+
+def test_what_changes_no_question_asks_nothing(run, exam) -> None:
+    first, _ = run()
+    moved = exam.folder / "elsewhere" / "other.jsonl"
+    moved.parent.mkdir()
+    lines = [json.dumps(dict(reversed(record.items()))) for record in reversed(exam.records)]
+    moved.write_bytes("".join(f"{line}\r\n" for line in lines).encode())
+    exam.file.unlink()
+    second, said = run(exam.spec, "--set", f"dataset.path={moved}")
+    assert (second["run_id"], second["metrics"], said) == (first["run_id"], first["metrics"], [])
+
+
+def test_a_comparison_says_whose_golds_have_changed(run, medexam, exam) -> None:
+    run()
+    run(exam.spec, "--set", "program.kind=longest")
+    exam.records[2]["ra"] = 2
+    exam.write()
+    code, out, err = medexam("compare", *exam.runs, "--json")
+    assert code == 0
+    assert err.splitlines() == [
+        f"medexam: run {folder.name}: golds of its data have changed since it was scored (1 of its 10 questions); its "
+        "scores are made anew"
+        for folder in exam.runs
+    ]
+    assert json.loads(out)["questions"] == 10
+    code, _, err = medexam("compare", *exam.runs)
+    assert (code, len(err.splitlines())) == (0, 2), "a comparison writes nothing"
+
+
+def test_a_run_written_before_is_reported_and_compared_as_before(run, medexam, exam) -> None:
+    run()
+    run(exam.spec, "--set", "program.kind=longest")
+    for folder in exam.runs:
+        record = json.loads((folder / "spec.json").read_text())
+        del record["schema"], record["dataset_golds"]
+        record["dataset_fingerprint"] = "0" * 64
+        (folder / "spec.json").write_text(json.dumps(record))
+    exam.records[2]["ra"] = 2
+    exam.write()
+    code, out, _ = medexam("report", *exam.runs, "--json")
+    assert (code, [one["metrics"]["n"] for one in json.loads(out)]) == (0, [10, 10])
+    code, out, err = medexam("compare", *exam.runs, "--json")
+    assert (code, json.loads(out)["notes"], err) == (0, [], "")
+    code, _, err = medexam("run", "--resume", exam.runs[0])
+    assert "changed" not in err
