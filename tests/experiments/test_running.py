@@ -165,9 +165,7 @@ def test_data_that_were_edited_are_no_resume(spec, tmp_path) -> None:
     record = json.loads((run.folder.path / "spec.json").read_text())
     record["dataset_fingerprint"] = "0" * 64
     (run.folder.path / "spec.json").write_text(json.dumps(record))
-    with pytest.raises(
-        RunFolderError, match=r"data have changed .*\(SHA-256 0{12} then.*without --resume"
-    ):
+    with pytest.raises(RunFolderError, match=r"data have changed .*\(SHA-256 0{12} then.*without --resume"):
         _resume(run, tmp_path)
 
 
