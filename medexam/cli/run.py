@@ -195,12 +195,11 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
 def _print_tables(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None) -> None:
     from rich.console import Console
 
+    from medexam.cli.overviews import print_overviews
     from medexam.experiments.run_tables import build_failure_table
-    from medexam.experiments.run_views import build_overviews
 
     console = Console()
-    for table in build_overviews(runs):
-        console.print(table)
+    print_overviews(console, runs)
     for table in filter(None, map(build_failure_table, runs)):
         console.print(table)
     where = f"--tracking-uri {tracking_uri}" if tracking_uri else f"--runs-dir {runs_dir}"

@@ -6,13 +6,15 @@ report counts them and names the suspects. It reads stored runs and asks nothing
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from medexam.datasets import load_exam_set
 from medexam.errors import SpecError
 from medexam.experiments.comparing import compare_runs
-from medexam.experiments.comparison import Comparison
+from medexam.experiments.comparison import Comparison, run_documents
+from medexam.experiments.comparison_markdown import render_comparison
+from medexam.experiments.comparison_tables import equals, headline
 from medexam.experiments.formatting import percent, with_interval
 from medexam.experiments.retrieval_tables import p_value
 from medexam.experiments.run_folder import RunFolder, RunRecord
@@ -44,8 +46,10 @@ class Consistency:
         flips = self.flips
         first, second = self.languages
         return {
-            "runs": [run.record.run_id for run in self.comparison.runs],
+            "runs": run_documents(self.comparison),
             "languages": list(self.languages),
+            "dropped": asdict(self.comparison.dropped),
+            "notes": list(self.comparison.notes),
             "questions": flips.n,
             "both_right": flips.both_right,
             f"only_{first}": list(flips.right_to_wrong),
@@ -96,7 +100,18 @@ def differing(one: RunRecord, other: RunRecord) -> list[str]:
 
 
 def build_consistency_tables(found: Consistency) -> list[TerminalTable]:
-    """The counts, the counts by discipline, and the suspects, ready for `Console.print`."""
+    """The tables, ready for `Console.print`; the first suspects only."""
+    return [TerminalTable(table, caption) for table, caption in consistency_tables(found, SHOWN)]
+
+
+def consistency_report(found: Consistency) -> str:
+    """The same in Markdown, with what was compared, every suspect and where the runs lie."""
+    tables = consistency_tables(found, shown=len(found.comparison.questions))
+    return render_comparison(found.comparison, headline(found.comparison), [], tables)
+
+
+def consistency_tables(found: Consistency, shown: int) -> list[tuple[Table, str]]:
+    """The counts, the counts by discipline, and the first `shown` suspects, each with its caption."""
     first, second = found.languages
     pair = found.comparison.pairs[0]
     flips = found.flips
@@ -113,13 +128,12 @@ def build_consistency_tables(found: Consistency) -> list[TerminalTable]:
     )
     run = found.comparison.runs[0]
     title = " · ".join(filter(None, (run.program, run.model, f"{first} and {second}")))
-    p = p_value(flips.p)
     caption = (
         f"{flips.n} questions that both runs scored, percent with Wilson's 95 % interval. McNemar's exact test of the "
-        f"two middle rows: p {p.replace('<', '< ') if p.startswith('<') else f'= {p}'}. Right in one language alone: "
+        f"two middle rows: p {equals(flips.p)}. Right in one language alone: "
         "look at the translation first. The same wrong answer in both: rather what the model does not know."
     )
-    tables = [TerminalTable(Table(title, ("Right in", "Questions", "Percent"), rows), caption)]
+    tables = [(Table(title, ("Right in", "Questions", "Percent"), rows), caption)]
     groups = tuple(
         (
             name,
@@ -133,14 +147,14 @@ def build_consistency_tables(found: Consistency) -> list[TerminalTable]:
         for name, group in pair.by_discipline.items()
     )
     headers = ("Discipline", "n", "Both", f"Only {first}", f"Only {second}", "Neither", "p Holm")
-    tables.append(TerminalTable(Table("By discipline", headers, groups), "p: McNemar's, adjusted by Holm."))
+    tables.append((Table("By discipline", headers, groups), "p: McNemar's, adjusted by Holm."))
     suspects = tuple((key, first) for key in flips.right_to_wrong) + tuple(
         (key, second) for key in flips.wrong_to_right
     )
     if suspects:
-        count = f"first {SHOWN} of {len(suspects)}" if len(suspects) > SHOWN else str(len(suspects))
+        count = f"first {shown} of {len(suspects)}" if len(suspects) > shown else str(len(suspects))
         named = Table(
-            f"Right in one language alone ({count})", ("Question", "Right in"), suspects[:SHOWN], text_columns=2
+            f"Right in one language alone ({count})", ("Question", "Right in"), suspects[:shown], text_columns=2
         )
-        tables.append(TerminalTable(named, "--json lists all." if len(suspects) > SHOWN else None))
+        tables.append((named, "--json and --markdown FILE list all." if len(suspects) > shown else ""))
     return tables

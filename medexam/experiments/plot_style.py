@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from medexam.experiments.comparing import run_names
+from medexam.experiments.ranking import describe_difference
 from medexam.experiments.summary import ExamRun
 from medexam.metrics import Interval, Scores
 
@@ -108,10 +109,16 @@ def shared(drawn: Sequence[Look]) -> str:
     return " ".join(found)
 
 
-def write_title(figure: Any, text: str, drawn: Sequence[Look]) -> None:
-    """Above the picture: `text` and behind it what all runs share."""
-    words = " · ".join(filter(None, (text, shared(drawn))))
-    figure.suptitle(wrap(words, int(TITLE_CHARACTERS * figure.get_figwidth())))
+def write_title(figure: Any, text: str, drawn: Sequence[Look], *, same_questions: bool = False) -> None:
+    """Above the picture: `text` and behind it what all runs share; below, how the questions that they asked differ.
+
+    `same_questions` says that the picture shows only those that all runs have scored.
+    """
+    lines = [" · ".join(filter(None, (text, shared(drawn))))]
+    difference = None if same_questions else describe_difference([look.run for look in drawn])
+    if difference is not None:
+        lines.append(f"Not ranked: the runs asked {difference}.")
+    figure.suptitle("\n".join(wrap(line, int(TITLE_CHARACTERS * figure.get_figwidth())) for line in lines))
 
 
 def wrap(text: str, width: int) -> str:

@@ -28,7 +28,8 @@ def build_task_comparison_tables(comparison: TaskComparison) -> list[TerminalTab
 
 def task_overall_tables(comparison: TaskComparison) -> list[tuple[Table, str]]:
     """The runs' scores and each pair's differences, each with its caption."""
-    scores = replace(task_comparison(comparison.runs), title="Scores on the same questions")
+    complete = [run.complete for run in comparison.runs]
+    scores = replace(task_comparison(comparison.runs, complete), title="Scores on the same questions")
     return [(scores, TASK_LEGEND), *(_differences(comparison, pair) for pair in comparison.pairs)]
 
 

@@ -156,7 +156,7 @@ def _passages(runs: Sequence[ExamRun]) -> list[Section]:
 
 def _matrices(runs: Sequence[ExamRun], names: Sequence[str]) -> list[Captioned]:
     caption = (
-        "Accuracy, percent of n, in brackets 95 % intervals (Wilson); the highest of the complete runs is stressed. "
+        "Accuracy, percent of n, in brackets 95 % intervals (Wilson); the highest is stressed among complete runs of the same questions. "
         "Chance: a uniform choice on the same questions."
     )
     tables = [matrix(what, runs, names, groups) for what, groups in _MATRICES.items()]
