@@ -76,8 +76,10 @@ def _print_json(stored: "list[ExamRun]", people: "list[tuple[AgainstPeople, ...]
 def _write_plots(stored: "list[ExamRun]", folder: Path) -> None:
     from medexam.experiments.plots import write_plots
 
-    for path in write_plots(stored, folder):
-        sys.stderr.write(f"wrote {path}\n")
+    written = write_plots(stored, folder)
+    if not written:
+        raise SpecError("--plots: no run has scored a question, so there is nothing to draw; leave it out")
+    sys.stderr.writelines(f"wrote {path}\n" for path in written)
 
 
 def _report_paper(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:

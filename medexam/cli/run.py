@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, RunsDirOption, TrackingOption
+from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, RunsDirOption, TrackingOption, check_resumed
 from medexam.errors import SpecError, TrackingError
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def run(
             "or run the spec without --resume"
         )
     else:
+        check_resumed(resume, runs_dir)
         complete = None if tracking_uri else _complete(resume, runs_dir)
         if complete is not None:
             _print(complete.folder.path.parent, [complete], None, as_json=as_json)
@@ -137,6 +138,8 @@ def _plan(
     document = load_document(spec)
     overrides: dict[str, Any] = parse_overrides(settings or [])
     if limit is not None:
+        if "dataset.limit" in overrides:
+            raise SpecError("--limit and --set dataset.limit say the same: give one of them")
         overrides["dataset.limit"] = limit
     from medexam.experiments.places import default_runs_dir
     from medexam.experiments.planning import plan_experiment

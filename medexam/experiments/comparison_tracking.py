@@ -58,7 +58,9 @@ def track_comparison(found: AnyComparison | Consistency, *, tracking_uri: str) -
         if found:
             run_id = str(found[0].info.run_id)
         else:
-            name = " ".join(filter(None, ("compare", sent.way, f"{', '.join(comparison.names[1:])} with {comparison.names[0]}")))
+            name = " ".join(
+                filter(None, ("compare", sent.way, f"{', '.join(comparison.names[1:])} with {comparison.names[0]}"))
+            )
             run_id = str(client.create_run(experiment, run_name=name[:TAG_LENGTH], tags=tags).info.run_id)
         at = int(client.get_run(run_id).info.start_time)
         metrics = [Metric(name, value, at, 0) for name, value in sent.metrics.items()]
