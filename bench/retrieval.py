@@ -55,13 +55,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from medexam.places import cache_dir
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import Corpus, build_corpus, load_corpus
 from medexam.retrievers.encoders import BATCH, Encoder, Precision, Progress, build_encoder
 from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_manifest import VECTORS
 from medexam.retrievers.index_search import DenseRetriever, open_index
-from medexam.specs.places import cache_dir
 
 Vectors = NDArray[np.float32]
 Rows = NDArray[np.int64]

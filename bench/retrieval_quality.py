@@ -20,11 +20,11 @@ import ir_measures
 from ir_measures import RR, R, nDCG
 
 from medexam.metrics.retrieval import score_rankings
+from medexam.places import cache_dir
 from medexam.retrievers.base import Passage
 from medexam.retrievers.building import plan_retriever
 from medexam.retrievers.corpora import load_corpus
 from medexam.specs import RetrieverSpec
-from medexam.specs.places import cache_dir
 
 WORDED = {
     "information": "What is (are) {} ?",

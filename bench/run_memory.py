@@ -20,6 +20,7 @@ from medexam.cli.progress import TerminalProgress
 from medexam.experiments import runner
 from medexam.experiments.planning import plan_experiment
 from medexam.experiments.tracking import track
+from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo, ScriptedEngine
 from medexam.serve.logprobs import Candidates, build_reading, respond
 from medexam.serve.turns import requested_continuations
@@ -43,7 +44,7 @@ class RandomScores:
         return respond(build_reading(Candidates((0,), paths), values, "echo", "random", 1), asked.texts, "random")
 
     def info(self) -> EngineInfo:
-        return EngineInfo(engine="embedded", model="random")
+        return EngineInfo(engine="embedded", model="random", identity=ModelIdentity(engine="embedded", name="random"))
 
     async def aclose(self) -> None:
         return None

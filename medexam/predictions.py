@@ -111,6 +111,8 @@ class Prediction(BaseModel):
     """From asking to answer, with the time spent waiting for a place in a batch; None when no model was asked."""
     model: str | None = None
     """The model as the server named it."""
+    answered_by: str | None = None
+    """Print of the model that answered, a key of `models.json`; None when no model was asked, and in older files."""
     finish_reason: str | None = None
     """`stop` or `length`, as the engine reported it for the last call."""
     option_scores: dict[int, float] | None = None

@@ -70,7 +70,9 @@ class TaskSet:
     source: str
     """The path that was read."""
     fingerprint: str
-    """SHA-256 of the content that was read, in hexadecimal, whatever was selected from it."""
+    """SHA-256 of the tasks that the source holds, whatever was selected, in hexadecimal."""
+    golds_fingerprint: str
+    """SHA-256 of what the source expects, whatever was selected, in hexadecimal."""
     questions: tuple[Task, ...]
     """In the order of the source."""
     golds: Mapping[str, TaskGold]

@@ -10,7 +10,7 @@ from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
 from medexam.predictions import Prediction
 from medexam.questions import Question
 from medexam.specs import CellSpec
-from medexam.specs.identity import digest, identity
+from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
 
 Answer = Callable[[Question, int], Mapping[str, Any] | None]
 """From a question and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
@@ -44,6 +44,7 @@ def write_run(
     folder.write_record(
         RunRecord(
             run_id=folder.name,
+            schema=IDENTITY_SCHEMA,
             spec_digest=digest(known),
             identity=known,
             cell=cell,
@@ -51,6 +52,7 @@ def write_run(
             dataset_version=exams.version,
             dataset_source=exams.source,
             dataset_fingerprint=exams.fingerprint,
+            dataset_golds=exams.golds_fingerprint,
             questions=tuple(question.key for question in exams.questions),
             experiment_digest="e" * 12,
             warnings=warnings,

@@ -9,7 +9,19 @@ import pytest
 import medexam
 
 ROOT = Path(medexam.__file__).parent
-WORDS = {"errors", "quiet", "sentences", "tasks", "questions", "answer_key", "continuations", "predictions"}
+WORDS = {
+    "errors",
+    "quiet",
+    "places",
+    "fingerprints",
+    "sentences",
+    "tasks",
+    "questions",
+    "answer_key",
+    "continuations",
+    "model_identity",
+    "predictions",
+}
 GROUND = {"specs"}
 FLOOR_2 = {"datasets", "signatures", "metrics", "retrievers", "serve"}
 MAY_IMPORT = {

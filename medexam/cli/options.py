@@ -17,6 +17,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 FailuresOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Stop when N questions have failed; no limit by default.")
 ]
+AcceptOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-model-change", help="Go on with another model than the one that began; every table then says so."
+    ),
+]
 PathOption = Annotated[
     Path | None, typer.Option("--path", help="The file or folder to read instead of the usual ones.")
 ]

@@ -2,12 +2,21 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, RunsDirOption, TrackingOption, check_resumed
+from medexam.cli.options import (
+    INCOMPLETE,
+    AcceptOption,
+    FailuresOption,
+    JsonOption,
+    RunsDirOption,
+    TrackingOption,
+    check_resumed,
+)
 from medexam.errors import SpecError, TrackingError
 
 if TYPE_CHECKING:
@@ -34,6 +43,7 @@ def run(
         str | None, typer.Option(metavar="RUN", help="In the place of a SPEC: ask what this run still owes.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start new runs beside those that exist.")] = False,
+    accept_model_change: AcceptOption = False,
     max_failures: FailuresOption = None,
     tracking_uri: TrackingOption = None,
     executor: Annotated[
@@ -66,6 +76,7 @@ def run(
             _print(complete.folder.path.parent, [complete], None, as_json=as_json)
             return
         plan = _plan_resume(resume, runs_dir)
+    plan = replace(plan, accept_model_change=accept_model_change)
     runs, stop = _carry_out(plan, max_failures, ray_address, ray_workers, on_ray=executor == "ray")
     whole = stop is None and all(stored.complete for stored in runs)
     incomplete, runs_dir = "" if whole else _incomplete(spec, plan, runs, stop), plan.runs_dir

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from medexam.datasets.casimedicos import CaseDocument, CaseLanguage, read_casimedicos
-from medexam.datasets.casimedicos_files import fingerprint_files
 from medexam.datasets.rows import Reading, Row
 from medexam.questions import Discipline, Exam, Option, Question
 
@@ -22,7 +21,6 @@ def read_casimedicos_exam(path: Path, language: CaseLanguage, *, explained: bool
         source=str(place),
         folder=place.parent,
         version=VERSION,
-        fingerprint=fingerprint_files(place, language),
         rows=tuple(Row(_question(document, explained=explained), document.correct) for document in documents),
         faults=(),
     )

@@ -4,7 +4,6 @@ It unpacks nothing: an archive's members are read in memory. What a sentence mea
 `medexam.datasets.casimedicos` to say.
 """
 
-import hashlib
 import tarfile
 import unicodedata
 import zlib
@@ -61,14 +60,6 @@ def read_files(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     members = _read_archive(path, names)
     for name in names:
         yield f"{path}: {name}", _decode(members[name], f"{path}: {name}")
-
-
-def fingerprint_files(path: Path, language: str) -> str:
-    """SHA-256 of the three files of a language, in hexadecimal, wherever they lie; raises as `read_files` does."""
-    content = hashlib.sha256()
-    for _, text in read_files(path, [f"{language.upper()}/{split}.tsv" for split in ("train", "dev", "test")]):
-        content.update(text.encode("utf-8") + b"\0")
-    return content.hexdigest()
 
 
 def parse_sentences(text: str, source: str) -> Iterator[Sentence]:

@@ -4,14 +4,12 @@ The archive holds no such spans, so its tasks have no right answer and say so; t
 scored as what they are. Files in the form of SQuAD, such as the hub's, hold the spans.
 """
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
 from medexam.datasets.casimedicos import CaseDocument, CaseLanguage, read_casimedicos, shared_options
 from medexam.datasets.casimedicos_exam import VERSION, casimedicos_place
-from medexam.datasets.casimedicos_files import fingerprint_files
 from medexam.datasets.casimedicos_variants import ExplanationVariant, explanation_variants
 from medexam.datasets.squad import read_squad
 from medexam.datasets.task_reading import TaskReading, TaskRow
@@ -44,7 +42,6 @@ def _read_spans(path: Path, spec: DatasetSpec) -> TaskReading:
     return TaskReading(
         source=str(path),
         version="SQuAD form",
-        fingerprint=hashlib.sha256(path.read_bytes()).hexdigest(),
         rows=tuple(
             TaskRow(
                 Task(item.key, GIVEN, spec.language, item.question, context=item.context),
@@ -65,7 +62,6 @@ def _read_archive(path: Path, spec: DatasetSpec) -> TaskReading:
     return TaskReading(
         source=str(path),
         version=VERSION,
-        fingerprint=fingerprint_files(path, language),
         rows=rows,
         notes=(NO_SPANS,),
     )

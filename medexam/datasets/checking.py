@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, computed_field
 
 from medexam.datasets.catalogue import CATALOGUE
+from medexam.datasets.fingerprints import fingerprint_golds, fingerprint_questions
 from medexam.datasets.locating import find_languages
 from medexam.datasets.reading import read_rows
 from medexam.datasets.rows import Reading, Row
@@ -38,7 +39,9 @@ class LanguageCheck(_Report):
     source: str
     version: str
     fingerprint: str
-    """SHA-256 of the content, in hexadecimal."""
+    """SHA-256 of the readable questions, in hexadecimal."""
+    golds_fingerprint: str
+    """SHA-256 of what their golds are, in hexadecimal."""
     exams: int
     questions: int
     """Readable questions, those without an official answer included."""
@@ -97,7 +100,8 @@ def check_reading(reading: Reading, language: Language) -> LanguageCheck:
         language=language,
         source=reading.source,
         version=reading.version,
-        fingerprint=reading.fingerprint,
+        fingerprint=fingerprint_questions(reading.rows),
+        golds_fingerprint=fingerprint_golds(reading.rows),
         exams=len({question.exam for question in questions}),
         questions=len(questions),
         without_official_answer=sum(row.gold is None for row in reading.rows),

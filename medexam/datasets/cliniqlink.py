@@ -4,7 +4,6 @@ Their quirks end here: items without an id, a name of the file that is not the n
 `answer`. The published sample is for checking formats and scorers only, never to learn from.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,7 +36,6 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
     and item where one is of another format or lacks a field, and the folder where it holds none of the files.
     """
     folder = path.parent
-    content = hashlib.sha256()
     rows: list[TaskRow] = []
     references: list[str] = []
     notes: list[str] = []
@@ -47,9 +45,7 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
         if not file.is_file():
             absent.append(name)
             continue
-        items, read = _read_file(file)
-        content.update(name.encode() + b"\0" + read)
-        for number, item in enumerate(items, start=1):
+        for number, item in enumerate(_read_file(file), start=1):
             row = _row(item, kind, number, f"{file}, item {number}")
             rows.append(row)
             if kind != "multiple_choice" and (reference := " ".join(row.gold.answers).strip()):
@@ -66,24 +62,22 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
     return TaskReading(
         source=str(folder),
         version="2025",
-        fingerprint=content.hexdigest(),
         rows=tuple(rows),
         references=tuple(references),
         notes=tuple(notes),
     )
 
 
-def _read_file(path: Path) -> tuple[list[Any], bytes]:
+def _read_file(path: Path) -> list[Any]:
     try:
-        read = path.read_bytes()
-        items = json.loads(read.decode("utf-8-sig"))
+        items = json.loads(path.read_bytes().decode("utf-8-sig"))
     except (OSError, ValueError) as error:
         raise DatasetError(f"{path}: is not readable JSON ({error}): copy it again") from None
     if isinstance(items, dict) and isinstance(items.get("inputs"), list):
         items = items["inputs"]
     if not isinstance(items, list) or not items:
         raise DatasetError(f"{path}: is no list of items: ClinIQLink's files hold one, or an object with a list inputs")
-    return items, read
+    return items
 
 
 def _row(item: object, kind: str, number: int, place: str) -> TaskRow:

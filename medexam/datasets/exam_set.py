@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from medexam.answer_key import AnswerKey, Gold
 from medexam.datasets.catalogue import CATALOGUE
+from medexam.datasets.fingerprints import fingerprint_golds, fingerprint_questions
 from medexam.datasets.reading import read_rows
 from medexam.datasets.rows import Reading
 from medexam.datasets.selection import select_questions
@@ -28,7 +29,9 @@ class ExamSet:
     source: str
     """The path that was read, with the hub id and revision where the file states them."""
     fingerprint: str
-    """SHA-256 of the content that was read, in hexadecimal, whatever was selected from it."""
+    """SHA-256 of the questions that the source holds, whatever was selected, in hexadecimal."""
+    golds_fingerprint: str
+    """SHA-256 of what the source's golds are, whatever was selected, in hexadecimal."""
     questions: tuple[Question, ...]
     """In the order of the source."""
     key: AnswerKey
@@ -55,7 +58,8 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         language=spec.language,
         version=reading.version,
         source=reading.source,
-        fingerprint=reading.fingerprint,
+        fingerprint=fingerprint_questions(reading.rows),
+        golds_fingerprint=fingerprint_golds(reading.rows),
         questions=questions,
         key=AnswerKey({question.key: golds[stated[question.key]] for question in questions}),
         left_out=tuple(row.question.key for row in reading.rows if row.gold is None),

@@ -5,7 +5,6 @@ judge golds; a number that is no option is passed on as it stands.
 """
 
 import gzip
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -54,7 +53,6 @@ def read_headqa_v1(path: Path, language: Language) -> Reading:
         source=str(path),
         folder=path.parent,
         version=version,
-        fingerprint=hashlib.sha256(content).hexdigest(),
         rows=rows,
         faults=faults,
     )

@@ -4,7 +4,6 @@ Pictures are left where they are: a question keeps the name of its picture, or `
 0 or null means that there is no official answer. It never uses the network; `medexam.datasets.fetching` does.
 """
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,8 +31,6 @@ VERSION = "2.0"
 SOURCE_METADATA = b"medexam.source"
 """The Parquet metadata under which a fetched file says which hub revision it holds."""
 
-_BLOCK = 1 << 20
-"""Bytes that are hashed at once."""
 _ROWS = 1024
 """Rows of a Parquet file that are held at once."""
 
@@ -46,9 +43,8 @@ def read_headqa_v2(paths: Sequence[Path], language: Language) -> Reading:
 
     Raises `DatasetError` when a file cannot be read, is neither Parquet nor JSON Lines, or lacks one of `FIELDS`.
     """
-    digest = hashlib.sha256()
     origins: list[str] = []
-    rows, faults = parse_headqa_v2(_read_files(paths, digest, origins), language)
+    rows, faults = parse_headqa_v2(_read_files(paths, origins), language)
     source = ", ".join(str(path) for path in paths) + "".join(f" ({origin})" for origin in origins)
     if not rows and not faults:
         raise DatasetError(f"{source}: holds no questions")
@@ -56,7 +52,6 @@ def read_headqa_v2(paths: Sequence[Path], language: Language) -> Reading:
         source=source,
         folder=paths[0].parent,
         version=VERSION,
-        fingerprint=digest.hexdigest(),
         rows=rows,
         faults=faults,
         pictures_inside=sum(_count_pictures(path) for path in paths if path.suffix == ".parquet"),
@@ -132,15 +127,9 @@ def _parse_record(record: Mapping[str, Any], key: str, exam: Exam, language: Lan
     return Row(question, gold or None)
 
 
-def _read_files(paths: Sequence[Path], digest: "hashlib._Hash", origins: list[str]) -> Iterator[Placed]:
-    """The records of all files in order; a file's content goes to `digest`, what it was made from to `origins`."""
+def _read_files(paths: Sequence[Path], origins: list[str]) -> Iterator[Placed]:
+    """The records of all files in order; what a file was made from goes to `origins`."""
     for path in paths:
-        try:
-            with path.open("rb") as stream:
-                while block := stream.read(_BLOCK):
-                    digest.update(block)
-        except OSError as error:
-            raise DatasetError(f"{path}: cannot be read ({error})") from None
         if path.suffix == ".parquet":
             yield from _read_parquet(path, origins)
         elif path.suffix == ".jsonl":
@@ -166,18 +155,21 @@ def _count_pictures(path: Path) -> int:
 def _read_json_lines(path: Path) -> Iterator[Placed]:
     readable = 0
     first_fault: str | None = None
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
-            place = f"line {number}"
-            try:
-                record = json.loads(line)
-                readable += 1
-                yield place, record
-            except ValueError as error:
-                first_fault = first_fault or f"{place}: {error}"
-                yield place, Fault(place, f"is not JSON ({error}): the file may be truncated")
+    try:
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                if not line.strip():
+                    continue
+                place = f"line {number}"
+                try:
+                    record = json.loads(line)
+                    readable += 1
+                    yield place, record
+                except ValueError as error:
+                    first_fault = first_fault or f"{place}: {error}"
+                    yield place, Fault(place, f"is not JSON ({error}): the file may be truncated")
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error})") from None
     if first_fault and not readable:
         raise DatasetError(f"{path}: is not JSON Lines ({first_fault}): it needs one object a line")
 

@@ -46,8 +46,6 @@ class Reading:
     folder: Path
     """Where the names of pictures start from."""
     version: str
-    fingerprint: str
-    """SHA-256 of the content that was read, in hexadecimal."""
     rows: tuple[Row, ...]
     faults: tuple[Fault, ...]
     pictures_inside: int = 0

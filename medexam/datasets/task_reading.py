@@ -22,8 +22,6 @@ class TaskReading:
     source: str
     """The path that was read."""
     version: str
-    fingerprint: str
-    """SHA-256 of the content that was read, in hexadecimal."""
     rows: tuple[TaskRow, ...]
     references: tuple[str, ...] = ()
     """The right answers of the whole source, over which a scorer weighs words; empty where none is weighed so."""

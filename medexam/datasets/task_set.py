@@ -5,6 +5,7 @@ from collections import Counter
 from medexam.datasets.casimedicos_tasks import read_casimedicos_tasks
 from medexam.datasets.catalogue import find_entry
 from medexam.datasets.cliniqlink import read_cliniqlink
+from medexam.datasets.fingerprints import fingerprint_task_golds, fingerprint_tasks
 from medexam.datasets.locating import locate_files
 from medexam.datasets.selection import draw_lot
 from medexam.datasets.task_reading import TaskReading, TaskRow
@@ -33,7 +34,8 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
         language=spec.language,
         version=reading.version,
         source=reading.source,
-        fingerprint=reading.fingerprint,
+        fingerprint=fingerprint_tasks(reading.rows),
+        golds_fingerprint=fingerprint_task_golds(reading),
         questions=tuple(row.task for row in rows),
         golds={row.task.key: row.gold for row in rows},
         licence=entry.licence,

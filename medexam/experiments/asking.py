@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 import dspy
 from dspy.utils.exceptions import (
@@ -23,6 +23,7 @@ from dspy.utils.exceptions import (
 
 from medexam.errors import EngineError, RunFolderError
 from medexam.experiments.run_folder import PredictionLog
+from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import build_failure, build_prediction
 from medexam.questions import Question
@@ -92,6 +93,11 @@ class Work(Protocol):
     @property
     def spec_digest(self) -> str:
         """What predictions say they belong to."""
+        ...
+
+    @property
+    def answerer(self) -> Answerer | None:
+        """The model that was admitted to the folder; None where none is asked."""
         ...
 
     @property
@@ -210,9 +216,19 @@ async def _work(asking: Asking, question: Question) -> None:
         question = asking.waiting.popleft()
 
 
+class _Names(TypedDict):
+    program: str
+    spec_digest: str
+    answerer: Answerer | None
+
+
 async def _answer(asking: Asking, question: Question) -> Prediction:
     planned = asking.planned
-    names = {"program": planned.program_label, "spec_digest": planned.spec_digest}
+    names: _Names = {
+        "program": planned.program_label,
+        "spec_digest": planned.spec_digest,
+        "answerer": planned.answerer,
+    }
     begun = time.monotonic()
     try:
         said: dspy.Prediction = await planned.program.acall(question=question)

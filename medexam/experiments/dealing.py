@@ -18,7 +18,7 @@ from medexam.experiments.asking import GRACE_S, Account, AskingObserver
 from medexam.experiments.parts import part_path
 from medexam.experiments.planning import AnyCell
 from medexam.experiments.ray_cluster import Cluster, Node
-from medexam.experiments.stored_predictions import scan_predictions
+from medexam.experiments.stored_predictions import check_own, scan_predictions
 from medexam.experiments.worker_messages import Report
 from medexam.predictions import Prediction
 from medexam.questions import Question
@@ -191,6 +191,7 @@ class Round:
             self.observer.asked()
         member.begun += report.begun
         for prediction in report.done:
+            check_own(prediction, self.planned.spec_digest, f"an answer of the worker on {member.host}")
             self._count(member, prediction)
         member.waiting, member.concurrency = report.waiting, report.concurrency
         self._tell()
@@ -215,7 +216,8 @@ class Round:
         """A worker died: what lies in its part is done, the rest of its hands is for the others."""
         lose(self.cluster, member, "while it asked; what it had not answered goes to the others")
         path = part_path(self.folder, member.name)
-        for prediction in await asyncio.to_thread(lambda: [one for _, one in scan_predictions(path)]):
+        own = self.planned.spec_digest
+        for prediction in await asyncio.to_thread(lambda: [one for _, one in scan_predictions(path, own)]):
             self._count(member, prediction)
         self.uncounted += member.begun
         self._retire(member)

@@ -32,7 +32,7 @@ from medexam.serve.building import Needs
 from medexam.serve.prefix_cache import PrefixCount
 from medexam.specs import ModelSpec
 
-_OWN = {"endpoints", "details", "server_version"}
+_OWN = {"endpoints", "details", "server_version", "identity"}
 """What workers of one run may differ in."""
 _LOOPBACK = ("://127.", "://localhost", "://[::1]")
 
@@ -148,6 +148,11 @@ class RayExecutor:
         (first, seen), *others = there
         ours = seen.model_dump(exclude=_OWN)
         for member, info in others:
+            if told := seen.identity.differences(info.identity):
+                raise EngineError(
+                    f"{first.host} and {member.host} reach different models ({'; '.join(told)}); give all machines "
+                    "the same one"
+                )
             theirs = info.model_dump(exclude=_OWN)
             if differing := [name for name in ours if ours[name] != theirs[name]]:
                 raise EngineError(
@@ -170,7 +175,7 @@ class RayExecutor:
         # Newer than the metrics from now on, so that nobody takes the run for complete while its answers lie in parts.
         with open_private(folder / PREDICTIONS, "ab") as stream:
             os.utime(stream.fileno())
-        jobs = {one.name: Job(planned.cell, planned.spec_digest, folder, one.name) for one in members}
+        jobs = {one.name: Job(planned.cell, planned.spec_digest, planned.answerer, folder, one.name) for one in members}
         for member, counted in await ask_all(members, lambda one: one.actor.begin.remote(jobs[one.name], shown)):
             if isinstance(counted, Exception) and not isinstance(counted, RayActorError):
                 raise counted

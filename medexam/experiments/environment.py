@@ -56,7 +56,7 @@ def build_environment(
             "tokens": cache.get("tokens", 0) + spent.prompt_tokens,
             "hits": cache.get("hits", 0) + spent.cached_tokens,
         },
-        "engine": info.model_dump(mode="json") if info else None,
+        "engine": info.model_dump(mode="json", exclude={"identity"}) if info else None,
         "prices": list_prices(model) if info else None,
         **describe_environment(),
     }

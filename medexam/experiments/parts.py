@@ -23,30 +23,34 @@ def part_path(folder: Path, worker: str) -> Path:
     return folder / PARTS / f"{worker}{_SUFFIX}"
 
 
-def scan_parts(folder: Path) -> Iterator[Prediction]:
-    """Every prediction of the parts, part by part; raises `RunFolderError` where a line is damaged."""
+def scan_parts(folder: Path, spec_digest: str) -> Iterator[Prediction]:
+    """Every prediction of the parts of the run with this digest, part by part.
+
+    Raises `RunFolderError` where a line is damaged or belongs to another run.
+    """
     for path in sorted((folder / PARTS).glob(f"*{_SUFFIX}")):
-        for _, prediction in scan_predictions(path):
+        for _, prediction in scan_predictions(path, spec_digest):
             yield prediction
 
 
-def find_unmerged(folder: Path, predictions: Path) -> dict[str, Prediction]:
+def find_unmerged(folder: Path, predictions: Path, spec_digest: str) -> dict[str, Prediction]:
     """What the parts hold and the file `predictions` does not, by question; nothing where there are no parts.
 
     A question that is answered in the file is left out, so that a merge which was cut off is done again without harm;
-    a failure counts only where no answer is known. Raises `RunFolderError` where a line is damaged.
+    a failure counts only where no answer is known. Raises `RunFolderError` where a line is damaged or not of the run
+    with this digest.
     """
     if not (folder / PARTS).is_dir():
         return {}
     done: set[str] = set()
     failed: dict[str, Prediction] = {}
-    for _, prediction in scan_predictions(predictions):
+    for _, prediction in scan_predictions(predictions, spec_digest):
         if prediction.status is Status.FAILED:
             failed[prediction.question] = prediction
         else:
             done.add(prediction.question)
     new: dict[str, Prediction] = {}
-    for prediction in scan_parts(folder):
+    for prediction in scan_parts(folder, spec_digest):
         key = prediction.question
         known = new.get(key)
         answered = key in done or (known is not None and known.status is not Status.FAILED)

@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeGuard, TypeVar
 import dspy
 
 from medexam.datasets import ExamSet, load_exam_set, load_task_set
-from medexam.errors import CorpusUnreachableError, RunFolderError
+from medexam.errors import CorpusUnreachableError, EngineError, RunFolderError
+from medexam.experiments.asked_words import asked_words
 from medexam.experiments.cells import resolve_cells
 from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.leakage import check_demonstrations
@@ -23,13 +24,15 @@ from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.stored_questions import find_stored
 from medexam.experiments.summary import find_run
 from medexam.experiments.task_scoring import check_scorable
-from medexam.programs import AskingProgram, WithNearest, build_program, demonstrations, loaded_words
+from medexam.model_identity import Answerer
+from medexam.places import cache_dir
+from medexam.predictions import Status
+from medexam.programs import AskingProgram, WithNearest, build_program, demonstrations
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
-from medexam.signatures import load_words
-from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ReadingSpec, RetrieverSpec, SpanReaderSpec
-from medexam.specs.identity import differences, digest, identity
-from medexam.specs.places import cache_dir
+from medexam.serve.naming import known_model
+from medexam.specs import AskingSpec, CellSpec, DatasetSpec, ModelSpec, ReadingSpec, RetrieverSpec, SpanReaderSpec
+from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest, identity
 from medexam.tasks import Task, TaskSet
 
 QuestionSet = ExamSet | TaskSet
@@ -54,6 +57,10 @@ class PlannedCell(Generic[S_co]):
     """Questions still to be asked, in the order of the data set."""
     right: int
     """How many of the others are answered right; 0 where an answer is more or less right."""
+    answered: int
+    """How many of all the folder's questions a model has answered, whether they are selected now or not."""
+    answerer: Answerer | None = None
+    """The model that was admitted to the folder; None until it is known, and for a program that asks none."""
 
     @property
     def label(self) -> str:
@@ -115,11 +122,14 @@ class Plan:
     """Identity of the experiment, whichever of its cells are planned."""
     cells: tuple[AnyCell, ...]
     runs_dir: Path
+    accept_model_change: bool = False
+    """Whether another model than the one that began a run may go on with it."""
 
     def record(self, planned: AnyCell) -> RunRecord:
         """What a cell's `spec.json` says."""
         return RunRecord(
             run_id=planned.folder.name,
+            schema=IDENTITY_SCHEMA,
             spec_digest=planned.spec_digest,
             identity=planned.identity,
             cell=planned.cell,
@@ -127,6 +137,7 @@ class Plan:
             dataset_version=planned.question_set.version,
             dataset_source=planned.question_set.source,
             dataset_fingerprint=planned.question_set.fingerprint,
+            dataset_golds=planned.question_set.golds_fingerprint,
             questions=tuple(question.key for question in planned.question_set.questions),
             experiment_digest=self.experiment_digest,
             warnings=planned.warnings,
@@ -147,7 +158,7 @@ def plan_experiment(
     hub that cannot be brought is a warning then, and the cell counts as a run that was not begun. Raises `SpecError`,
     `DatasetError`, or `RunFolderError` where a run's folder holds another.
     """
-    experiment, cells = resolve_cells(document, overrides)
+    experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = _Sources(only_look=only_look)
     prepared = [sources.prepare(cell) for cell in cells]
     planned = tuple(_planned(item, _folder(item.cell, item.identity, runs_dir, fresh)) for item in prepared)
@@ -175,6 +186,11 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
             f"run {record.run_id} cannot go on: its data have changed (SHA-256 {record.dataset_fingerprint[:12]} then, "
             f"{data.fingerprint[:12]} in {data.source} now); restore {record.dataset_source}, "
             "or run its spec with --fresh to ask the data as they are"
+        )
+    if record.schema != IDENTITY_SCHEMA:
+        raise RunFolderError(
+            f"run {record.run_id} cannot go on: an earlier version made it, whose identity covers less, so nobody "
+            "knows whether the same would answer; it is reported and compared as it is; run its spec to start a new run"
         )
     if digest(prepared.identity) != record.spec_digest:
         keys = ", ".join(differences(prepared.identity, record.identity))
@@ -215,12 +231,14 @@ class _Sources:
         self._only_look = only_look
         self._question_sets: dict[DatasetSpec, QuestionSet] = {}
         self._retrievers: dict[RetrieverSpec, PlannedRetriever | CorpusUnreachableError] = {}
+        self._models: dict[ModelSpec, dict[str, Any]] = {}
 
     def prepare(self, cell: CellSpec) -> _Prepared:
         question_set = self._question_set(cell.dataset)
-        retrieval, identity = None, None
+        retrieval, identity, twin_set = None, None, None
         if is_retrieving(cell.program):
-            twins = self._twins(cell)
+            twin_set = self._twins(cell)
+            twins = _by_key(twin_set) if twin_set else None
             try:
                 planned = self._retriever(cell.program.retriever)
             except CorpusUnreachableError as error:
@@ -233,7 +251,18 @@ class _Sources:
                 identity = planned.identity
             if isinstance(cell.program, ReadingSpec):
                 retrieval = with_reader(retrieval)
-        return _Prepared(cell, question_set, _identity(cell, question_set, identity), retrieval)
+        model = self._model(cell.model) if isinstance(cell.program, AskingSpec) else None
+        return _Prepared(cell, question_set, _identity(cell, question_set, identity, twin_set, model), retrieval)
+
+    def _model(self, spec: ModelSpec) -> dict[str, Any]:
+        if spec not in self._models:
+            try:
+                self._models[spec] = known_model(spec)
+            except EngineError:
+                if not self._only_look:
+                    raise
+                self._models[spec] = {"engine": spec.engine}
+        return self._models[spec]
 
     def _retriever(self, spec: RetrieverSpec) -> PlannedRetriever:
         known = self._retrievers.get(spec)
@@ -254,27 +283,41 @@ class _Sources:
             check_scorable(spec.name)
         return self._question_sets[spec]
 
-    def _twins(self, cell: CellSpec) -> Callable[[], dict[str, Question]] | None:
+    def _twins(self, cell: CellSpec) -> QuestionSet | None:
         """The questions in the language of the queries; None where that is their own."""
         language = getattr(cell.program, "query_language", None)
         if language is None or language == cell.dataset.language:
             return None
         # A path names the file of one language.
-        spec = DatasetSpec(name=cell.dataset.name, language=language)
-        return lambda: {one.key: one for one in self._question_set(spec).questions if isinstance(one, Question)}
+        return self._question_set(DatasetSpec(name=cell.dataset.name, language=language))
 
 
-def _identity(cell: CellSpec, question_set: QuestionSet, retriever: dict[str, Any] | None) -> dict[str, Any]:
+def _by_key(question_set: QuestionSet) -> Callable[[], dict[str, Question]]:
+    return lambda: {one.key: one for one in question_set.questions if isinstance(one, Question)}
+
+
+def _identity(
+    cell: CellSpec,
+    question_set: QuestionSet,
+    retriever: dict[str, Any] | None,
+    twins: QuestionSet | None,
+    model: dict[str, Any] | None,
+) -> dict[str, Any]:
     program = cell.program
-    words = load_words(program, cell.dataset.language).to_json() if isinstance(program, AskingSpec) else {}
-    if (place := getattr(program, "load", None)) is not None:
-        words["loaded"] = loaded_words(place)
-    reader = reader_identity(program) if isinstance(program, ReadingSpec) else None
-    return identity(cell, fingerprint=question_set.fingerprint, words=words, retriever=retriever, reader=reader)
+    return identity(
+        cell,
+        fingerprint=question_set.fingerprint,
+        words=asked_words(program, cell.dataset.language),
+        retriever=retriever,
+        twins=twins.fingerprint if twins else None,
+        model=model,
+        reader=reader_identity(program) if isinstance(program, ReadingSpec) else None,
+    )
 
 
 def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
     cell, data, known = prepared.cell, prepared.question_set, prepared.identity
+    folder = replace(folder, spec_digest=digest(known))
     questions: dict[str, Question | Task] = {question.key: question for question in data.questions}
     outcomes = folder.read_outcomes() if folder.exists() else {}
     remaining = owed(questions, outcomes)
@@ -304,6 +347,7 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
         nearest=nearest,
         owed=tuple(questions[key] for key in remaining),
         right=_count_right(data, answers),
+        answered=sum(outcome.status is not Status.FAILED for outcome in outcomes.values()),
     )
 
 
@@ -322,22 +366,35 @@ def _count_right(data: QuestionSet, answers: Mapping[str, int | None]) -> int:
 
 
 def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:
-    """The last run of this digest, or the next name that is free when there is none or a fresh one is wanted."""
+    """The last run of this digest, whatever it is called; a new name where there is none, or a fresh one is wanted."""
+    found = _runs_of(digest(known), runs_dir)
+    if not found or fresh:
+        name = f"{_stem(cell)}-{digest(known)}"
+        return RunFolder(runs_dir / (f"{name}-{max(found) + 1}" if found else name))
+    folder = found[max(found)]
+    theirs = folder.read_record()
+    if theirs.spec_digest != digest(known):
+        keys = ", ".join(differences(known, theirs.identity))
+        raise RunFolderError(
+            f"run {folder.name} was made under another spec (it differs in {keys}); "
+            "move it away, or start another run beside it with --fresh"
+        )
+    return folder
+
+
+def _stem(cell: CellSpec) -> str:
+    """What the names of a cell's runs begin with: it says to people what was asked, and identifies nothing."""
     asks = isinstance(cell.program, AskingSpec)
-    words = [cell.name, *([cell.model.label] if asks else []), cell.program.label, cell.dataset.language, digest(known)]
-    name = "-".join(re.sub(r"[^A-Za-z0-9._]+", "_", word) for word in words)
-    folder = following = RunFolder(runs_dir / name)
-    attempt = 1
-    while following.exists():
-        folder, attempt = following, attempt + 1
-        following = RunFolder(runs_dir / f"{name}-{attempt}")
-    if folder.exists() and not fresh:
-        theirs = folder.read_record()
-        if theirs.spec_digest != digest(known):
-            keys = ", ".join(differences(known, theirs.identity))
-            raise RunFolderError(
-                f"run {folder.name} was made under another spec (it differs in {keys}); "
-                "move it away, or start another run beside it with --fresh"
-            )
-        return folder
-    return following
+    words = [cell.name, *([cell.model.label] if asks else []), cell.program.label, cell.dataset.language]
+    return "-".join(re.sub(r"[^A-Za-z0-9._]+", "_", word) for word in words)
+
+
+def _runs_of(spec_digest: str, runs_dir: Path) -> dict[int, RunFolder]:
+    """The runs of a digest by the number at the end of their names, 1 where there is none."""
+    ending = re.compile(rf"-{spec_digest}(?:-(\d+))?")
+    places = runs_dir.glob(f"*-{spec_digest}*") if runs_dir.is_dir() else ()
+    found = {path: ending.search(path.name) for path in sorted(places)}
+    folders = {
+        int(match[1] or 1): RunFolder(path) for path, match in found.items() if match and match.end() == len(path.name)
+    }
+    return {number: folder for number, folder in folders.items() if folder.exists()}

@@ -10,17 +10,17 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.parts import find_unmerged, remove_parts, scan_parts
+from medexam.experiments.parts import PARTS, find_unmerged, remove_parts, scan_parts
 from medexam.experiments.stored_predictions import Outcome, StoredPredictions, cut_torn_line, scan_predictions
 from medexam.experiments.work_folder import WorkFolder, open_private
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Prediction, Reason, Status
 from medexam.specs import CellSpec
 
 SPEC = "spec.json"
@@ -38,6 +38,8 @@ class RunRecord:
     """What `spec.json` holds."""
 
     run_id: str
+    schema: int
+    """What `identity` and `dataset_fingerprint` cover: `IDENTITY_SCHEMA`, or 1 in folders written before it."""
     spec_digest: str
     identity: dict[str, Any]
     """Everything that an answer of this run depends on."""
@@ -47,7 +49,9 @@ class RunRecord:
     dataset_version: str
     dataset_source: str
     dataset_fingerprint: str
-    """SHA-256 of the data that was read."""
+    """SHA-256 of the questions that the data hold, without golds; of the files' bytes under schema 1."""
+    dataset_golds: str | None
+    """SHA-256 of the golds that the run was last scored with; None under schema 1."""
     questions: tuple[str, ...]
     """Keys of the questions that were last selected, in the order of the exams."""
     experiment_digest: str
@@ -60,6 +64,8 @@ class RunRecord:
 class RunFolder(WorkFolder):
     """The files of one run under `path`."""
 
+    spec_digest: str | None = field(default=None, compare=False)
+    """Digest of the run whose predictions it holds; None: the one that `spec.json` names."""
     kind = "run"
     record = SPEC
 
@@ -74,6 +80,7 @@ class RunFolder(WorkFolder):
         try:
             return RunRecord(
                 run_id=data["run_id"],
+                schema=data.get("schema", 1),
                 spec_digest=data["spec_digest"],
                 identity=data["identity"],
                 cell=CellSpec.model_validate(data["cell"]),
@@ -81,6 +88,7 @@ class RunFolder(WorkFolder):
                 dataset_version=data["dataset_version"],
                 dataset_source=data["dataset_source"],
                 dataset_fingerprint=data["dataset_fingerprint"],
+                dataset_golds=data.get("dataset_golds"),
                 questions=tuple(data["questions"]),
                 experiment_digest=data["experiment_digest"],
                 warnings=tuple(data["warnings"]),
@@ -105,9 +113,9 @@ class RunFolder(WorkFolder):
         """The last prediction of each question, by key.
 
         A torn last line, left by a process that was killed while writing, counts as not written. A line that is
-        damaged anywhere else raises `RunFolderError`.
+        damaged anywhere else, or belongs to another run, raises `RunFolderError`.
         """
-        return {prediction.question: prediction for _, prediction in scan_predictions(self.path / PREDICTIONS)}
+        return {prediction.question: prediction for prediction in self.scan_predictions()}
 
     def read_outcomes(self) -> dict[str, Outcome]:
         """How each question last came out, by key, parts that are not merged yet included.
@@ -116,21 +124,33 @@ class RunFolder(WorkFolder):
         """
         alike: dict[Outcome, Outcome] = {}
         found = {}
-        for _, prediction in scan_predictions(self.path / PREDICTIONS):
+        for prediction in self.scan_predictions():
             outcome = Outcome(prediction.status, prediction.answer)
             found[prediction.question] = alike.setdefault(outcome, outcome)
-        for prediction in scan_parts(self.path):
+        for prediction in scan_parts(self.path, self._own_digest()) if (self.path / PARTS).exists() else ():
             known = found.get(prediction.question)
             if known is None or known.status is Status.FAILED:
                 found[prediction.question] = Outcome(prediction.status, prediction.answer)
         return found
 
+    def count_answers(self) -> int:
+        """Questions that are answered, or unanswered for good; raises as `read_predictions` does."""
+        return sum(outcome.status is not Status.FAILED for outcome in self.read_outcomes().values())
+
+    def count_cut(self) -> int:
+        """Answers whose prompt did not fit its model's context whole; raises as `read_predictions` does."""
+        found = self.read_predictions().values()
+        return sum(one.reason is Reason.CONTEXT_OVERFLOW or bool(one.passages_cut) for one in found)
+
     def merge_parts(self) -> frozenset[str]:
         """Put what workers left in parts into `predictions.jsonl`; the keys of the questions that it answers.
 
-        The folder must be locked. Raises `RunFolderError` where a line is damaged or nothing can be written.
+        The folder must be locked. Raises `RunFolderError` where a line is damaged or belongs to another run, or where
+        nothing can be written.
         """
-        found = find_unmerged(self.path, self.path / PREDICTIONS)
+        if not (self.path / PARTS).exists():
+            return frozenset()
+        found = find_unmerged(self.path, self.path / PREDICTIONS, self._own_digest())
         if found:
             with self.appending() as log:
                 for prediction in found.values():
@@ -150,9 +170,18 @@ class RunFolder(WorkFolder):
         except OSError as error:
             raise RunFolderError(f"cannot read {path}: {error}") from None
         try:
-            yield StoredPredictions(path, descriptor)
+            yield StoredPredictions(path, descriptor, self._own_digest())
         finally:
             os.close(descriptor)
+
+    def _own_digest(self) -> str:
+        return self.spec_digest or self.read_record().spec_digest
+
+    def scan_predictions(self) -> Iterator[Prediction]:
+        """Every line of `predictions.jsonl`, in the order of writing; raises as `read_predictions` does."""
+        path = self.path / PREDICTIONS
+        if path.exists():
+            yield from (prediction for _, prediction in scan_predictions(path, self._own_digest()))
 
     def appending(self) -> AbstractContextManager["PredictionLog"]:
         """A log that appends predictions; what a dead process left torn is cut off first."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import dspy
 
+from medexam.experiments.answerers import admit
 from medexam.experiments.asking import Account, AskingObserver, ask
 from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.environment import Spent, build_environment
@@ -150,8 +151,8 @@ async def _run(
             planned = plan.cells[place]
             planned.folder.create()
             with planned.folder.locked():
-                answered = planned.folder.merge_parts()
-                planned = replace(planned, owed=tuple(one for one in planned.owed if one.key not in answered))
+                merged = planned.folder.merge_parts()
+                planned = replace(planned, owed=tuple(one for one in planned.owed if one.key not in merged))
                 interrupted = await _run_cell(plan, planned, engines, observer, account, executor)
                 runs[place] = score_cell(planned.folder, planned.question_set)
             observer.cell_ends(runs[place])
@@ -181,6 +182,12 @@ async def _run_cell(
     else:
         engine = await engines.get(model, observer) if planned.asks_model and planned.owed else None
         info = engine.info() if engine else None
+    if info is not None:
+        # Whoever held the folder meanwhile may have left answers in it.
+        answers = planned.answered or folder.count_answers()
+        accept = plan.accept_model_change
+        admitted = admit(folder, info.identity, answers=answers, count_cut=folder.count_cut, accept=accept)
+        planned = replace(planned, answerer=admitted)
     folder.write_record(plan.record(planned))
     before = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
     if before and not planned.owed:

@@ -1,7 +1,8 @@
 """Predictions as they lie on the disk, one line each: read a line at a time, so that memory does not bound a run.
 
 A torn last line, left by a process that was killed while writing, counts as not written; a line that is damaged
-anywhere else is an error. Which file it is and what the predictions are worth is known elsewhere.
+anywhere else is an error, and so is one that another run wrote. Which file it is and what the predictions are worth is
+known elsewhere.
 """
 
 import os
@@ -26,10 +27,11 @@ class Outcome(NamedTuple):
     """The printed number of the chosen option; None unless answered."""
 
 
-def scan_predictions(path: Path) -> Iterator[tuple[int, Prediction]]:
+def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
     """Each line's prediction behind the byte at which the line begins, in the file's order; none without a file.
 
-    Raises `RunFolderError` where a line other than a torn last one is damaged.
+    `spec_digest` is that of the run whose lines they are. Raises `RunFolderError` where a line belongs to another, or
+    one that is not a torn last one is damaged.
     """
     if not path.exists():
         return
@@ -45,8 +47,18 @@ def scan_predictions(path: Path) -> Iterator[tuple[int, Prediction]]:
                 raise RunFolderError(
                     f"{path}, line {number} is damaged ({detail}); remove the line to ask it again"
                 ) from None
+            check_own(prediction, spec_digest, f"{path}, line {number}")
             yield begins, prediction
             begins += len(line)
+
+
+def check_own(prediction: Prediction, spec_digest: str, where: str) -> None:
+    """Raise `RunFolderError`, naming `where` it was found, for a prediction that another run made."""
+    if prediction.spec_digest != spec_digest:
+        raise RunFolderError(
+            f"{where} belongs to another run (digest {prediction.spec_digest}, and this run's is {spec_digest}): move "
+            f"it to the folder of that run, or remove it, and what it answers ({prediction.question}) is asked anew"
+        )
 
 
 class StoredPredictions(Mapping[str, Prediction]):
@@ -55,13 +67,13 @@ class StoredPredictions(Mapping[str, Prediction]):
     Each look at a prediction reads its line anew. What is appended after the start is not seen.
     """
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int, spec_digest: str) -> None:
         """`descriptor` is the file at `path`, open for as long as predictions are looked at.
 
-        Raises `RunFolderError` where a line is damaged.
+        Raises `RunFolderError` where a line is damaged or not of the run with this digest.
         """
         self._descriptor = descriptor
-        self._begins = {prediction.question: begins for begins, prediction in scan_predictions(path)}
+        self._begins = {prediction.question: begins for begins, prediction in scan_predictions(path, spec_digest)}
 
     def __getitem__(self, key: str) -> Prediction:
         begins = self._begins[key]

@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, TypeGuard, TypeVar
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
+from medexam.experiments.answerers import AnswererCount, count_answerers, read_models
 from medexam.experiments.costs import Costs, compute_costs
 from medexam.experiments.failures import FailureCount, count_failures
 from medexam.experiments.run_folder import ENVIRONMENT, METRICS, PREDICTIONS, RunFolder, RunRecord
@@ -35,6 +36,8 @@ class StoredRun(Generic[M_co]):
     """What really ran; empty where the run stopped before it was known."""
     failures: tuple[FailureCount, ...]
     """The faults that left selected questions unscored, the commonest kind first."""
+    answerers: tuple[AnswererCount, ...] = ()
+    """Which models gave how many of the selected questions' answers, the commonest first; empty for a control."""
 
     @property
     def program(self) -> str:
@@ -45,7 +48,7 @@ class StoredRun(Generic[M_co]):
     def model(self) -> str | None:
         """The short name of the model that really ran; None for a control, which asks no model."""
         cell = self.record.cell
-        if not isinstance(cell.program, AskingSpec):
+        if not _asks_model(self.record):
             return None
         served: str = (self.environment.get("engine") or {}).get("model", "")
         return served.rsplit("/", 1)[-1] or cell.model.label
@@ -59,6 +62,11 @@ class StoredRun(Generic[M_co]):
     def costs(self) -> Costs | None:
         """What the run took; None for a control, which asks no model."""
         return None if self.model is None else compute_costs(self.metrics, self.environment)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the answers are of more than one model, so that the scores are of none."""
+        return len(self.answerers) > 1
 
     @property
     def complete(self) -> bool:
@@ -132,9 +140,20 @@ def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Predicti
     """The run in `folder` under `metrics`; `predictions` are looked at for the failures only."""
     record = folder.read_record()
     environment = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
+    selected = frozenset(record.questions)
+    answers = folder.scan_predictions() if _asks_model(record) else ()
     return StoredRun(
-        folder, record, metrics, environment, count_failures(predictions.values(), frozenset(record.questions))
+        folder,
+        record,
+        metrics,
+        environment,
+        count_failures(predictions.values(), selected),
+        count_answerers(answers, selected, read_models(folder)),
     )
+
+
+def _asks_model(record: RunRecord) -> bool:
+    return isinstance(record.cell.program, AskingSpec)
 
 
 def run_document(run: AnyRun) -> dict[str, Any]:
@@ -148,6 +167,7 @@ def run_document(run: AnyRun) -> dict[str, Any]:
         "language": record.cell.dataset.language,
         "program": run.program,
         "model": run.model,
+        "answered_by": [one._asdict() for one in run.answerers],
         "status": run.status,
         "warnings": list(record.warnings),
         "failures": [asdict(failure) for failure in run.failures],

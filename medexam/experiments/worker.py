@@ -27,6 +27,7 @@ from medexam.experiments.parts import part_path
 from medexam.experiments.run_folder import PredictionLog
 from medexam.experiments.work_folder import make_private_folder, open_private
 from medexam.experiments.worker_messages import Job, Report, Shown, Sight
+from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.programs import build_program
 from medexam.questions import Question
@@ -49,6 +50,7 @@ class _Identified:
     program_label: str
     program: dspy.Module
     spec_digest: str
+    answerer: Answerer | None
     owed: tuple[()] = ()
 
 
@@ -98,7 +100,7 @@ class _Supplied:
         finder = getattr(program, "finder", None)
         if isinstance(finder, NearestDemonstrations):
             finder.fill(())
-        planned = _Identified(job.folder.name, job.cell.program.label, program, job.spec_digest)
+        planned = _Identified(job.folder.name, job.cell.program.label, program, job.spec_digest, job.answerer)
         self.asking = Asking(planned, self.log, self, Account(), deque(), lambda: self.engine.concurrency)
 
     def asked(self) -> None:

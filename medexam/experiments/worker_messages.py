@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.experiments.retrieving import Retrieval
+from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.specs import CellSpec
 
@@ -29,6 +30,7 @@ class Job:
 
     cell: CellSpec
     spec_digest: str
+    answerer: Answerer | None
     folder: Path
     """The run's, on storage that all share."""
     part: str

@@ -9,7 +9,7 @@ from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood, OptionScores
 from medexam.programs.loading import demonstrations, loaded_words, save_program
 from medexam.programs.nearest import DemonstrationFinder, WithNearest
-from medexam.programs.outcome import build_failure, build_prediction
+from medexam.programs.outcome import build_failure, build_prediction, read_again
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.programs.reading import (
     ContextReader,
@@ -55,5 +55,6 @@ __all__ = [
     "build_program",
     "demonstrations",
     "loaded_words",
+    "read_again",
     "save_program",
 ]

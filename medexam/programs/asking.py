@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import dspy
 
 from medexam.continuations import Reading
+from medexam.predictions import Prediction
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.likelihood import UNITS, OptionScores
 from medexam.questions import Question
@@ -18,11 +19,7 @@ from medexam.signatures import (
     SolvedQuestion,
     answer_opening,
 )
-
-DIRECT_TOKENS = 64
-"""Default budget of a direct answer: `{Answer: n}` takes 7 tokens, and some models greet first."""
-REASONING_TOKENS = 512
-"""Default budget of a reply that reasons."""
+from medexam.specs.program import DIRECT_TOKENS, REASONING_TOKENS
 
 
 class DirectAnswer(ExamProgram):
@@ -39,6 +36,13 @@ class DirectAnswer(ExamProgram):
         return dspy.Prediction(
             answer=said.answer, rationale=None, generations=[said.generation], scores=_scores(question, said)
         )
+
+    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+        """The answer in the reply."""
+        if stored.reply is None:
+            return None
+        read = self.adapter.read_reply(self.respond.signature, {"question": question}, stored.reply)
+        return dspy.Prediction(answer=read["answer"], rationale=None)
 
 
 class ChainOfThought(ExamProgram):
@@ -73,6 +77,14 @@ class ChainOfThought(ExamProgram):
         return dspy.Prediction(
             answer=said.answer, rationale=rationale or None, generations=generations, scores=_scores(question, said)
         )
+
+    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+        """The answer in the reply, and its reasoning where the reply is free."""
+        if stored.reply is None:
+            return None
+        inputs = {"question": question, **({"rationale": stored.rationale or ""} if self.guided else {})}
+        read = self.adapter.read_reply(self.respond.signature, inputs, stored.reply)
+        return dspy.Prediction(answer=read["answer"], rationale=read.get("rationale", stored.rationale))
 
 
 def _scores(question: Question, said: dspy.Prediction) -> OptionScores | None:

@@ -11,6 +11,7 @@ from typing import Any
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
+from medexam.predictions import Prediction
 from medexam.questions import Question
 from medexam.signatures import ExamAdapter
 
@@ -49,6 +50,10 @@ class AskingProgram(dspy.Module):
 
     def steps(self, question: Any) -> Steps:
         """The calls that lead to an answer."""
+        raise NotImplementedError
+
+    def read_again(self, question: Any, stored: Prediction) -> dspy.Prediction | None:
+        """What the reply of a stored prediction says, read as `steps` reads it; None where it keeps too little."""
         raise NotImplementedError
 
     def forward(self, question: Any) -> dspy.Prediction:

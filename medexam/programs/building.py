@@ -4,7 +4,7 @@ from typing import assert_never
 
 import dspy
 
-from medexam.programs.asking import DIRECT_TOKENS, REASONING_TOKENS, ChainOfThought, DirectAnswer
+from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import ExamProgram
 from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice
 from medexam.programs.extraction import ExtractExplanation
@@ -57,13 +57,8 @@ def build_program(
         case ZeroShotSpec() | FewShotSpec() | ChainOfThoughtSpec() | RetrieveThenAnswerSpec():
             prompt = load_prompt(spec, language)
             adapter = ExamAdapter(spec.answer_format, spec.answer_form)
-            budget = spec.max_tokens or max_tokens
-            reasons = "chain_of_thought" in (spec.kind, getattr(spec, "then", None))
-            program: ExamProgram
-            if reasons:
-                program = ChainOfThought(prompt, adapter, budget or REASONING_TOKENS)
-            else:
-                program = DirectAnswer(prompt, adapter, budget or DIRECT_TOKENS)
+            asking = ChainOfThought if spec.reasons else DirectAnswer
+            program: ExamProgram = asking(prompt, adapter, spec.budget(max_tokens))
             if isinstance(spec, RetrieveThenAnswerSpec):
                 program = WithPassages(program, _known(finder))
             return program if spec.load is None else load_program(program, spec, language, nearest)
@@ -71,9 +66,9 @@ def build_program(
             likelihood = OptionLikelihood(spec, load_likelihood_words(spec, language))
             return WithPassages(likelihood, _known(finder)) if spec.retrieves else likelihood
         case ByFormatSpec():
-            return AnswerByFormat(spec, load_task_words(spec, language), spec.max_tokens or max_tokens)
+            return AnswerByFormat(spec, load_task_words(spec, language), max_tokens)
         case ExtractExplanationSpec():
-            return ExtractExplanation(spec, load_task_words(spec, language), spec.max_tokens or max_tokens)
+            return ExtractExplanation(spec, load_task_words(spec, language), max_tokens)
         case RelevanceSpec():
             return OptionRelevance(_known(finder))
         case SpanReaderSpec() | EntailmentSpec():

@@ -1,21 +1,31 @@
 """Extraction by a language model: the part of a text that answers a question, always literal."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import dspy
 
-from medexam.errors import SpecError
-from medexam.predictions import Reason
+from medexam.predictions import Prediction, Reason
 from medexam.programs.base import AskingProgram, Call, Steps
 from medexam.sentences import split_sentences
-from medexam.signatures import AskedTask, Generation, QuoteContext, TaskAdapter, TaskWords, find_span
+from medexam.signatures import (
+    AskedTask,
+    FoundSpan,
+    Generation,
+    QuoteContext,
+    TaskAdapter,
+    TaskWords,
+    find_span,
+    split_thinking,
+)
 from medexam.specs import ExtractExplanationSpec
 from medexam.tasks import Task
 
-QUOTE_TOKENS = 512
-"""Default budget: the longest answers of the published data."""
 _FIRST, _LAST = "[", " - "
 """What stands before the numbers in a guided reply: `[2 - 4`."""
+_NAMED = re.compile(rf"{re.escape(_FIRST)}(\d+){re.escape(_LAST)}(\d+)")
 
 
 class ExtractExplanation(AskingProgram):
@@ -27,33 +37,43 @@ class ExtractExplanation(AskingProgram):
     """
 
     def __init__(self, spec: ExtractExplanationSpec, words: TaskWords, max_tokens: int | None) -> None:
-        """`max_tokens` None: `QUOTE_TOKENS`."""
+        """`max_tokens` is the model's own budget; None leaves it to the program."""
         super().__init__(TaskAdapter(words.system))
         self.guided = spec.answer_format == "guided"
         self.calls = 2 if self.guided else 1
-        wanted = "sentences" if self.guided else "quote"
-        if wanted not in words.groups:
-            raise SpecError(f"program.prompt {spec.prompt}: has no words for {wanted}")
-        self.extract = dspy.Predict(
-            QuoteContext.with_instructions(words.groups[wanted]), max_tokens=max_tokens or QUOTE_TOKENS
-        )
+        ((group, budget),) = spec.budget(max_tokens).items()
+        self.extract = dspy.Predict(QuoteContext.with_instructions(words.groups[group]), max_tokens=budget)
 
     def steps(self, question: Task) -> Steps:
         """One call when free, two when guided."""
         if self.guided:
             return (yield from self._choose(question))
         said = yield self._call(AskedTask(question))
-        found = find_span(question.context, said.answer)
+        return self._answer(question, [said.generation])
+
+    def read_again(self, question: Task, stored: Prediction) -> dspy.Prediction | None:
+        """The part of the context that the reply quotes."""
+        return None if stored.reply is None else dspy.Prediction(**self._read(question, stored.reply))
+
+    def _answer(self, question: Task, generations: Sequence[Generation]) -> dspy.Prediction:
+        """What the last of the replies says, which holds those before."""
+        return dspy.Prediction(**self._read(question, generations[-1].reply or ""), generations=list(generations))
+
+    def _read(self, question: Task, reply: str) -> dict[str, Any]:
+        if self.guided:
+            found = read_sentences(reply, question.context)
+        else:
+            _, said = split_thinking(reply)
+            found = find_span(question.context, said)
         if found is None:
-            return _nothing(said.generation)
-        return dspy.Prediction(
-            answer=None,
-            text=question.context[found.start : found.end],
-            span=(found.start, found.end),
-            alignment=found.alignment,
-            rationale=None,
-            generations=[said.generation],
-        )
+            return {"answer": None, "text": None, "rationale": None, "reason": Reason.NOT_IN_CONTEXT}
+        return {
+            "answer": None,
+            "text": question.context[found.start : found.end],
+            "span": (found.start, found.end),
+            "alignment": found.alignment,
+            "rationale": None,
+        }
 
     def _call(self, asked: AskedTask) -> Call:
         return Call(self.extract, {"asked": asked})
@@ -64,25 +84,18 @@ class ExtractExplanation(AskingProgram):
         asked = AskedTask(question, context=shown, count=len(spans))
         if not spans:
             said = yield self._call(asked)
-            return _nothing(said.generation)
+            return self._answer(question, [said.generation])
         numbers = tuple(str(number) for number in range(1, len(spans) + 1))
         first = yield self._call(replace(asked, said=_FIRST, choices=numbers))
         begun = (first.generation.reply or "").removeprefix(_FIRST)
         last = yield self._call(replace(asked, said=f"{_FIRST}{begun}{_LAST}", choices=numbers[int(begun) - 1 :]))
-        ended = (last.generation.reply or "").rsplit(_LAST, 1)[-1]
-        start, end = spans[int(begun) - 1][0], spans[int(ended) - 1][1]
-        return dspy.Prediction(
-            answer=None,
-            text=question.context[start:end],
-            span=(start, end),
-            alignment="literal",
-            rationale=None,
-            generations=[first.generation, last.generation],
-        )
+        return self._answer(question, [first.generation, last.generation])
 
 
-def _nothing(generation: Generation) -> dspy.Prediction:
-    """A reply that quotes nothing."""
-    return dspy.Prediction(
-        answer=None, text=None, rationale=None, generations=[generation], reason=Reason.NOT_IN_CONTEXT
-    )
+def read_sentences(reply: str, context: str) -> FoundSpan | None:
+    """From the first to the last sentence that a guided reply names, `[2 - 4`; None where it names none of them."""
+    spans = split_sentences(context)
+    named = _NAMED.fullmatch(reply)
+    if named is None or not 1 <= int(named[1]) <= int(named[2]) <= len(spans):
+        return None
+    return FoundSpan(spans[int(named[1]) - 1][0], spans[int(named[2]) - 1][1], "literal")

@@ -2,20 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import dspy
 
-from medexam.errors import SpecError
+from medexam.predictions import Prediction
 from medexam.programs.base import AskingProgram, Call, Steps
-from medexam.signatures import CLINIQLINK, AskedTask, Generation, TaskAdapter, TaskWords, option_letters
+from medexam.signatures import (
+    CLINIQLINK,
+    AskedTask,
+    Generation,
+    TaskAdapter,
+    TaskWords,
+    option_letters,
+    split_thinking,
+)
 from medexam.specs import ByFormatSpec
 from medexam.tasks import Task
 
-CLOSED_TOKENS = 1024
-"""Default budget of true/false, multiple choice and lists; the shared task's."""
-OPEN_TOKENS = 2048
-"""Default budget of answers in prose; the shared task's."""
-_CLOSED = frozenset({"true_false", "multiple_choice", "list"})
 _END = "."
 """What ends a guided list; never part of the answer."""
 _STEP = "Incorrect Reasoning Step: "
@@ -32,17 +36,12 @@ class AnswerByFormat(AskingProgram):
     """
 
     def __init__(self, spec: ByFormatSpec, words: TaskWords, max_tokens: int | None) -> None:
-        """`max_tokens` None: the shared task's budgets."""
+        """`max_tokens` is the model's own budget; None leaves it to the program."""
         super().__init__(TaskAdapter(words.system))
-        missing = [kind for kind in CLINIQLINK if kind not in words.groups]
-        if missing:
-            raise SpecError(f"program.prompt {spec.prompt}: has no words for {', '.join(missing)}")
+        budget = spec.budget(max_tokens)
         self.guided = spec.answer_format == "guided"
         self.by_format = {
-            kind: dspy.Predict(
-                signature.with_instructions(words.groups[kind]),
-                max_tokens=max_tokens or (CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS),
-            )
+            kind: dspy.Predict(signature.with_instructions(words.groups[kind]), max_tokens=budget[kind])
             for kind, signature in CLINIQLINK.items()
         }
 
@@ -67,8 +66,26 @@ class AnswerByFormat(AskingProgram):
         elif self.guided and kind == "short_inverse":
             asked = replace(asked, said=_EXPLANATION)
         said = yield self._call(asked)
-        # An unclosed block of thinking is the answer: the shared task leaves it there.
-        return _answer(said.answer or (said.generation.reply or "").strip(), [said.generation])
+        return self._answer(question, [said.generation])
+
+    def read_again(self, question: Task, stored: Prediction) -> dspy.Prediction | None:
+        """The answer in the reply."""
+        return None if stored.reply is None else dspy.Prediction(**self._read(question, stored.reply))
+
+    def _answer(self, question: Task, generations: Sequence[Generation]) -> dspy.Prediction:
+        """What the last of the replies says, which holds those before."""
+        return dspy.Prediction(**self._read(question, generations[-1].reply or ""), generations=list(generations))
+
+    def _read(self, question: Task, reply: str) -> dict[str, Any]:
+        if self.guided and question.group == "list" and question.options:
+            text = read_list(reply, question.options)
+        else:
+            _, said = split_thinking(reply)
+            text = said.strip()
+            if not (self.guided and question.group == "multi_hop_inverse" and question.given_reasoning):
+                # An unclosed block of thinking is the answer: the shared task leaves it there.
+                text = text or reply.strip()
+        return {"answer": None, "text": text or None, "rationale": None}
 
     def _list(self, question: Task) -> Steps:
         """One option by its letter, then another or the end; one option alone is the answer."""
@@ -85,18 +102,24 @@ class AnswerByFormat(AskingProgram):
             if picked == _END:
                 break
             chosen.append(picked.removeprefix(", ") if chosen else picked)
-        return _answer(", ".join(options[letter] for letter in chosen), generations)
+        return self._answer(question, generations)
 
     def _wrong_step(self, question: Task) -> Steps:
         """The number of a step, then why it is wrong."""
         numbers = tuple(str(number) for number in range(1, len(question.given_reasoning) + 1))
         chosen = yield self._call(AskedTask(question, said=_STEP, choices=numbers))
         said = yield self._call(AskedTask(question, said=f"{chosen.generation.reply}{_STEP_EXPLANATION}"))
-        return _answer(said.answer, [chosen.generation, said.generation])
+        return self._answer(question, [chosen.generation, said.generation])
 
     def _call(self, asked: AskedTask) -> Call:
         return Call(self.by_format[asked.task.group], {"asked": asked})
 
 
-def _answer(text: str, generations: Sequence[Generation]) -> dspy.Prediction:
-    return dspy.Prediction(answer=None, text=text or None, rationale=None, generations=list(generations))
+def read_list(reply: str, options: Sequence[str]) -> str:
+    """The options that a guided list names by their letters, `A: first, C: third.`, separated by commas."""
+    by_letter = dict(zip(option_letters(options), options, strict=True))
+    chosen, rest = [], reply
+    while (letter := rest[:1]) in by_letter:
+        chosen.append(by_letter[letter])
+        rest = rest[1:].removeprefix(f": {by_letter[letter]}").removeprefix(", ")
+    return ", ".join(chosen)

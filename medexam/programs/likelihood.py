@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import dspy
 
 from medexam.continuations import Continuation, Reading
-from medexam.predictions import normalise_scores
+from medexam.predictions import Prediction, normalise_scores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.questions import Option, Question
 from medexam.signatures import LikelihoodAdapter, LikelihoodWords, WeighOptions, option_texts
@@ -52,7 +52,8 @@ class OptionLikelihood(ExamProgram):
         super().__init__(LikelihoodAdapter(spec))
         self.spec = spec
         self.weigh = dspy.Predict(WeighOptions.with_instructions(words.context))
-        self.weigh_alone = dspy.Predict(WeighOptions.with_instructions(words.premise)) if spec.norm == "pmi" else None
+        premise = words.premise
+        self.weigh_alone = None if premise is None else dspy.Predict(WeighOptions.with_instructions(premise))
 
     def calls_for(self, question: Question) -> int:
         """One call for each order of the options, and one more where they are also read without the question."""
@@ -73,11 +74,21 @@ class OptionLikelihood(ExamProgram):
             generations.append(said.generation)
             readings.append(said.reading)
         scores = self._scores(question, readings, alone)
-        chances = normalise_scores(scores.option_scores)
-        answer: int | None = max(scores.option_scores, key=lambda number: scores.option_scores[number])
-        if self.spec.abstain_below is not None and max(chances.values()) < self.spec.abstain_below:
-            answer = None
+        answer = self._choose(scores.option_scores)
         return dspy.Prediction(answer=answer, rationale=None, generations=generations, scores=scores)
+
+    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:  # noqa: ARG002
+        """The option that the stored scores choose."""
+        if stored.option_scores is None:
+            return None
+        return dspy.Prediction(answer=self._choose(stored.option_scores), rationale=None)
+
+    def _choose(self, scores: dict[int, float]) -> int | None:
+        """The best option, the first of equal ones; None where its share of the probability is too small."""
+        least = self.spec.abstain_below
+        if least is not None and max(normalise_scores(scores).values()) < least:
+            return None
+        return max(scores, key=scores.__getitem__)
 
     def _scores(self, question: Question, readings: Sequence[Reading], alone: Reading | None) -> OptionScores:
         texts = option_texts(self.spec, question)

@@ -6,6 +6,7 @@ read with `load_state`, after everything in it was checked.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,15 +75,13 @@ def load_program(
             f"{path} holds predictors {sorted(known)}, and the spec's program has {sorted(named)}; "
             "it is another program"
         )
-    try:
+    with _naming_damage(path):
         for name, predictor in named.items():
             theirs, signature = state[name], predictor.signature
             if len(theirs["signature"]["fields"]) != len(signature.fields):
                 raise SpecError(f"{path}: the signature of {name} is not that of the spec's program")
             predictor.signature = signature.with_instructions(theirs["signature"]["instructions"])
             predictor.demos = [_example(demo) for demo in theirs["demos"]]
-    except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
-        raise SpecError(f"{path} is damaged ({type(error).__name__}: {_first_line(error)}); optimise again") from None
     if not chosen:
         return program
     if nearest is None:
@@ -111,8 +110,24 @@ def read_state(place: Path) -> dict[str, Any]:
 
 
 def loaded_words(place: Path) -> dict[str, Any]:
-    """The instructions and demonstrations that `place` holds, for a run's identity."""
-    return {name: part for name, part in read_state(place).items() if name != "metadata"}
+    """Everything at `place` that a prompt depends on, for a run's identity.
+
+    `predictors`: instructions and demonstrations by predictor; `nearest`: how many demonstrations a question is shown
+    and by which encoder they are chosen, None where all are shown. Raises `SpecError` where it cannot be read.
+    """
+    state = read_state(place)
+    with _naming_damage(program_file(place)):
+        predictors = {
+            name: {
+                "instructions": part["signature"]["instructions"],
+                "demos": [_shown_json(_example(demo)) for demo in part["demos"]],
+            }
+            for name, part in state.items()
+            if name != "metadata"
+        }
+        chosen = state["metadata"].get(_CARD, {}).get(_NEAREST)
+        nearest = {"k": chosen["k"], "encoder": chosen["encoder"]} if chosen else None
+    return {"predictors": predictors, "nearest": nearest}
 
 
 def demonstrations(program: dspy.Module) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -135,6 +150,21 @@ def _example(demo: Mapping[str, Any]) -> dspy.Example:
     if not isinstance(demo.get("rationale") or "", str):
         raise TypeError(f"{question.key}: the rationale is no text")
     return dspy.Example(**demonstration({**demo, "question": question})).with_inputs("question")
+
+
+def _shown_json(demo: dspy.Example) -> dict[str, Any]:
+    """What a prompt shows of a demonstration, and the key by which a question is known to be its own."""
+    question = demo.question.model_dump(mode="json", include={"key", "stem", "options"})
+    return {**demonstration(demo), "question": question}
+
+
+@contextmanager
+def _naming_damage(path: Path) -> Iterator[None]:
+    """Turn what a damaged program breaks into a `SpecError`."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
+        raise SpecError(f"{path} is damaged ({type(error).__name__}: {_first_line(error)}); optimise again") from None
 
 
 def _card(spec: ReplySpec, language: Language) -> dict[str, Any]:

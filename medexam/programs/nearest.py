@@ -8,6 +8,7 @@ from typing import Protocol
 
 import dspy
 
+from medexam.predictions import Prediction
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.questions import Question
 
@@ -44,6 +45,10 @@ class WithNearest(ExamProgram):
     def calls_for(self, question: Question) -> int:
         """As many as the program's own."""
         return self.program.calls_for(question)
+
+    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+        """As the program's own does."""
+        return self.program.read_again(question, stored)
 
     def steps(self, question: Question) -> Steps:
         """The program's own steps, each with these demonstrations."""

@@ -9,7 +9,9 @@ from typing import Any
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
+from medexam.model_identity import Answerer
 from medexam.predictions import Failure, Prediction, Reason, RetrievedPassage, Status, Usage
+from medexam.programs.base import AskingProgram
 from medexam.programs.likelihood import OptionScores
 from medexam.programs.reading import EntailmentScores
 from medexam.questions import Question
@@ -19,45 +21,54 @@ from medexam.tasks import Task
 
 
 def build_prediction(
-    question: Question | Task, said: dspy.Prediction, *, program: str, spec_digest: str, latency_s: float
+    question: Question | Task,
+    said: dspy.Prediction,
+    *,
+    program: str,
+    spec_digest: str,
+    latency_s: float,
+    answerer: Answerer | None = None,
 ) -> Prediction:
-    """The prediction of a program that returned."""
+    """The prediction of a program that returned; `answerer` is the model asked, None where none was identified."""
     generations: list[Generation] = said.generations
     last = generations[-1] if generations else None
     scores: OptionScores | EntailmentScores | None = said.get("scores")
-    text: str | None = said.get("text")
-    if said.answer is not None or text is not None:
-        status, reason = Status.ANSWERED, None
-    elif last is None or scores is not None:
-        status, reason = Status.UNANSWERED, Reason.ABSTAINED
-    else:
-        status = Status.UNANSWERED
-        unread = said.get("reason", Reason.UNPARSED)
-        reason = Reason.TRUNCATED if last.finish_reason == "length" else unread
     usage = _usage(generations)
     return Prediction(
         question=question.key,
         program=program,
         spec_digest=spec_digest,
-        status=status,
-        reason=reason,
-        answer=said.answer,
-        text=text,
-        span=said.get("span"),
-        alignment=said.get("alignment"),
+        **_read_fields(said, last.finish_reason if last else None, replied=last is not None and scores is None),
         reply=last.reply if last else None,
-        rationale=said.rationale,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         latency_s=round(latency_s, 4) if last else None,
         model=last.model if last else None,
+        answered_by=answerer.print_of(last.model, cut=bool(said.get("passages_cut"))) if answerer and last else None,
         finish_reason=last.finish_reason if last else None,
         **(vars(scores) if scores else {}),
         **_passages(said),
     )
 
 
-def build_failure(question: Question | Task, error: LMError, *, program: str, spec_digest: str) -> Prediction:
+def read_again(program: AskingProgram, question: Question | Task, stored: Prediction) -> Prediction | None:
+    """A stored prediction with its reply read as the program reads replies today; nothing is asked.
+
+    Where there is no reply to be read, for the asking failed or the prompt did not fit, it is as it was. None where it
+    keeps too little to be read.
+    """
+    if stored.status is Status.FAILED or stored.reason is Reason.CONTEXT_OVERFLOW:
+        return stored
+    said = program.read_again(question, stored)
+    if said is None:
+        return None
+    fields = _read_fields(said, stored.finish_reason, replied=stored.option_scores is None)
+    return Prediction.model_validate({**dict(stored), **fields})
+
+
+def build_failure(
+    question: Question | Task, error: LMError, *, program: str, spec_digest: str, answerer: Answerer | None = None
+) -> Prediction:
     """The prediction of a program whose model call broke."""
     if isinstance(error, ContextWindowExceededError):
         return Prediction(
@@ -66,6 +77,7 @@ def build_failure(question: Question | Task, error: LMError, *, program: str, sp
             spec_digest=spec_digest,
             status=Status.UNANSWERED,
             reason=Reason.CONTEXT_OVERFLOW,
+            answered_by=answerer.print_of(None, cut=True) if answerer else None,
         )
     return Prediction(
         question=question.key,
@@ -74,6 +86,27 @@ def build_failure(question: Question | Task, error: LMError, *, program: str, sp
         status=Status.FAILED,
         failure=Failure(kind=type(error).__name__, message=str(error)),
     )
+
+
+def _read_fields(said: dspy.Prediction, finish_reason: str | None, *, replied: bool) -> dict[str, Any]:
+    """The fields of a prediction that depend on how what was said is read; `replied`: in words, not in scores."""
+    text: str | None = said.get("text")
+    status, reason = Status.UNANSWERED, None
+    if said.answer is not None or text is not None:
+        status = Status.ANSWERED
+    elif not replied:
+        reason = Reason.ABSTAINED
+    else:
+        reason = Reason.TRUNCATED if finish_reason == "length" else said.get("reason", Reason.UNPARSED)
+    return {
+        "status": status,
+        "reason": reason,
+        "answer": said.answer,
+        "text": text,
+        "span": said.get("span"),
+        "alignment": said.get("alignment"),
+        "rationale": said.rationale,
+    }
 
 
 def _passages(said: dspy.Prediction) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Protocol
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
+from medexam.predictions import Prediction
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.controls import Control
 from medexam.questions import Question
@@ -48,6 +49,10 @@ class WithPassages(ExamProgram):
     def calls_for(self, question: Question) -> int:
         """As many as the program's own."""
         return self.program.calls_for(question)
+
+    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+        """As the program's own does."""
+        return self.program.read_again(question, stored)
 
     def steps(self, question: Question) -> Steps:
         """The program's own steps, each with the passages; begun anew with fewer where they did not fit."""

@@ -18,6 +18,8 @@ from typing import Any, Literal, Protocol
 from dspy.lm15 import Request, Response
 from pydantic import BaseModel, ConfigDict
 
+from medexam.model_identity import ModelIdentity
+
 CHOICE = "choice"
 """Key of `Request.config.extensions` that holds the strings the reply is chosen from."""
 
@@ -31,6 +33,8 @@ class EngineInfo(BaseModel):
     """`embedded`, `vllm`, `litellm` or `scripted`."""
     model: str
     """The model as the engine or server names it."""
+    identity: ModelIdentity
+    """What the model really is; `models.json` of a run keeps it."""
     revision: str | None = None
     """Commit, package version or fingerprint of the weights; None when the server does not tell."""
     endpoints: tuple[str, ...] = ()

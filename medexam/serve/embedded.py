@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from dspy.lm15 import ConfigurationError, Message, Request, Response, ServerError, UnsupportedFeatureError, Usage
 
 from medexam.continuations import CONTINUATIONS, ContinuationRequest
+from medexam.model_identity import ModelIdentity
 from medexam.serve.batching import Limits, Ticket, Worker, plan_batches
 from medexam.serve.choosing import ChoiceJob, make_choice_job, pick_choices
 from medexam.serve.contract import CHOICE, EngineInfo, SyncEngine
@@ -80,7 +81,10 @@ class EmbeddedEngine:
         return EngineInfo(
             engine="embedded",
             model=self._model.label,
-            revision=self._model.revision,
+            identity=ModelIdentity(
+                engine="embedded", name=self._model.label, content=self._model.content, dtype=self._model.dtype_name
+            ),
+            revision=self._model.content,
             max_context=self._model.max_context,
             chat_template=self._model.template,
             system_turn="kept" if self._model.rules.system else "merged",

@@ -97,10 +97,11 @@ async def _build_litellm(spec: ModelSpec, guided: bool) -> Remote:
 
     await asyncio.to_thread(get_litellm)
     engine = LiteLLMEngine(spec)
-    if guided:
-        try:
+    try:
+        if guided:
             await engine.check_guided()
-        except BaseException:
-            await engine.close()
-            raise
+        await engine.identify()
+    except BaseException:
+        await engine.close()
+        raise
     return engine

@@ -8,15 +8,18 @@ litellm's own HTTP clients follow redirects. An endpoint of one's own is therefo
 way in which litellm takes a client of ours, which follows none. This module knows litellm's calls, not what is asked.
 """
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import httpx
-from dspy.lm15 import Config, Message, ProviderError, Request, Response, UnsupportedFeatureError
+from dspy.lm15 import Config, InvalidRequestError, Message, ProviderError, Request, Response, UnsupportedFeatureError
 
 from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
+from medexam.model_identity import Behaviour, ModelIdentity
+from medexam.serve.behaviour import HOSTED_TOKENS, dialogue_fields
 from medexam.serve.concurrency import Concurrency
 from medexam.serve.connections import open_model_client
 from medexam.serve.contract import CHOICE, EngineInfo
@@ -66,6 +69,7 @@ class LiteLLMEngine:
                 "_skip_responses_api_bridge": True,
             }
         self._guided = False
+        self._identity = ModelIdentity(engine="litellm", name=self.model)
 
     @property
     def concurrency(self) -> int:
@@ -113,6 +117,21 @@ class LiteLLMEngine:
             ) from error
         self._guided = response.text in _IMPOSSIBLE
 
+    async def identify(self) -> None:
+        """Ask the fixed dialogue twice, and note how the provider names itself and goes on.
+
+        A model that refuses the dialogue's settings is known by its name alone. Raises `dspy.lm15` errors where nothing
+        answers.
+        """
+        asked = {"messages": dialogue_fields()["messages"], "temperature": 0, "max_tokens": HOSTED_TOKENS}
+        try:
+            first, second = await asyncio.gather(self._chat(dict(asked)), self._chat(dict(asked)))
+        except (InvalidRequestError, UnsupportedFeatureError):
+            return
+        replies = [one.text or "" for one in (first, second)]
+        behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
+        self._identity = ModelIdentity(engine="litellm", name=first.model, behaviour=behaviour)
+
     def info(self) -> EngineInfo:
         """What really runs."""
         from importlib.metadata import version
@@ -120,6 +139,7 @@ class LiteLLMEngine:
         return EngineInfo(
             engine="litellm",
             model=self.model,
+            identity=self._identity,
             endpoints=(self._address,) if self._address else (),
             guided_by="structured_outputs" if self._guided else None,
             details={"litellm": version("litellm")},

@@ -13,9 +13,10 @@ from dspy.lm15 import InvalidRequestError
 
 from medexam.errors import EngineError
 from medexam.quiet import quiet_transformers
+from medexam.serve.dtypes import pick_device, pick_dtype
 from medexam.serve.prefixes import Layers, PrefixCache
 from medexam.serve.turns import TemplateRules, Turn, probe_template, template_digest
-from medexam.serve.weights import Weights
+from medexam.serve.weights import Weights, check_local_extra, smollm2_folder
 from medexam.specs.model import ModelSpec
 
 
@@ -27,13 +28,13 @@ class LocalModel:
         from transformers import DynamicCache
         from transformers.cache_utils import DynamicLayer
 
-        self.label = weights.label
+        self.label, self.content = weights.label, weights.content
+        check_local_extra()
         with _load_errors(weights):
-            self.device = torch.device(_pick_device(spec.device))
-            self.dtype = _pick_dtype(spec.dtype, self.device)
+            device = pick_device(spec.device)
+            self.device, self.dtype = torch.device(device), getattr(torch, pick_dtype(spec.dtype, device))
             self.model, self.tokenizer = _load(weights, self.dtype, self.device)
         config = self.model.config.get_text_config()
-        self.revision = getattr(self.model.config, "_commit_hash", None) or weights.revision
         self.max_context: int | None = getattr(config, "max_position_embeddings", None)
         self.ends = _end_tokens(self.model, self.tokenizer)
         pad = self.tokenizer.pad_token_id
@@ -142,11 +143,16 @@ class LocalModel:
         finally:
             hook.remove()
 
+    @property
+    def dtype_name(self) -> str:
+        """Such as `bfloat16`."""
+        return str(self.dtype).removeprefix("torch.")
+
     def details(self) -> dict[str, Any]:
         """Device, type and versions, as recorded with a run."""
         return {
             "device": str(self.device),
-            "dtype": str(self.dtype).removeprefix("torch."),
+            "dtype": self.dtype_name,
             "torch": importlib.metadata.version("torch"),
             "transformers": importlib.metadata.version("transformers"),
         }
@@ -181,15 +187,16 @@ def _lend(layers: Layers, rows: int) -> Any:
 def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    source = weights.source or str(smollm2_folder())
     where: dict[str, Any] = {"trust_remote_code": False}
     if weights.hub:
-        where["revision"] = weights.revision or "main"
+        where["revision"] = weights.content
     else:
         where["local_files_only"] = True
     with quiet_transformers():
-        tokenizer: Any = AutoTokenizer.from_pretrained(weights.source, **where)
+        tokenizer: Any = AutoTokenizer.from_pretrained(source, **where)
         # safetensors only: the older format is a pickle.
-        model: Any = AutoModelForCausalLM.from_pretrained(weights.source, dtype=dtype, use_safetensors=True, **where)
+        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, use_safetensors=True, **where)
     return model.to(device).eval(), tokenizer
 
 
@@ -202,35 +209,8 @@ def _load_errors(weights: Weights) -> Iterator[None]:
         raise
     except Exception as error:
         said = " ".join(str(error).split())[:300]
-        revision = f" at revision {weights.revision}" if weights.hub and weights.revision else ""
-        raise EngineError(f"{weights.source}{revision}: the model cannot be loaded: {said}") from error
-
-
-def _pick_device(asked: str) -> str:
-    import torch
-
-    if asked == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if asked.startswith("cuda") and not torch.cuda.is_available():
-        raise EngineError(f"model.device is {asked!r} and torch finds no CUDA device; use 'cpu' or 'auto'")
-    return asked
-
-
-def _pick_dtype(asked: str, device: Any) -> Any:
-    """The weights' type; `auto` takes bfloat16 only where the device multiplies it natively.
-
-    A processor without such instructions emulates it: a quarter of the speed of float32.
-    """
-    import torch
-
-    if asked != "auto":
-        return getattr(torch, asked)
-    if device.type == "cuda":
-        native = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        able = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-        native = any(able.get(feature) for feature in ("amx_bf16", "avx512_bf16", "bf16"))
-    return torch.bfloat16 if native else torch.float32
+        commit = f" at commit {weights.content}" if weights.hub else ""
+        raise EngineError(f"{weights.source or weights.label}{commit}: the model cannot be loaded: {said}") from error
 
 
 def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:

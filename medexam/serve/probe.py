@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict
 
 from medexam.continuations import ReadBy
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
+from medexam.model_identity import Behaviour, ModelIdentity
+from medexam.serve.behaviour import dialogue_fields, hash_dialogue, read_behaviour, text_fields
 from medexam.serve.connections import open_client, redirect_fault
 from medexam.serve.endpoints import Endpoint
 from medexam.serve.http_calls import reply_object
@@ -84,6 +86,18 @@ class Capabilities(BaseModel):
     """Tokens of the pieces in which the server remembers prompts; None where it does not."""
     call_s: float
     """Seconds of one call with one token."""
+    dialogue: str | None = None
+    """Hash of what the chat template and the tokenizer make of a fixed dialogue; None where it cannot be seen."""
+    behaviour: Behaviour | None = None
+    """What the model makes of a fixed text; None where the server does not complete texts."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """What answers here."""
+        notes = {"version": self.server_version, "source": self.source, "max_context": self.max_context}
+        return ModelIdentity(
+            engine="vllm", name=self.model, dialogue=self.dialogue, behaviour=self.behaviour, notes=notes
+        )
 
     @property
     def guided_by(self) -> str | None:
@@ -120,6 +134,15 @@ async def probe_endpoint(endpoint: Endpoint, name: str | None, *, timeout_s: flo
             raise lost_server(endpoint, error) from error
 
 
+async def ask_name(endpoint: Endpoint, *, timeout_s: float = PROBE_TIMEOUT_S) -> str:
+    """The name of the only model that a server serves; raises as `probe_endpoint` does."""
+    async with open_client(endpoint, timeout_s) as client:
+        try:
+            return str(choose_card(endpoint, await _Probe(client, endpoint, timeout_s).models(), None)["id"])
+        except (httpx.TransportError, *CURABLE) as error:
+            raise lost_server(endpoint, error) from error
+
+
 class _Probe:
     def __init__(self, client: httpx.AsyncClient, endpoint: Endpoint, timeout_s: float) -> None:
         self._client = client
@@ -128,7 +151,7 @@ class _Probe:
         self._model = ""
 
     async def all(self, name: str | None) -> Capabilities:
-        version, cards = await asyncio.gather(self._version(), self._models())
+        version, cards = await asyncio.gather(self._version(), self.models())
         card = choose_card(self._endpoint, cards, name)
         self._model = str(card["id"])
         letter = await self._letter()
@@ -139,6 +162,7 @@ class _Probe:
             self._allowed(letter),
         )
         echo, named, block = await asyncio.gather(self._echoes(), self._names(letter), self._prefix_block())
+        dialogue, behaviour = await asyncio.gather(self._dialogue(), self._behaviour())
         structured = await self._structured(renders)
         started = time.perf_counter()
         await self._complete(_PROMPTS[0], max_tokens=1)
@@ -161,14 +185,25 @@ class _Probe:
             masked_logprobs=allowed and named > 0 and letter is not None and await self._sees_behind_mask(letter),
             prefix_block=block,
             call_s=round(time.perf_counter() - started, 4),
+            dialogue=dialogue,
+            behaviour=behaviour,
         )
+
+    async def _dialogue(self) -> str | None:
+        return hash_dialogue(await self._post(f"{self._endpoint.root}/tokenize", dialogue_fields()))
+
+    async def _behaviour(self) -> Behaviour | None:
+        """Asked twice, since what a server itself does not repeat is no difference."""
+        asked = (self._post(f"{self._endpoint.base}/completions", text_fields()) for _ in range(2))
+        return read_behaviour(await asyncio.gather(*asked))
 
     async def _version(self) -> str | None:
         reply = await self._client.get(f"{self._endpoint.root}/version")
         version = _object(reply).get("version")
         return f"vllm {version}" if version else None
 
-    async def _models(self) -> list[dict[str, Any]]:
+    async def models(self) -> list[dict[str, Any]]:
+        """The entries of `/models`."""
         address = f"{self._endpoint.base}/models"
         reply = await self._client.get(address)
         if reply.status_code in (401, 403):

@@ -103,7 +103,9 @@ async def _probe_or_fault(endpoint: Endpoint, name: str | None, timeout_s: float
 async def _probe_like(endpoint: Endpoint, first: Capabilities, timeout_s: float) -> None:
     """Raise `EngineError` unless the server can stand in for the one that was seen first."""
     seen = await probe_endpoint(endpoint, first.model, timeout_s=timeout_s)
-    own = {"endpoint", "models", "server_version", "source", "call_s"}
+    if found := first.identity.differences(seen.identity):
+        raise EndpointUnreachableError(f"it is another model than {first.endpoint}: {'; '.join(found)}")
+    own = {"endpoint", "models", "server_version", "source", "call_s", "dialogue", "behaviour"}
     ours, theirs = (one.model_dump(exclude=own) for one in (first, seen))
     differing = [name for name in ours if ours[name] != theirs[name]]
     if differing:
@@ -118,6 +120,13 @@ def _check_same_model(seen: list[Capabilities]) -> None:
             f"the {len(seen)} endpoints serve different models ({pairs}); "
             "give the servers one --served-model-name, or make each model a cell of its own"
         )
+    first, *others = seen
+    for other in others:
+        if found := first.identity.differences(other.identity):
+            raise EndpointUnreachableError(
+                f"{first.endpoint} and {other.endpoint} serve different models under the name {first.model} "
+                f"({'; '.join(found)}); serve one model at both, or make each a cell of its own"
+            )
 
 
 def _check_guided(seen: list[Capabilities]) -> None:

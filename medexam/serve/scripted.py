@@ -5,6 +5,7 @@ fails on demand. It knows nothing of how tokens are made: its token counts are c
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -27,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from medexam.continuations import ContinuationRequest, ReadBy
 from medexam.errors import LogprobsUnavailableError, SpecError
+from medexam.model_identity import ModelIdentity
 from medexam.serve.contract import EngineInfo, SyncEngine
 from medexam.serve.logprobs import Candidates, build_reading, respond
 from medexam.serve.turns import cut_at_stop, requested_choices, requested_continuations, to_turns
@@ -88,15 +90,9 @@ class ScriptedEngine:
     @classmethod
     def from_file(cls, path: Path) -> Self:
         """Read the table from a YAML file; raises `SpecError` when it is not one."""
+        table = _read_table(path)
         try:
-            text = path.read_text(encoding="utf-8")
-            table = yaml.safe_load(text)
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise SpecError(f"{path}: the replies cannot be read: {' '.join(str(error).split())}") from error
-        if not isinstance(table, dict) or not table or not all(isinstance(key, str) for key in table):
-            raise SpecError(f"{path}: the replies must be a mapping of text to reply, with quoted keys")
-        try:
-            return cls(table, revision=hashlib.sha256(text.encode()).hexdigest()[:12])
+            return cls(table, revision=_digest(table))
         except SpecError as error:
             raise SpecError(f"{path}: {error}") from error
 
@@ -144,7 +140,13 @@ class ScriptedEngine:
 
     def info(self) -> EngineInfo:
         """What really runs: a table."""
-        return EngineInfo(engine="scripted", model=self._model, revision=self._revision, guided_by="next_token")
+        return EngineInfo(
+            engine="scripted",
+            model=self._model,
+            identity=ModelIdentity(engine="scripted", name=self._model, content=self._revision),
+            revision=self._revision,
+            guided_by="next_token",
+        )
 
     async def aclose(self) -> None:
         """Nothing to release."""
@@ -181,3 +183,23 @@ def _choose(text: str, choices: list[str]) -> str:
     """The longest choice that the text opens with, else the first one."""
     words = text.strip()
     return max((choice for choice in choices if words.startswith(choice.strip())), key=len, default=choices[0])
+
+
+def script_digest(path: Path) -> str:
+    """What the script in a file says, as 12 hexadecimal digits; raises `SpecError` where it cannot be read."""
+    return _digest(_read_table(path))
+
+
+def _digest(table: Mapping[str, Any]) -> str:
+    # The order counts: the first key that fits gives the reply.
+    return hashlib.sha256(json.dumps(table, default=str).encode()).hexdigest()[:12]
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    try:
+        table = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SpecError(f"{path}: the replies cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(table, dict) or not table or not all(isinstance(key, str) for key in table):
+        raise SpecError(f"{path}: the replies must be a mapping of text to reply, with quoted keys")
+    return table

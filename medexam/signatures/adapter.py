@@ -68,11 +68,16 @@ class ExamAdapter(SingleCallAdapter):
         if self._chooses(signature):
             whole = f"{self._beginning(signature, inputs)}{generation.reply}{answer_closing(self.answer_form)}"
             generation = replace(generation, reply=whole)
-        thinking, said = split_thinking(generation.reply or "")
-        wanted = signature.output_fields
-        outputs: Fields = {"generation": generation}
+        outputs: Fields = {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "")}
         if self._chooses(signature) and self.weighs:
             outputs["reading"] = Reading.model_validate((response.provider_data or {})[CONTINUATIONS])
+        return outputs
+
+    def read_reply(self, signature: Signature, inputs: Fields, reply: str) -> Fields:
+        """The signature's outputs that a whole reply holds."""
+        thinking, said = split_thinking(reply)
+        wanted = signature.output_fields
+        outputs: Fields = {}
         if "answer" in wanted:
             options = _question(inputs).option_numbers
             reasoned = "rationale" in wanted or "rationale" in inputs

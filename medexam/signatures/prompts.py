@@ -56,8 +56,8 @@ class LikelihoodWords:
 
     context: str
     """With `$question` where the stem, or the stem and its options, stand."""
-    premise: str
-    """What stands in its place where an option's probability without the question is read."""
+    premise: str | None
+    """What stands in its place where an option's probability without the question is read; None where it is not."""
 
     def to_json(self) -> dict[str, Any]:
         """The words as data, for a run's identity."""
@@ -140,7 +140,7 @@ def load_likelihood_words(program: LikelihoodSpec, language: Language) -> Likeli
         raise SpecError(f"{where}: likelihood: only $question may stand behind a $: {error}") from None
     if shown == context:
         raise SpecError(f"{where}: likelihood: the words for {program.read} lack $question")
-    return LikelihoodWords(context, words.likelihood.premise)
+    return LikelihoodWords(context, words.likelihood.premise if program.norm == "pmi" else None)
 
 
 def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestion, ...]:

@@ -31,7 +31,7 @@ class TaskWords:
     system: str
     """The system turn; empty where there is none."""
     groups: Mapping[str, str]
-    """Group of tasks -> the user's turn, with `$` before the name of each field."""
+    """Group of tasks that the program asks with -> the user's turn, with `$` before the name of each field."""
 
     def to_json(self) -> dict[str, Any]:
         """The words as data, for a run's identity."""
@@ -50,9 +50,10 @@ class _WordsFile(RootModel[dict[Language, _Words]]):
 
 
 def load_task_words(program: TaskSpec, language: Language) -> TaskWords:
-    """The words that `program` asks with in `language`.
+    """The words that `program` asks with in `language`; groups of the file that it does not ask with are left out.
 
-    Raises `SpecError` when the file is missing or malformed, has none in this language, or names an unknown field.
+    Raises `SpecError` when the file is missing or malformed, has none in this language or for one of the program's
+    groups, or names an unknown field.
     """
     text, where = read_words_file(program.prompt, "prompt")
     by_language = validate_words(_WordsFile, text, where).root
@@ -66,7 +67,10 @@ def load_task_words(program: TaskSpec, language: Language) -> TaskWords:
             raise SpecError(
                 f"{where}: {language}.groups.{group}: only ${', $'.join(FIELDS)} may stand there: {error}"
             ) from None
-    return TaskWords(words.system.strip(), {group: template.strip() for group, template in words.groups.items()})
+    wanted = program.own_budgets
+    if missing := [group for group in wanted if group not in words.groups]:
+        raise SpecError(f"program.prompt {program.prompt}: has no words for {', '.join(missing)}")
+    return TaskWords(words.system.strip(), {group: words.groups[group].strip() for group in wanted})
 
 
 def option_letters(options: Sequence[str]) -> list[str]:

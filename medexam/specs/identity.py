@@ -1,7 +1,8 @@
 """The identity of a run: a digest over everything that an answer depends on, and over nothing else.
 
 Which questions were selected is left out, so that widening the years or dropping the limit asks only the new
-questions; so is where a server listens. A control asks no model, so the model is left out of its digest.
+questions; so is where a server listens, and what a file is called. A control asks no model, so the model is left out of
+its digest; where nothing is sampled, so is the sampling.
 """
 
 import hashlib
@@ -10,16 +11,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from medexam.specs.experiment import CellSpec
-from medexam.specs.program import AskingSpec
+from medexam.specs.program import AskingSpec, ReplySpec, TaskSpec
 
 DIGEST_LENGTH = 12
 """Hexadecimal digits of a digest: 48 bits, ample for the runs of one folder."""
+IDENTITY_SCHEMA = 2
+"""Raised when an identity covers other things than before; runs of another schema are not continued."""
 
 
 _RETRIEVING = {"retriever", "k", "query", "query_language"}
-_PLACES = {"load"}
+_BY_CONTENT = {"prompt", "examples", "load"}
+"""What names or places say; what lies there is part of the words."""
 _READER = {"reader", "revision"}
-"""Where something lies; what lies there is part of the words."""
 
 
 def identity(
@@ -28,15 +31,19 @@ def identity(
     fingerprint: str,
     words: Mapping[str, Any],
     retriever: Mapping[str, Any] | None = None,
+    twins: str | None = None,
     reader: Mapping[str, Any] | None = None,
+    model: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What an answer of this cell depends on, as JSON-ready data.
+    """What an answer of this cell depends on, as JSON-ready data in one form however the spec is written.
 
-    `fingerprint` is the SHA-256 of the data set's files, since several sets may be read in one form; `words` is the
+    `fingerprint` is the SHA-256 of the data set's content, since several sets may be read in one form; `words` is the
     text of the prompts and examples, so that an edited prompt file is another program; `retriever` is what rankings
-    depend on, None for a program that looks nothing up; `reader` is the weights of a local model that reads passages,
-    None for a program without one.
+    depend on, None for a program that looks nothing up; `twins` is the fingerprint of the questions that are looked up
+    in the place of those that are asked, None where those are; `reader` is the weights of a local model that reads
+    passages, None for a program without one; `model` is what `known_model` knows of the model that is asked.
     """
+    program = cell.program.normal(cell.dataset.language)
     known: dict[str, Any] = {
         "dataset": {
             "name": cell.dataset.name,
@@ -44,28 +51,32 @@ def identity(
             "fingerprint": fingerprint,
             **cell.dataset.form,
         },
-        "program": cell.program.model_dump(
-            mode="json",
-            exclude=_PLACES | ({"retriever"} if retriever else _RETRIEVING) | (_READER if reader else set()),
-        ),
+        "program": {
+            **program.model_dump(
+                mode="json",
+                exclude=_BY_CONTENT
+                | {"max_tokens"}
+                | ({"retriever"} if retriever else _RETRIEVING)
+                | (_READER if reader else set()),
+            ),
+            "version": program.version,
+        },
     }
     if retriever:
         known["retriever"] = dict(retriever)
+    if twins:
+        known["twins"] = twins
     if reader:
         known["reader"] = dict(reader)
-    if isinstance(cell.program, AskingSpec):
-        model = cell.model
-        known["model"] = {
-            "engine": model.engine,
-            "name": model.name,
-            "path": str(model.path) if model.path is not None else None,
-            "revision": model.revision,
-            "dtype": model.dtype,
-            "temperature": model.temperature,
-            "max_tokens": model.max_tokens,
-            "seed": model.seed,
-        }
+    if isinstance(program, AskingSpec):
+        known["model"] = dict(model or {})
         known["words"] = dict(words)
+    if isinstance(program, ReplySpec | TaskSpec):
+        known["sampling"] = {
+            "temperature": cell.model.temperature,
+            "max_tokens": program.budget(cell.model.max_tokens),
+            "seed": cell.model.seed if cell.model.temperature else None,
+        }
     return known
 
 

@@ -1,13 +1,16 @@
 """Which strategy: the `program` part of a spec, a union told apart by `kind`."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from medexam.continuations import ReadBy
 from medexam.questions import Language
 from medexam.specs.base import Spec
+from medexam.specs.dataset import Format
 from medexam.specs.retriever import RetrieverSpec
 
 AnswerFormat = Literal["free", "guided"]
@@ -15,8 +18,50 @@ AnswerForm = Literal["braces", "angles"]
 ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi"]
 PositiveInt = Annotated[int, Field(ge=1)]
 
+DIRECT_TOKENS = 64
+"""Default budget of a direct answer: `{Answer: n}` takes 7 tokens, and some models greet first."""
+REASONING_TOKENS = 512
+"""Default budget of a reply that reasons."""
+CLOSED_TOKENS = 1024
+"""Default budget of true/false, multiple choice and lists; the ClinIQLink shared task's."""
+OPEN_TOKENS = 2048
+"""Default budget of answers in prose; the ClinIQLink shared task's."""
+QUOTE_TOKENS = 512
+"""Default budget of a quotation: the longest answers of the published data."""
+_CLOSED = frozenset({"true_false", "multiple_choice", "list"})
 
-class _Replying(Spec):
+READINGS: Mapping[str, int] = MappingProxyType(
+    {"answer": 1, "thinking": 1, "choice": 1, "format": 1, "span": 1, "sentences": 1}
+)
+"""Reader of replies -> its version; a run keeps those that it was read by. Raise one where its code reads otherwise:
+stored replies are read again then, and nothing is asked. `answer`: signatures.answer_format and the rationale before
+it; `thinking`: signatures.thinking; `choice`: the option that scores choose, in programs.likelihood; `format`:
+programs.formats; `span`: signatures.span_alignment; `sentences`: the numbers in programs.extraction."""
+
+
+class _Program(Spec):
+    """What every program shares."""
+
+    version: ClassVar[int] = 1
+    """Version of what this kind asks, shows, looks up and chooses by code, beside the words of its files; part of a
+    run's identity. Raise it where that code changes."""
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`; empty where an answer is no reply's."""
+        return ()
+
+    @property
+    def readings(self) -> dict[str, int]:
+        """Each of the readers with its version."""
+        return {name: READINGS[name] for name in self.readers}
+
+    def normal(self, language: Language) -> Self:  # noqa: ARG002
+        """The same program for questions in `language`, with values in the place of what stands for them."""
+        return self
+
+
+class _Replying(_Program):
     """What every program that has a model write a reply shares."""
 
     answer_format: AnswerFormat = "free"
@@ -31,6 +76,20 @@ class _Replying(Spec):
     load: Path | None = None
     """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations in the place of the
     prompt's; None asks in the prompt's words."""
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`."""
+        return ("answer", "thinking")
+
+    @property
+    def reasons(self) -> bool:
+        """Whether a reply reasons before it answers."""
+        return "chain_of_thought" in (getattr(self, "kind", None), getattr(self, "then", None))
+
+    def budget(self, of_model: int | None) -> int:
+        """Tokens a reply may have, where the model's own spec says `of_model`."""
+        return self.max_tokens or of_model or (REASONING_TOKENS if self.reasons else DIRECT_TOKENS)
 
     @property
     def label(self) -> str:
@@ -48,7 +107,7 @@ class _Replying(Spec):
         return "-".join(words)
 
 
-class _Retrieving(Spec):
+class _Retrieving(_Program):
     """What every program that looks up passages shares."""
 
     retriever: RetrieverSpec = RetrieverSpec()
@@ -58,6 +117,10 @@ class _Retrieving(Spec):
     """What is looked up; `per_option` looks up the stem with each option and takes the best passages over all."""
     query_language: Language | None = None
     """Look up the same question in this language, found by its key; None: the language that is asked."""
+
+    def normal(self, language: Language) -> Self:
+        """The same program for questions in `language`, with values in the place of what stands for them."""
+        return self.model_copy(update={"query_language": self.query_language or language})
 
     @property
     def retrieval_label(self) -> str:
@@ -140,6 +203,16 @@ class LikelihoodSpec(_Retrieving):
             )
         return self
 
+    def normal(self, language: Language) -> Self:
+        """The same program for questions in `language`, with values in the place of what stands for them."""
+        context = self.context or ("stem_and_options" if self.read == "label" else "stem")
+        return super().normal(language).model_copy(update={"context": context})
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What chooses by the scores, by its name in `READINGS`."""
+        return ("choice",)
+
     @property
     def shows_options(self) -> bool:
         """Whether the options stand in the context."""
@@ -177,6 +250,10 @@ class RelevanceSpec(_Retrieving):
     """Take the option whose best passage is the most relevant, without a model (HEAD-QA v1's IR solver)."""
 
     kind: Literal["relevance"]
+
+    def normal(self, language: Language) -> Self:
+        """The same program for questions in `language`; each option is looked up, whatever `query` says."""
+        return super().normal(language).model_copy(update={"query": "per_option"})
 
     @property
     def label(self) -> str:
@@ -232,7 +309,7 @@ class EntailmentSpec(_Reading):
     passages; else all are judged by the same."""
 
 
-class RandomSpec(Spec):
+class RandomSpec(_Program):
     """Choose an option at random: the chance level made flesh."""
 
     kind: Literal["random"]
@@ -244,7 +321,7 @@ class RandomSpec(Spec):
         return "random"
 
 
-class BlindSpec(Spec):
+class BlindSpec(_Program):
     """Always choose the same option, without reading."""
 
     kind: Literal["blind"]
@@ -257,7 +334,7 @@ class BlindSpec(Spec):
         return f"blind-{self.option}"
 
 
-class LongestSpec(Spec):
+class LongestSpec(_Program):
     """Choose the first of the longest options (HEAD-QA v1's Length control)."""
 
     kind: Literal["longest"]
@@ -268,13 +345,22 @@ class LongestSpec(Spec):
         return "longest"
 
 
-class _TaskReplying(Spec):
+class _TaskReplying(_Program):
     """What the programs share that answer in words."""
 
     answer_format: AnswerFormat = "free"
     """`free` asks and reads what comes; `guided` leaves the model nothing but well-formed answers."""
     max_tokens: PositiveInt | None = None
     """Tokens a reply may have; None: the model's `max_tokens`, else the program's own."""
+
+    @property
+    def own_budgets(self) -> Mapping[str, int]:
+        """Group of words that the program asks with -> tokens a reply may have by default."""
+        raise NotImplementedError
+
+    def budget(self, of_model: int | None) -> dict[str, int]:
+        """Group of words -> tokens a reply may have, where the model's own spec says `of_model`."""
+        return {group: self.max_tokens or of_model or own for group, own in self.own_budgets.items()}
 
     @property
     def label(self) -> str:
@@ -297,6 +383,16 @@ class ByFormatSpec(_TaskReplying):
     prompt: str | Path = "cliniqlink"
     """A named set of words (`cliniqlink`) or a path to a YAML file with one's own."""
 
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`."""
+        return ("format", "thinking")
+
+    @property
+    def own_budgets(self) -> Mapping[str, int]:
+        """Format -> tokens a reply may have by default."""
+        return {kind: CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS for kind in get_args(Format)}
+
 
 class ExtractExplanationSpec(_TaskReplying):
     """Have the model quote the part of a text that answers a question; the answer is a literal part of it, or none."""
@@ -304,6 +400,16 @@ class ExtractExplanationSpec(_TaskReplying):
     kind: Literal["extract_explanation"]
     prompt: str | Path = "extraction"
     """A named set of words (`extraction`) or a path to a YAML file with one's own."""
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`."""
+        return ("sentences",) if self.answer_format == "guided" else ("span", "thinking")
+
+    @property
+    def own_budgets(self) -> Mapping[str, int]:
+        """The one group of words that is asked with, `quote` or `sentences`, and its default."""
+        return {"sentences" if self.answer_format == "guided" else "quote": QUOTE_TOKENS}
 
 
 TaskSpec = ByFormatSpec | ExtractExplanationSpec

@@ -49,6 +49,7 @@ def _stored_run(runs_dir: Path, question, program: dict, answer: int):
     folder.write_record(
         RunRecord(
             run_id=folder.name,
+            schema=1,
             spec_digest=digest(known),
             identity=known,
             cell=cell,
@@ -56,6 +57,7 @@ def _stored_run(runs_dir: Path, question, program: dict, answer: int):
             dataset_version="1.0",
             dataset_source="the package",
             dataset_fingerprint="ab" * 32,
+            dataset_golds=None,
             questions=tuple(f"{question.key}-{number}" for number in range(8)),
             experiment_digest="e" * 12,
         )

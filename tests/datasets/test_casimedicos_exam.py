@@ -68,7 +68,7 @@ def test_the_explanation_stands_first_and_changes_nothing_else(load) -> None:
     assert explained.questions[2].stem.startswith(
         "Asthma wheezes. He has no fever. So a cold is likely.\n\nA man of 74"
     )
-    assert explained.fingerprint == plain.fingerprint
+    assert explained.golds_fingerprint == plain.golds_fingerprint
 
 
 def test_a_larger_limit_holds_a_smaller_one(load) -> None:

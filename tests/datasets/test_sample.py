@@ -57,12 +57,6 @@ def test_the_answer_key_holds_the_golds_of_the_selection_only() -> None:
         exam_set.key["headqa-v1/2013/biology/8"]
 
 
-def test_the_fingerprint_is_that_of_the_file_whatever_is_selected() -> None:
-    whole, part = load_exam_set(DatasetSpec()), load_exam_set(DatasetSpec(years=(2013,)))
-    assert whole.fingerprint == part.fingerprint
-    assert whole.fingerprint == hashlib.sha256((SAMPLE_FOLDER / "HEAD_EN.json").read_bytes()).hexdigest()
-
-
 def test_provenance_names_the_files_as_they_are() -> None:
     readme = (SAMPLE_FOLDER / "README.md").read_text(encoding="utf-8")
     for name in ("HEAD.json", "HEAD_EN.json"):

@@ -72,14 +72,6 @@ def test_an_absent_format_is_told(clin) -> None:
     assert any("checking formats only" in note for note in data.notes)
 
 
-def test_the_fingerprint_is_that_of_the_content(clin, tmp_path) -> None:
-    whole = clin()
-    assert clin(limit=2).fingerprint == whole.fingerprint
-    other = write_cliniqlink(tmp_path / "elsewhere")
-    assert load_task_set(DatasetSpec(name="cliniqlink", path=other)).fingerprint == whole.fingerprint
-    assert clin(TF=items_of("TF")[:1]).fingerprint != whole.fingerprint
-
-
 def _without(name: str, field: str) -> dict:
     return {name: [{key: value for key, value in item.items() if key != field} for item in items_of(name)]}
 

@@ -62,6 +62,7 @@ def make_run(tmp_path, exam_questions, answer_key):
         folder.write_record(
             RunRecord(
                 run_id=folder.name,
+                schema=1,
                 spec_digest=digest(known),
                 identity=known,
                 cell=cell,
@@ -69,6 +70,7 @@ def make_run(tmp_path, exam_questions, answer_key):
                 dataset_version="1.0",
                 dataset_source="the package",
                 dataset_fingerprint="ab" * 32,
+                dataset_golds=None,
                 questions=tuple(question.key for question in exam_questions),
                 experiment_digest=experiment,
             )

@@ -10,6 +10,7 @@ from medexam.experiments.rescoring import rescore, score_folder
 from medexam.experiments.run_folder import RunFolder, RunRecord
 from medexam.predictions import Prediction, Status
 from medexam.specs import CellSpec
+from medexam.specs.identity import IDENTITY_SCHEMA
 
 
 @pytest.fixture
@@ -22,13 +23,15 @@ def stored(tmp_path):
     folder.write_record(
         RunRecord(
             run_id="run",
+            schema=IDENTITY_SCHEMA,
             spec_digest="d" * 12,
             identity={},
             cell=cell,
             description="",
             dataset_version="1.0",
             dataset_source="the package",
-            dataset_fingerprint="ab" * 32,
+            dataset_fingerprint=exam_set.fingerprint,
+            dataset_golds=exam_set.golds_fingerprint,
             questions=tuple(question.key for question in exam_set.questions),
             experiment_digest="e" * 12,
         )

@@ -24,7 +24,7 @@ def _prediction(key: str, *, failed: bool = False) -> Prediction:
 
 @pytest.fixture
 def folder(tmp_path) -> RunFolder:
-    made = RunFolder(tmp_path / "run")
+    made = RunFolder(tmp_path / "run", "d")
     made.create()
     return made
 
@@ -135,7 +135,7 @@ def _modes(root: Path) -> dict[str, str]:
 
 
 def test_what_is_made_is_its_owners_alone(tmp_path) -> None:
-    run = RunFolder(tmp_path / "runs" / "run")
+    run = RunFolder(tmp_path / "runs" / "run", "d")
     run.create()
     with run.locked():
         _write(run, _prediction("a"))

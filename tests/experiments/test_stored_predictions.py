@@ -1,10 +1,16 @@
 """Predictions read from the disk a line at a time say the same as those that are read at once."""
 
+import json
+from types import SimpleNamespace
+
 import pytest
 
 from medexam.errors import RunFolderError
+from medexam.experiments.asking import Account
+from medexam.experiments.dealing import Member, Round
 from medexam.experiments.run_folder import PREDICTIONS, RunFolder, owed
 from medexam.experiments.stored_predictions import Outcome, cut_torn_line
+from medexam.experiments.worker_messages import Report
 from medexam.predictions import Failure, Prediction, Status
 
 
@@ -19,7 +25,7 @@ def _failed(key: str) -> Prediction:
 
 @pytest.fixture
 def folder(tmp_path) -> RunFolder:
-    made = RunFolder(tmp_path)
+    made = RunFolder(tmp_path, "d")
     with made.appending() as log:
         for prediction in (
             _answered("a"),
@@ -72,6 +78,33 @@ def test_a_damaged_line_is_named_whoever_reads(folder, line) -> None:
     for read in (folder.read_predictions, folder.read_outcomes, folder.opened_predictions().__enter__):
         with pytest.raises(RunFolderError, match="line 6 is damaged"):
             read()
+
+
+@pytest.mark.parametrize("file", [PREDICTIONS, "parts/w.jsonl"])
+def test_a_line_of_another_run_is_named_whoever_reads(folder, file) -> None:
+    path = folder.path / file
+    path.parent.mkdir(exist_ok=True)
+    theirs = _answered("e").model_copy(update={"spec_digest": "other"})
+    with path.open("ab") as stream:
+        stream.write(json.dumps(theirs.to_json()).encode() + b"\n")
+    readers = [folder.read_outcomes, folder.merge_parts]
+    if file == PREDICTIONS:
+        (folder.path / "parts").mkdir()
+        readers += [folder.read_predictions, folder.opened_predictions().__enter__]
+    for read in readers:
+        with pytest.raises(RunFolderError, match=r"line \d belongs to another run \(digest other, .* is d\)") as caught:
+            read()
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_worker_that_answers_for_another_run_is_refused(folder) -> None:
+    planned = SimpleNamespace(spec_digest="d", owed=())
+    round_ = Round(None, planned, folder.path, [], None, Account())
+    member = Member("w", None, None, host="node7")
+    done = (_answered("a").model_copy(update={"spec_digest": "other"}),)
+    with pytest.raises(RunFolderError, match="worker on node7 belongs to another run"):
+        round_._hear(member, Report(0, done, 0, 0, 1, over=False))
 
 
 def test_a_file_that_was_changed_meanwhile_is_one_clear_line(folder) -> None:

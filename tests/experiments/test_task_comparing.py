@@ -24,7 +24,7 @@ from medexam.experiments.task_comparison_markdown import paired_task_report
 from medexam.experiments.task_comparison_tables import build_task_comparison_tables, task_headline, task_verdicts
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.specs import CellSpec
-from medexam.specs.identity import digest, identity
+from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
 from medexam.tasks import Task
 
 Answer = Callable[[Task, int], str]
@@ -59,6 +59,7 @@ def _write_run(
     folder.write_record(
         RunRecord(
             run_id=path.name,
+            schema=IDENTITY_SCHEMA,
             spec_digest=digest(known),
             identity=known,
             cell=cell,
@@ -66,6 +67,7 @@ def _write_run(
             dataset_version=task_set.version,
             dataset_source=task_set.source,
             dataset_fingerprint=fingerprint or task_set.fingerprint,
+            dataset_golds=task_set.golds_fingerprint,
             questions=tuple(task.key for task in task_set.questions),
             experiment_digest="e" * 12,
         )

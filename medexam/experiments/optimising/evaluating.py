@@ -145,7 +145,7 @@ class Evaluator:
 
     async def _asked(self, program: ExamProgram, questions: Sequence[Question], digest: str) -> list[Prediction]:
         whole = {question.key for question in questions} == {q.key for q in self._planned.question_set.questions}
-        folder = RunFolder(self._folder / digest)
+        folder = RunFolder(self._folder / digest, digest)
         if whole and digest in self.trials:
             found = folder.read_predictions()
             return [found[question.key] for question in questions]

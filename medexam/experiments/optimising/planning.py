@@ -158,6 +158,8 @@ def _plan(
     known = {
         **planned.identity,
         "optimizer": optimizer.model_dump(mode="json", exclude=_BUDGET),
+        # Optimisers sample candidates at temperatures of their own.
+        "seed": cell.model.seed,
         "train": digest({"questions": [question.key for question in train.questions]}),
         "validation": digest({"questions": [question.key for question in validation.questions]}),
     }

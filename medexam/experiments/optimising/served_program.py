@@ -24,6 +24,7 @@ from mlflow.pyfunc import PythonModel, PythonModelContext
 from medexam.experiments.language_model import build_lm
 from medexam.experiments.nearest import NearestDemonstrations
 from medexam.experiments.retrieving import Retrieval, is_retrieving, plan_retrieval
+from medexam.places import cache_dir
 from medexam.predictions import Prediction
 from medexam.programs import WithNearest, build_failure, build_prediction, build_program
 from medexam.questions import Discipline, Exam, Option, Question
@@ -31,7 +32,6 @@ from medexam.retrievers.building import plan_retriever
 from medexam.serve import Engine, build_engine
 from medexam.serve.network import network
 from medexam.specs import CellSpec
-from medexam.specs.places import cache_dir
 
 
 class ServedProgram(PythonModel):
@@ -113,12 +113,12 @@ class ServedProgram(PythonModel):
             return await asyncio.gather(*(ask(question) for question in questions))
 
     async def _answer(self, question: Question) -> Prediction:
-        names = {"program": self._cell.program.label, "spec_digest": ""}
+        program = self._cell.program.label
         try:
             said = await self._program.acall(question=question)
         except ContextWindowExceededError as error:
-            return build_failure(question, error, **names)
-        return build_prediction(question, said, latency_s=0.0, **names)
+            return build_failure(question, error, program=program, spec_digest="")
+        return build_prediction(question, said, program=program, spec_digest="", latency_s=0.0)
 
 
 set_model(ServedProgram())

@@ -23,6 +23,7 @@ from medexam.experiments.runner import Stop, truncation_unlogged
 from medexam.experiments.translating.folder import ENVIRONMENT, TranslationFolder
 from medexam.experiments.translating.planning import Task, text_digest
 from medexam.experiments.translating.program import Translate
+from medexam.model_identity import Answerer
 from medexam.serve import build_engine
 from medexam.specs import ModelSpec
 
@@ -97,7 +98,7 @@ async def _ask(
     concurrency: Callable[[], int],
 ) -> None:
     digests = {key: text_digest(source) for key, source in task.sources.items()}
-    work = _Work(folder.name, task.words.setup, task.program, task.digest, task.owed)
+    work = _Work(folder.name, task.words.setup, task.program, task.digest, None, task.owed)
     with folder.appending(task.name, digests) as log:
         await ask(work, log, observer, account, concurrency=concurrency)
 
@@ -110,4 +111,5 @@ class _Work:
     program_label: str
     program: Translate
     spec_digest: str
+    answerer: Answerer | None
     owed: tuple[QuestionText, ...]

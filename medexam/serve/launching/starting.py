@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medexam.errors import EngineError
+from medexam.places import cache_dir
 from medexam.serve.endpoints import read_key
 from medexam.serve.keys import make_key, write_key
 from medexam.serve.launching.supervising import Fleet
 from medexam.serve.launching.vllm_command import plan_servers
 from medexam.serve.registry import Registry
 from medexam.specs.model import ModelSpec
-from medexam.specs.places import cache_dir
 
 LOAD_S = 3600.0
 """Seconds that the weights may take to load; a server that ends meanwhile is noticed at once."""

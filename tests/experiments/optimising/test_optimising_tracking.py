@@ -238,7 +238,7 @@ def _load(place: Path):
 
 def _asked(done, part):
     """Some questions of a trial with their predictions, and the same as rows."""
-    said = RunFolder(done.folder.programs / done.best.digest).read_predictions()
+    said = RunFolder(done.folder.programs / done.best.digest, done.best.digest).read_predictions()
     questions = {question.key: question for question in part.questions}
     found = [said[key] for key in sorted(said)][:8]
     rows = [

@@ -1,0 +1,141 @@
+"""What a model really is, whatever it is called, and whether two models are the same.
+
+An engine says it before it is asked anything, a run folder keeps it, and whoever takes the run up compares. A name, an
+address or a path is not enough: another model may stand behind each of them.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+PRINT_LENGTH = 8
+"""Hexadecimal digits of a print."""
+SAME_NATS = 0.04
+"""Two readings of one text by one model differ by no more than this on average, in nats a token: other hardware and
+other batches round differently in 16 bits. docs/protocol.md has the figures."""
+_NOISE_FACTOR = 3.0
+"""How often the noise that a server showed itself may pass for the same model."""
+
+
+class Behaviour(BaseModel):
+    """What a model made of a fixed text: its log-probabilities, and how it went on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tokens: tuple[int, ...] = ()
+    """The text's tokens; empty where they are not told."""
+    logprobs: tuple[float, ...] = ()
+    """In nats, of each token of the text but the first; empty where they are not told."""
+    reply: str
+    """The greedy continuation, a few tokens long."""
+    noise: float | None
+    """Mean difference of the log-probabilities in nats a token when the same was asked twice; without
+    log-probabilities 0 where both replies were equal, and None where they were not."""
+
+
+class ModelIdentity(BaseModel):
+    """What answers, as data; what is None could not be found out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    engine: str
+    """`embedded`, `vllm`, `litellm` or `scripted`."""
+    name: str
+    """The name that its replies carry."""
+    content: str | None = None
+    """The weights, for a model in this process: a hash of a folder's files, a hub commit or a package's version."""
+    dtype: str | None = None
+    """The type that the weights are multiplied in."""
+    dialogue: str | None = None
+    """Hash of what chat template and tokenizer make of a fixed dialogue."""
+    behaviour: Behaviour | None = None
+    notes: dict[str, str | int | None] = {}
+    """What a server tells besides that changes no answer: its version, its context, where its weights lie."""
+
+    @property
+    def print(self) -> str:
+        """A short hash of all but the notes, which predictions carry."""
+        known = json.dumps(self.model_dump(mode="json", exclude={"notes"}), sort_keys=True)
+        return hashlib.sha256(known.encode()).hexdigest()[:PRINT_LENGTH]
+
+    def differences(self, other: "ModelIdentity") -> list[str]:
+        """In words, what tells `other` from this model; empty where both are the same."""
+        found = [f"engine {other.engine}, not {self.engine}"] if self.engine != other.engine else []
+        # What the content settles may lie in a folder of another name.
+        if self.content is None and self.name != other.name:
+            found.append(f"it is {other.name}, not {self.name}")
+        for field, what in _COMPARED.items():
+            mine, its = getattr(self, field), getattr(other, field)
+            if mine != its:
+                found.append(f"{what} {its or 'untold'}, not {mine or 'untold'}")
+        return found + _compare_behaviour(self.behaviour, other.behaviour)
+
+    def changed_notes(self, other: "ModelIdentity") -> dict[str, str | int | None]:
+        """The notes of `other` that are not as here."""
+        return {name: value for name, value in other.notes.items() if self.notes.get(name) != value}
+
+    def describe(self) -> str:
+        """The identity in words, for a report."""
+        parts = [f"{self.name} ({self.engine})", f"print {self.print}"]
+        parts += [f"{what} {getattr(self, field)}" for field, what in _COMPARED.items() if getattr(self, field)]
+        behaviour = self.behaviour
+        if behaviour is not None and behaviour.logprobs:
+            mean = sum(behaviour.logprobs) / len(behaviour.logprobs)
+            parts.append(f"{mean:.4f} nats a token over {len(behaviour.logprobs)} tokens of a fixed text")
+        if behaviour is not None:
+            parts.append(f"goes on with {behaviour.reply!r}")
+        parts += [f"{name} {value}" for name, value in self.notes.items() if value is not None]
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """A model that was admitted to a folder."""
+
+    print: str
+    """What its answers carry."""
+    name: str
+    """What its replies call it."""
+    shorter: bool = False
+    """Whether its context is shorter than it was when the folder was begun."""
+
+    def print_of(self, name: str | None, *, cut: bool) -> str:
+        """The print of an answer whose reply names its model so, `cut` where its prompt did not fit whole.
+
+        It is another print where a provider has swapped the model, or where the prompt may have fitted before.
+        """
+        marks = [name] if name not in (None, self.name) else []
+        marks += ["shorter context"] if cut and self.shorter else []
+        if not marks:
+            return self.print
+        return hashlib.sha256(" ".join([self.print, *map(str, marks)]).encode()).hexdigest()[:PRINT_LENGTH]
+
+
+_COMPARED = {"content": "weights", "dtype": "dtype", "dialogue": "chat template and tokenizer"}
+
+
+def _compare_behaviour(mine: Behaviour | None, its: Behaviour | None) -> list[str]:
+    if mine is None or its is None:
+        return [] if mine is its else [f"its answers to a fixed text can {'now' if mine is None else 'no more'} be had"]
+    if mine.tokens != its.tokens:
+        return ["its tokenizer makes other tokens of a fixed text"]
+    if mine.logprobs and its.logprobs:
+        gap = mean_gap(mine.logprobs, its.logprobs)
+        limit = max(SAME_NATS, *(_NOISE_FACTOR * (one.noise or 0.0) for one in (mine, its)))
+        return [f"its log-probabilities of a fixed text differ by {gap:.3f} nats a token"] if gap > limit else []
+    if bool(mine.logprobs) != bool(its.logprobs):
+        return [f"its log-probabilities can {'no more' if mine.logprobs else 'now'} be had"]
+    steady = mine.noise == its.noise == 0.0
+    return [f"it goes on from a fixed text with {its.reply!r}, not {mine.reply!r}"] * (
+        steady and mine.reply != its.reply
+    )
+
+
+def mean_gap(mine: Sequence[float], its: Sequence[float]) -> float:
+    """Mean absolute difference of two readings of one text, in nats a token; infinite where their lengths differ."""
+    if len(mine) != len(its):
+        return float("inf")
+    return sum(abs(a - b) for a, b in zip(mine, its, strict=True)) / max(len(mine), 1)
