@@ -43,6 +43,7 @@ def compare(
     """Compare stored runs with the first one on the questions that all have scored; asks no model."""
     from medexam.experiments.comparing import find_compared
     from medexam.experiments.places import default_runs_dir, run_paths
+    from medexam.experiments.ranking import mixed_notes
 
     folders = find_compared(run_paths(runs, runs_dir or default_runs_dir()))
     found: AnyComparison | Consistency
@@ -56,6 +57,8 @@ def compare(
         found = compare_languages(folders, as_json=as_json, markdown=markdown)
     else:
         found = _compare_exams(folders, as_json=as_json, markdown=markdown)
+    for note in mixed_notes(found.runs):
+        sys.stderr.write(f"medexam: warning: {note}\n")
     if track or tracking_uri is not None:
         from medexam.experiments.comparison_tracking import track_comparison
         from medexam.experiments.mlflow_store import default_tracking_uri

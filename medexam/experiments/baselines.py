@@ -95,6 +95,7 @@ def _is_comparable(run: ExamRun, other: ExamRun) -> bool:
     mine, its = run.record.cell.dataset, other.record.cell.dataset
     return (
         other.model == run.model
+        and not other.mixed
         and not is_retrieving(other.record.cell.program)
         and (mine.name, mine.language) == (its.name, its.language)
         and not set(run.record.questions).isdisjoint(other.record.questions)

@@ -136,6 +136,8 @@ def run_documents(comparison: Compared[AnyMetrics]) -> list[dict[str, Any]]:
             "language": run.record.cell.dataset.language,
             "program": run.program,
             "model": run.model,
+            "answered_by": [one._asdict() for one in run.answerers],
+            "mixed": run.mixed,
             "asked": asked,
             "owed": owed,
         }

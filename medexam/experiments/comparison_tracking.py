@@ -54,13 +54,12 @@ def track_comparison(found: AnyComparison | Consistency, *, tracking_uri: str) -
 
         experiment = experiment_id(client, comparison.runs[0].record.cell.name, tracking_uri)
         condition = f"tags.`medexam.comparison` = '{tags['medexam.comparison']}'"
-        found = client.search_runs([experiment], filter_string=condition, max_results=1)
-        if found:
-            run_id = str(found[0].info.run_id)
+        sent_before = client.search_runs([experiment], filter_string=condition, max_results=1)
+        if sent_before:
+            run_id = str(sent_before[0].info.run_id)
         else:
-            name = " ".join(
-                filter(None, ("compare", sent.way, f"{', '.join(comparison.names[1:])} with {comparison.names[0]}"))
-            )
+            runs = f"{', '.join(comparison.names[1:])} with {comparison.names[0]}"
+            name = " ".join(filter(None, ("compare", sent.way, runs)))
             run_id = str(client.create_run(experiment, run_name=name[:TAG_LENGTH], tags=tags).info.run_id)
         at = int(client.get_run(run_id).info.start_time)
         metrics = [Metric(name, value, at, 0) for name, value in sent.metrics.items()]

@@ -193,6 +193,7 @@ def headqa_v1_document(tables: Sequence[HeadQAV1Table]) -> list[dict[str, Any]]:
                     "run_id": run.record.run_id,
                     "program": run.program,
                     "model": run.model,
+                    "mixed": run.mixed,
                     "n": table.scored(run),
                     "values": {column: table.value(run, column) for column in (*EXAMS, AVERAGE)},
                     "published": {column: table.published(run, column) for column in (*EXAMS, AVERAGE)},

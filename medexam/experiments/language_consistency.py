@@ -18,6 +18,7 @@ from medexam.experiments.comparison_tables import equals, headline
 from medexam.experiments.formatting import percent, with_interval
 from medexam.experiments.retrieval_tables import p_value
 from medexam.experiments.run_folder import RunFolder, RunRecord
+from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import Table, TerminalTable
 from medexam.metrics.intervals import rate_interval
 from medexam.metrics.paired_results import Flips
@@ -35,6 +36,11 @@ class Consistency:
     languages: tuple[str, str]
     same_wrong: tuple[str, ...]
     """Keys of the questions that both have wrong with the same answer; leaving a question unanswered is no answer."""
+
+    @property
+    def runs(self) -> tuple[ExamRun, ...]:
+        """The run in the first language, then the one in the second."""
+        return self.comparison.runs
 
     @property
     def flips(self) -> Flips:

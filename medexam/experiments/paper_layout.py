@@ -177,6 +177,7 @@ def paper_document(tables: Sequence[PaperTable]) -> list[dict[str, Any]]:
                     "run_id": run.record.run_id,
                     "n": run.metrics.n,
                     "status": run.status,
+                    "mixed": run.mixed,
                     **{measure: getattr(run.metrics, measure) for measure in table.layout.measures},
                     "published": {
                         measure: table.published(model, column, measure) for measure in table.layout.measures

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from medexam.experiments.comparing import run_names
+from medexam.experiments.comparing import mark_mixed, run_names
 from medexam.experiments.ranking import describe_difference
 from medexam.experiments.summary import ExamRun
 from medexam.metrics import Interval, Scores
@@ -85,7 +85,8 @@ def _by_strategy(drawn: Sequence[Look]) -> list[Look]:
     languages = {look.run.record.cell.dataset.language for look in drawn}
 
     def strategy(run: ExamRun) -> str:
-        return run.program if len(languages) == 1 else f"{run.program} {run.record.cell.dataset.language}"
+        name = run.program if len(languages) == 1 else f"{run.program} {run.record.cell.dataset.language}"
+        return mark_mixed(run, name)
 
     names = [strategy(look.run) for look in drawn]
     if len({(name, look.run.model) for name, look in zip(names, drawn, strict=True)}) < len(names):

@@ -1,4 +1,4 @@
-"""Which runs may be ranked by their scores: whole ones, and only if all runs of a table asked the same questions.
+"""Which runs may be ranked by their scores: whole ones of one model, if all of a table asked the same questions.
 
 It decides and says why; tables, pages and the terminal show it.
 """
@@ -6,13 +6,19 @@ It decides and says why; tables, pages and the terminal show it.
 import shlex
 from collections.abc import Sequence
 
+from medexam.experiments.answerers import describe_answerers
 from medexam.experiments.summary import AnyRun
 
 
 def rivals(runs: Sequence[AnyRun]) -> list[bool]:
     """Whether each run may be called the best of `runs`; none may if `why_unranked` gives a reason."""
     comparable = why_unranked(runs) is None
-    return [comparable and run.complete for run in runs]
+    return [comparable and is_rankable(run) for run in runs]
+
+
+def is_rankable(run: AnyRun) -> bool:
+    """Whether the run's score is one model's on all of its questions."""
+    return run.complete and not run.mixed
 
 
 def best_places(scores: Sequence[float | None], among: Sequence[bool]) -> list[int]:
@@ -41,7 +47,17 @@ def why_unranked(runs: Sequence[AnyRun]) -> str | None:
 def ranking_notes(runs: Sequence[AnyRun]) -> list[str]:
     """What a reader must know before ranking `runs` by a table of their scores; usually empty."""
     reason = why_unranked(runs)
-    return [] if reason is None else [reason]
+    mixed = [f"{note[0].upper()}{note[1:]}." for note in mixed_notes(runs)]
+    return mixed if reason is None else [reason, *mixed]
+
+
+def mixed_notes(runs: Sequence[AnyRun]) -> list[str]:
+    """What to say of each run whose answers are of several models, without a full stop; usually empty."""
+    return [
+        f"the run {run.record.run_id} mixes models and is not ranked: {describe_answerers(run.answerers)}"
+        for run in runs
+        if run.mixed
+    ]
 
 
 def describe_difference(runs: Sequence[AnyRun]) -> str | None:

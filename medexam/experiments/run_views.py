@@ -9,11 +9,11 @@ from medexam.experiments.task_tables import build_task_breakdowns, build_task_ta
 
 def split_runs(runs: Sequence[AnyRun]) -> list[list[AnyRun]]:
     """The runs that share a table: those on exams, then those of each other benchmark; in their order."""
-    exams = [run for run in runs if is_exam_run(run)]
+    exams: list[AnyRun] = []
     families: dict[str, list[AnyRun]] = {}
     for run in runs:
-        if is_task_run(run):
-            families.setdefault(run.record.cell.dataset.name, []).append(run)
+        family = families.setdefault(run.record.cell.dataset.name, []) if is_task_run(run) else exams
+        family.append(run)
     return [group for group in (exams, *families.values()) if group]
 
 

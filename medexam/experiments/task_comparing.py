@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from medexam.errors import DatasetError
 from medexam.experiments.comparing import check_any_common, check_one_data_set, find_common, note_differences, run_names
+from medexam.experiments.ranking import mixed_notes
 from medexam.experiments.rescoring import load_stored_tasks
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.summary import stored_run
@@ -51,7 +52,7 @@ def compare_task_runs(folders: Sequence[RunFolder]) -> TaskComparison:
         owed=tuple(len(owed(record.questions, found)) for record, found in zip(records, predictions, strict=True)),
         questions=tuple(keys),
         dropped=dropped,
-        notes=note_differences(records),
+        notes=(*note_differences(records), *mixed_notes(runs)),
         whole=len({question_of(key) for key in keys}),
         pairs=tuple(
             TaskPair(run, name, measures, by_group)
