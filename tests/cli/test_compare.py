@@ -217,3 +217,17 @@ def test_a_run_of_two_models_is_marked_and_no_baseline(medexam, tmp_path) -> Non
     code, out, _ = medexam("report", tmp_path / "two" / "chain_of_thought")
     assert said[1:] in " ".join(out.split())
     assert "A (15) + B (5)" in out
+
+
+def test_a_report_of_two_languages_ranks_nothing_and_names_the_command_that_compares(medexam, run, tmp_path) -> None:
+    folders = run("longest"), run("longest", "es")
+    said = f"this compares them: medexam compare {folders[0]} {folders[1]}"
+    code, out, _ = medexam("report", *folders, "--markdown", "both.md", "--html", "both.html")
+    assert (code, said in out.splitlines()[-1]) == (0, True)
+    assert said in (tmp_path / "both.md").read_text()
+    assert said in (tmp_path / "both.html").read_text()
+    code, out, _ = medexam("report", *folders, "--layout", "paper", "--markdown", "paper.md")
+    assert (code, said in out, said in (tmp_path / "paper.md").read_text()) == (0, True, True)
+    assert "give one of them at a time" in _one_line(
+        *medexam("report", *folders, "--layout", "paper", "--html", "both.html")
+    )
