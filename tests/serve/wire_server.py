@@ -71,7 +71,9 @@ class Wire:
             if "messages" not in body:
                 return 200, {"tokens": _ids(body["prompt"])}
             text = self._render(body["messages"])
-            return (200, {"tokens": _ids(text)}) if text is not None else (400, _fault("the template refuses"))
+            if text is None:
+                return 400, _fault("the template refuses")
+            return 200, {"tokens": _ids(text), "token_strs": [*text] if body.get("return_token_strs") else None}
         if self.tokenize and path == "/detokenize":
             return 200, {"prompt": "".join(chr(token) for token in body["tokens"])}
         if path in ("/v1/completions", "/v1/chat/completions") and body.get("model") not in self.models:

@@ -181,8 +181,6 @@ def test_which_questions_and_where_is_no_part_of_the_identity(overrides: dict) -
         {"program.max_tokens": 3},
         {"model.temperature": 0.5},
         {"model.seed": 2},
-        {"model.dtype": "float32"},
-        {"model.name": "other/model"},
     ],
 )
 def test_what_an_answer_depends_on_is_part_of_the_identity(overrides: dict) -> None:

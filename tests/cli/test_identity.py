@@ -1,0 +1,141 @@
+"""A run holds the answers of one model: what is another run, what is refused, and what goes on without a question."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from wire_server import Wire, serving
+
+from medexam.serve.registry import Registered, Registry, machine
+
+
+@pytest.fixture
+def ask(medexam, tmp_path):
+    """Run questions of the sample against servers; gives the exit code, the run as `--json` tells it, and the errors."""
+
+    def run(*wires: Wire, limit: int, options: tuple[str, ...] = (), **model: object):
+        document = {
+            "name": "trial",
+            "dataset": {"name": "headqa_sample"},
+            "model": {"engine": "vllm", "endpoints": [wire.address for wire in wires], **model},
+            "program": {"kind": "zero_shot", "answer_format": "guided"},
+        }
+        (tmp_path / "spec.yaml").write_text(yaml.safe_dump(document))
+        store = f"sqlite:///{tmp_path}/none/mlflow.db"
+        asked = ("--limit", limit, "--json", "--tracking-uri", store, *options)
+        code, out, err = medexam("run", tmp_path / "spec.yaml", *asked)
+        return code, json.loads(out)[0] if code == 0 else None, err
+
+    return run
+
+
+def prints(run: dict) -> list[str]:
+    lines = (Path(run["run_dir"]) / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["answered_by"] for line in lines]
+
+
+def test_another_model_behind_one_address_is_another_run(ask) -> None:
+    with serving(Wire(models=("a",))) as wire:
+        _, first, _ = ask(wire, limit=4)
+        wire.models = ("b",)
+        _, second, _ = ask(wire, limit=6)
+    assert [(run["model"], run["metrics"]["n"]) for run in (first, second)] == [("a", 4), ("b", 6)]
+    assert first["run_dir"] != second["run_dir"]
+
+
+def test_a_name_that_is_left_out_is_the_served_one(ask) -> None:
+    with serving(Wire(models=("a",))) as wire:
+        _, first, _ = ask(wire, limit=4)
+        asked = len(wire.bodies("/v1/completions"))
+        _, named, _ = ask(wire, limit=4, name="a")
+    assert named["run_dir"] == first["run_dir"]
+    assert len(wire.bodies("/v1/completions")) == asked
+
+
+@pytest.mark.parametrize("model", [{}, {"name": "tiny"}], ids=["unnamed", "named"])
+def test_an_alias_with_other_weights_is_refused(ask, medexam, tmp_path, model) -> None:
+    with serving(Wire()) as wire:
+        _, first, _ = ask(wire, limit=4, **model)
+        wire.drift = 0.3
+        code, _, err = ask(wire, limit=6, **model)
+        assert code == 2
+        (line,) = err.splitlines()[-1:]
+        for part in (first["run_id"], "its 4 answers are of tiny", "0.300 nats a token", "--fresh", "--accept-model"):
+            assert part in line
+        assert len(prints(first)) == 4
+
+        code, _, err = medexam("run", "--resume", first["run_dir"], "--json")
+        assert code == 0, "nothing is owed, so nobody is asked"
+
+        _, fresh, _ = ask(wire, limit=6, options=("--fresh",), **model)
+        assert fresh["run_dir"] != first["run_dir"]
+        assert len(set(prints(fresh))) == 1
+
+
+def test_a_change_that_is_accepted_is_told_from_then_on(ask, tmp_path) -> None:
+    with serving(Wire()) as wire:
+        ask(wire, limit=4)
+        wire.drift = 0.3
+        _, run, _ = ask(wire, limit=6, options=("--accept-model-change",))
+        assert [count["answers"] for count in run["answered_by"]] == [4, 2]
+        assert len(set(prints(run))) == 2
+        wire.drift = 0.0
+        _, again, _ = ask(wire, limit=8)
+    assert [count["answers"] for count in again["answered_by"]] == [6, 2]
+    known = json.loads((Path(run["run_dir"]) / "models.json").read_text(encoding="utf-8"))
+    assert set(known) == set(prints(again))
+
+
+@pytest.mark.parametrize(
+    "change", [{"version": "0.99.0"}, {"context": 2048}, {"metrics": "x"}], ids=["version", "context", "metrics"]
+)
+def test_the_same_model_goes_on_elsewhere(ask, change) -> None:
+    with serving(Wire()) as wire:
+        _, first, _ = ask(wire, limit=4)
+    with serving(Wire(**change)) as moved, serving(Wire(**change)) as replica:
+        _, run, _ = ask(moved, replica, limit=6)
+    assert run["run_dir"] == first["run_dir"]
+    assert run["metrics"]["n"] == 6
+    assert len(set(prints(run))) == 1
+
+
+def test_servers_of_two_models_under_one_name_are_refused(ask) -> None:
+    with serving(Wire()) as one, serving(Wire(drift=0.3)) as other:
+        code, _, err = ask(one, other, limit=4)
+    assert code == 2
+    assert "serve different models under the name tiny" in err
+
+
+def test_a_registered_server_of_another_model_stays_out(ask, tmp_path, monkeypatch) -> None:
+    registry = Registry(tmp_path / "servers.json")
+    monkeypatch.setattr("medexam.serve.finding.LOOK_S", 0.01)
+    with serving(Wire()) as one, serving(Wire(drift=0.3)) as other:
+        registry.add(Registered(one.address, "tiny", machine(), 1))
+
+        class Adding(list):
+            """Registers the other server at the first question."""
+
+            def append(self, request):
+                if request[0] == "/v1/completions" and "structured_outputs" not in request[1]:
+                    registry.add(Registered(other.address, "tiny", machine(), 1))
+                super().append(request)
+
+        one.requests = Adding()
+        _, run, err = ask(limit=40, endpoints=[f"registry:{registry.path}"])
+    assert run["metrics"]["n"] == 40
+    assert len(set(prints(run))) == 1
+
+
+def test_a_run_of_an_earlier_version_is_told_and_not_taken_up(ask, medexam) -> None:
+    with serving(Wire()) as wire:
+        _, first, _ = ask(wire, limit=4)
+        path = Path(first["run_dir"]) / "spec.json"
+        record = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps({key: value for key, value in record.items() if key != "schema"}))
+        code, _, err = medexam("run", "--resume", first["run_dir"], "--tracking-uri", "sqlite:///none/x.db")
+    assert code == 2
+    assert "an earlier version made it" in err
+    code, out, _ = medexam("report", first["run_dir"])
+    assert code == 0
+    assert "zero_shot" in out
