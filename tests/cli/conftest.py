@@ -3,8 +3,10 @@
 import sys
 
 import pytest
+from dspy.lm15 import ServerError
 
 from medexam.cli.main import main
+from medexam.serve import ScriptedEngine
 
 
 @pytest.fixture
@@ -24,3 +26,19 @@ def medexam(monkeypatch, capsys, tmp_path):
         return code, printed.out, printed.err
 
     return call
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Have the scripted model fail at prompts that `fits` accepts, under the same script; call again for others."""
+    answer = ScriptedEngine.answer
+
+    def fail(fits) -> None:
+        def answer_or_fail(engine, request):
+            if fits(request.messages[-1].text):
+                raise ServerError("scripted server failure")
+            return answer(engine, request)
+
+        monkeypatch.setattr(ScriptedEngine, "answer", answer_or_fail)
+
+    return fail

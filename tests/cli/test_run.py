@@ -81,8 +81,9 @@ def test_plan_shows_a_prompt_and_counts_calls(medexam, spec) -> None:
     assert "Think through each option briefly" in " ".join(out.replace("│", " ").split())
 
 
-def test_an_incomplete_run_exits_with_3_and_says_how_to_go_on(medexam, spec) -> None:
-    code, out, err = medexam("run", spec({"error": "server"}), "--json")
+def test_an_incomplete_run_exits_with_3_and_says_how_to_go_on(medexam, spec, failing) -> None:
+    failing(lambda _: True)
+    code, out, err = medexam("run", spec(), "--json")
     assert code == 3
     assert json.loads(out)[0]["metrics"]["failed"] == 6
     (run,) = json.loads(out)
@@ -95,6 +96,7 @@ def test_an_incomplete_run_exits_with_3_and_says_how_to_go_on(medexam, spec) -> 
     code, out, _ = medexam("report", run["run_dir"])
     assert re.search(r"server +LMServerError +.*scripted server failure.* 6", out)
     assert f"6 questions are owed; medexam run --resume {run['run_dir']} asks them\n" in out
+    failing(lambda _: False)
     code, out, _ = medexam("run", spec(), "--json")
     assert (code, json.loads(out)[0]["metrics"]["n"]) == (0, 6)
     assert "Failed" not in medexam("report", run["run_dir"])[1]
@@ -149,19 +151,16 @@ def test_runs_that_cannot_be_written(medexam, spec, tmp_path) -> None:
     assert "--runs-dir" in err
 
 
-def test_resume_asks_what_the_run_owes_and_nothing_else(medexam, spec, monkeypatch) -> None:
+def test_resume_asks_what_the_run_owes_and_nothing_else(medexam, spec, failing, monkeypatch) -> None:
     stem = load_exam_set(DatasetSpec(limit=6)).questions[0].stem
-    (path := spec({"error": "server"}).with_name("replies.yaml")).write_text(
-        yaml.safe_dump({stem: "{Answer: 1}", "*": {"error": "server"}})
-    )
-    _, out, err = medexam("run", path.with_name("spec.yaml"), "--json")
+    failing(lambda prompt: stem not in prompt)
+    _, out, err = medexam("run", spec(), "--json")
     (run,) = json.loads(out)
     assert (run["metrics"]["n"], run["metrics"]["failed"]) == (1, 5)
-    path.write_text(yaml.safe_dump({stem: {"error": "server"}, "*": "{Answer: 2}"}))
+    failing(lambda prompt: stem in prompt)
     code, out, _ = medexam("run", "--resume", run["run_dir"], "--json")
     (resumed,) = json.loads(out)
     assert (code, resumed["run_id"], resumed["metrics"]["n"], resumed["failures"]) == (0, run["run_id"], 6, [])
-    path.unlink()
     monkeypatch.setitem(sys.modules, "mlflow", None)
     code, out, err = medexam("run", "--resume", run["run_id"])
     assert (code, "zero_shot" in out, "medexam: " in err) == (0, True, False)

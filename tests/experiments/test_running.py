@@ -72,6 +72,7 @@ def test_a_run_is_asked_scored_and_kept(spec, tmp_path) -> None:
     assert {p.name for p in run.folder.path.iterdir() if not p.name.startswith(".")} == {
         "spec.json",
         "environment.json",
+        "models.json",
         "predictions.jsonl",
         "predictions.parquet",
         "metrics.json",
@@ -174,7 +175,7 @@ def test_failures_are_owed_and_never_scored(spec, tmp_path) -> None:
     replies.write_text(yaml.safe_dump({"*": {"error": "context"}}))
     (run,), _, _ = _run(spec, tmp_path)
     assert (run.metrics.unanswered, run.status) == (12, "complete")
-    (plan_cell,) = plan_experiment(spec, {"model.seed": 1}, runs_dir=tmp_path / "runs").cells
+    (plan_cell,) = plan_experiment(spec, {"model.max_tokens": 9}, runs_dir=tmp_path / "runs").cells
     assert len(plan_cell.owed) == 12
 
 
