@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from medexam.experiments.comparison import Comparison
+    from medexam.experiments.language_consistency import Consistency
     from medexam.experiments.run_folder import RunFolder
     from medexam.experiments.task_comparison import AnyComparison
 
@@ -42,32 +43,33 @@ def compare(
     """Compare stored runs with the first one on the questions that all have scored; asks no model."""
     from medexam.experiments.comparing import find_compared
     from medexam.experiments.places import default_runs_dir, run_paths
+    from medexam.experiments.ranking import mixed_notes
     from medexam.experiments.summary import reading_warnings
 
     folders = find_compared(run_paths(runs, runs_dir or default_runs_dir()))
     for warning in reading_warnings(folders):
         sys.stderr.write(f"medexam: warning: {warning}\n")
-    comparison: AnyComparison
+    found: AnyComparison | Consistency
     if any(folder.read_record().cell.dataset.holds_tasks for folder in folders):
         from medexam.cli.compare_tasks import compare_tasks
 
-        comparison = compare_tasks(folders, as_json=as_json, markdown=markdown, languages=languages)
+        found = compare_tasks(folders, as_json=as_json, markdown=markdown, languages=languages)
     elif languages:
-        from medexam.cli.compare_languages import print_languages
+        from medexam.cli.compare_languages import compare_languages
 
-        print_languages(folders, as_json=as_json)
-        return
+        found = compare_languages(folders, as_json=as_json, markdown=markdown)
     else:
-        comparison = _compare_exams(folders, as_json=as_json, markdown=markdown)
-    for line in comparison.corrected:
+        found = _compare_exams(folders, as_json=as_json, markdown=markdown)
+    for line in found.corrected:
         sys.stderr.write(f"medexam: {line}\n")
+    for note in mixed_notes(found.runs):
+        sys.stderr.write(f"medexam: warning: {note}\n")
     if track or tracking_uri is not None:
         from medexam.experiments.comparison_tracking import track_comparison
         from medexam.experiments.mlflow_store import default_tracking_uri
 
-        beside = comparison.runs[0].folder.path.resolve().parent
-        uri = tracking_uri or default_tracking_uri(runs_dir or beside)
-        mlflow_run_id = track_comparison(comparison, tracking_uri=uri)
+        uri = tracking_uri or default_tracking_uri(runs_dir or folders[0].path.resolve().parent)
+        mlflow_run_id = track_comparison(found, tracking_uri=uri)
         sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {uri}\n")
 
 

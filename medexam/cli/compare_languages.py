@@ -1,27 +1,34 @@
-"""What `medexam compare --languages` prints: two runs that differ in language alone, question by question."""
+"""`medexam compare --languages`: two runs that differ in language alone, question by question."""
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from medexam.experiments.language_consistency import Consistency
     from medexam.experiments.run_folder import RunFolder
 
 
-def print_languages(folders: "Sequence[RunFolder]", *, as_json: bool) -> None:
-    """Print what is right in both languages, in one and in neither; raises what `check_consistency` raises."""
-    from medexam.experiments.language_consistency import build_consistency_tables, check_consistency
+def compare_languages(folders: "Sequence[RunFolder]", *, as_json: bool, markdown: Path | None) -> "Consistency":
+    """Print what is right in both languages, in one and in neither, and write what is asked for.
+
+    Raises what `check_consistency` raises.
+    """
+    from medexam.cli.compare_printing import print_comparison
+    from medexam.experiments.comparison_tables import headline
+    from medexam.experiments.language_consistency import build_consistency_tables, check_consistency, consistency_report
 
     found = check_consistency(folders)
-    for line in found.comparison.corrected:
-        sys.stderr.write(f"medexam: {line}\n")
+    if markdown is not None:
+        from medexam.experiments.comparison_markdown import write_markdown
+
+        write_markdown(consistency_report(found), markdown)
+        sys.stderr.write(f"wrote {markdown}\n")
     if as_json:
         sys.stdout.write(json.dumps(found.document(), ensure_ascii=False, indent=2) + "\n")
-        return
-    from rich.console import Console
-
-    console = Console()
-    for table in build_consistency_tables(found):
-        console.print(table)
+    else:
+        print_comparison(found.comparison, headline(found.comparison), build_consistency_tables(found), [])
+    return found

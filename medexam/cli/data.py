@@ -13,7 +13,7 @@ from medexam.cli.data_build import build
 from medexam.cli.data_quality import quality
 from medexam.cli.data_stats import stats
 from medexam.cli.data_translate import translate
-from medexam.cli.options import JsonOption, PathOption
+from medexam.cli.options import JsonOption, PathOption, refuse
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,6 +85,7 @@ def check(name: Name, language: Languages = None, path: PathOption = None, as_js
 
 @app.command()
 def show(
+    context: typer.Context,
     name: Name,
     key: Annotated[str | None, typer.Option("--key", help="One question, such as headqa-v1/2013/biology/1.")] = None,
     limit: Annotated[int, typer.Option("--limit", help="How many questions, spread over the exams.")] = 3,
@@ -103,7 +104,10 @@ def show(
     from medexam.specs.validation import validate
 
     wanted: dict[str, Any] = {"name": name, "language": language, "path": path}
-    if key is None:
+    if key is not None:
+        choosing = {"limit", "seed", "split", "year", "discipline", "images"}
+        refuse(context, choosing, "--key names the one question to show: leave out one or the other")
+    else:
         wanted |= {"limit": limit, "seed": seed, "split": split, "images": images}
         wanted |= {"years": year or None, "disciplines": discipline or None}
     exam_set = load_exam_set(validate(DatasetSpec, wanted))

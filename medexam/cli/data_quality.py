@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medexam.cli.data_translate import carry_out
-from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, RunsDirOption, TrackingOption
+from medexam.cli.options import (
+    INCOMPLETE,
+    FailuresOption,
+    JsonOption,
+    RunsDirOption,
+    TrackingOption,
+    refuse,
+    refuse_others,
+)
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
@@ -19,9 +27,11 @@ if TYPE_CHECKING:
 
 
 def quality(
+    context: typer.Context,
     folders: Annotated[
-        list[Path], typer.Argument(metavar="FOLDER...", help="Folders that `medexam data translate` made.")
-    ],
+        list[Path] | None,
+        typer.Argument(metavar="FOLDER...", help="Folders that `medexam data translate` made.", show_default=False),
+    ] = None,
     back: Annotated[
         bool, typer.Option("--back/--no-back", help="Translate back with the same model, for the round trip.")
     ] = True,
@@ -49,6 +59,7 @@ def quality(
     as_json: JsonOption = False,
 ) -> None:
     """Round trip, reference scores and lost terms of translations, or a sheet for reviewers and what came back."""
+    _check_options(context, folders, sheet, reviews, back=back, bert=bert, scored=back or reference)
     if reviews:
         _read_reviews(reviews, as_json=as_json)
         return
@@ -56,7 +67,7 @@ def quality(
     from medexam.experiments.translating.planning import plan_stored
 
     runs = runs_dir or default_runs_dir()
-    plans = [plan_stored(path) for path in run_paths(folders, runs)]
+    plans = [plan_stored(path) for path in run_paths(folders or [], runs)]
     if sheet is not None:
         _write_sheet(plans, sheet, seed)
         return
@@ -76,6 +87,37 @@ def quality(
     if owed:
         sys.stderr.write(f"medexam: incomplete: {owed} replies are still owed; run the same again to ask them\n")
         raise typer.Exit(INCOMPLETE)
+
+
+def _check_options(
+    context: typer.Context,
+    folders: list[Path] | None,
+    sheet: Path | None,
+    reviews: list[Path] | None,
+    *,
+    back: bool,
+    bert: bool,
+    scored: bool,
+) -> None:
+    """Raises `SpecError` for an option that would be ignored, and without a folder to look at."""
+    if reviews:
+        refuse_others(context, {"reviews", "as_json"}, "--reviews reads filled-in sheets alone: leave it out")
+        return
+    if not folders:
+        raise SpecError("name a FOLDER that `medexam data translate` made, or sheets to read with --reviews FILE")
+    if sheet is not None:
+        kept = {"folders", "sheet", "seed", "runs_dir"}
+        refuse_others(context, kept, "--sheet writes a sheet for reviewers and stops: leave it out")
+        return
+    refuse(context, {"seed"}, "it chooses the questions of a sheet: name the sheet with --sheet FILE")
+    if not back:
+        asking = {"back_setup", "only_selected", "max_failures"}
+        refuse(context, asking, "it is for the way back: leave it out, or --no-back")
+    if not bert:
+        refuse(context, {"bert_model", "bert_layer"}, "it is for BERTScore: leave it out, or --no-bert")
+    if not scored:
+        scoring = {"bert", "bert_model", "bert_layer"} if bert else {"bert_model", "bert_layer"}
+        refuse(context, scoring, "nothing is scored with --no-back: leave it out, or add --reference")
 
 
 def _measure(

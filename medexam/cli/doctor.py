@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medexam.cli.options import INCOMPLETE, JsonOption
+from medexam.errors import SpecError
 
 if TYPE_CHECKING:
     from medexam.serve.examining.diagnosis import Diagnosis, Examination
@@ -44,6 +45,8 @@ def doctor(
     from medexam.serve.examining.advice import advise
     from medexam.serve.examining.diagnosis import examine, find_patients
 
+    if api_key_env is not None and api_key_file is not None:
+        raise SpecError("--api-key-env, --api-key-file: there is one key; give one of them")
     patients = find_patients(
         endpoints or (), model=model, api_key_env=api_key_env, api_key_file=api_key_file, ca_bundle=ca_bundle
     )

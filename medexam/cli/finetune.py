@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medexam.cli.options import INCOMPLETE, JsonOption, TrackingOption
+from medexam.errors import SpecError
 
 if TYPE_CHECKING:
     from medexam.experiments.finetuning.finetuning import Finetuned
@@ -41,6 +42,10 @@ def finetune(
     from medexam.experiments.finetuning.settings import FinetuningSettings
     from medexam.specs.validation import validate
 
+    if intermediate_epochs is not None and intermediate is None:
+        raise SpecError("--intermediate-epochs: name the questions to learn from first with --intermediate FILE")
+    if answer_tokens is not None and validation is None:
+        raise SpecError("--answer-tokens: it is for scoring; name the questions to score with --validation FILE")
     said: dict[str, Any] = {
         "model": model,
         "train": train,

@@ -14,7 +14,7 @@ import typer
 
 from medexam.cli.current_runs import read_current
 from medexam.cli.options import JsonOption
-from medexam.errors import RunFolderError
+from medexam.errors import RunFolderError, SpecError
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -54,6 +54,8 @@ def draw(
     from medexam.specs import DatasetSpec
     from medexam.specs.validation import validate
 
+    if tracking_uri is not None and run is None:
+        raise SpecError("--tracking-uri: the picture goes to the MLflow run of a run: name it with --run RUN")
     path = out or folder / CORPUS_MAP
     if path.suffix != ".png":
         raise typer.BadParameter(f"{path} does not end in .png, and the picture is one", param_hint="--out")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption, RunsDirOption, TrackingOption
+from medexam.cli.options import INCOMPLETE, JsonOption, RunsDirOption, TrackingOption, check_resumed
 from medexam.cli.run import SPEC_HELP, SetOption
 from medexam.errors import SpecError, TrackingError
 
@@ -32,6 +32,8 @@ def optimize(
     as_json: JsonOption = False,
 ) -> None:
     """Optimise a program's demonstrations and instructions, or go on where that stopped."""
+    if plan and tracking_uri is not None:
+        raise SpecError("--plan sends nothing to MLflow: leave out --tracking-uri, or --plan")
     planned = _plan(spec, settings, runs_dir, resume, fresh=fresh)
     from medexam.cli.optimize_view import (
         TrialProgress,
@@ -76,10 +78,10 @@ def _plan(
     from medexam.experiments.optimising.planning import plan_optimization, plan_resumed
     from medexam.experiments.places import default_runs_dir
 
-    runs_dir = runs_dir or default_runs_dir()
     if resume is not None:
-        return plan_resumed(find_optimization(resume, runs_dir), overrides)
-    return plan_optimization(document, overrides, runs_dir=runs_dir, fresh=fresh)
+        check_resumed(resume, runs_dir)
+        return plan_resumed(find_optimization(resume, runs_dir or default_runs_dir()), overrides)
+    return plan_optimization(document, overrides, runs_dir=runs_dir or default_runs_dir(), fresh=fresh)
 
 
 def _track(done: "Optimization", tracking_uri: str | None) -> None:

@@ -59,6 +59,8 @@ def parse_weights(pairs: list[str]) -> dict[str, float]:
     weights = {}
     for pair in pairs:
         group, _, weight = pair.partition("=")
+        if group in weights:
+            raise SpecError(f"--weight gives {group} twice: give each group one weight")
         try:
             weights[group] = float(weight)
         except ValueError:

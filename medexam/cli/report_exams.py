@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.cli.current_runs import read_current
+from medexam.cli.overviews import print_ranking_notes
 from medexam.cli.owed import print_owed
 from medexam.cli.report_options import Layout, ReportOptions
 from medexam.errors import SpecError
@@ -25,6 +26,8 @@ def report_exams(folders: "list[RunFolder]", options: ReportOptions) -> None:
     """Print the runs as they are now and write what is asked for; raises `SpecError` for what only tasks have."""
     if options.weights:
         raise SpecError("--weight ranks runs that answer in words; these answer exams: leave it out")
+    if options.layout is not None and options.html is not None:
+        raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
     from medexam.experiments.baselines import contrast_runs
     from medexam.experiments.people import against_people
     from medexam.experiments.summary import is_exam_run
@@ -33,13 +36,15 @@ def report_exams(folders: "list[RunFolder]", options: ReportOptions) -> None:
     stored = [run for run in read_current(folders) if is_exam_run(run)]
     if options.html is not None:
         _write_page(stored, options.html)
-    contrasts = [] if as_json and markdown is None else contrast_runs([run for run in stored if run.note is None])
     if options.plots is not None:
         _write_plots(stored, options.plots)
     if options.layout is not None:
         show = _report_paper if options.layout is Layout.PAPER else _report_headqa_v1
         show(stored, markdown, as_json=as_json)
         return
+    # A run whose data set is not at hand has no questions to set against another's.
+    whole = [run for run in stored if run.note is None]
+    contrasts = contrast_runs(whole) if not (as_json and markdown is None) else []
     people = against_people(stored)
     if markdown is not None:
         _write_markdown(stored, markdown, contrasts, people)
@@ -73,18 +78,21 @@ def _print_json(stored: "list[ExamRun]", people: "list[tuple[AgainstPeople, ...]
 def _write_plots(stored: "list[ExamRun]", folder: Path) -> None:
     from medexam.experiments.plots import write_plots
 
-    for path in write_plots(stored, folder):
-        sys.stderr.write(f"wrote {path}\n")
+    written = write_plots(stored, folder)
+    if not written:
+        raise SpecError("--plots: no run has scored a question, so there is nothing to draw; leave it out")
+    sys.stderr.writelines(f"wrote {path}\n" for path in written)
 
 
 def _report_paper(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
     """The tables of the HEAD-QA v2 paper."""
     from medexam.experiments.paper_layout import build_paper_tables, paper_document, paper_tables, write_paper_report
+    from medexam.experiments.ranking import ranking_notes
 
     tables = paper_tables(stored)
     if markdown is not None:
-        write_paper_report(tables, markdown)
-    _show_layout(paper_document(tables), partial(build_paper_tables, tables), markdown, as_json=as_json)
+        write_paper_report(tables, markdown, ranking_notes(stored))
+    _show_layout(stored, paper_document(tables), partial(build_paper_tables, tables), markdown, as_json=as_json)
 
 
 def _report_headqa_v1(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
@@ -95,15 +103,22 @@ def _report_headqa_v1(stored: "list[ExamRun]", markdown: Path | None, *, as_json
         headqa_v1_tables,
         write_headqa_v1_report,
     )
+    from medexam.experiments.ranking import ranking_notes
 
     tables = headqa_v1_tables(stored)
     if markdown is not None:
-        write_headqa_v1_report(tables, markdown)
-    _show_layout(headqa_v1_document(tables), lambda _: build_headqa_v1_tables(tables), markdown, as_json=as_json)
+        write_headqa_v1_report(tables, markdown, ranking_notes(stored))
+    document = headqa_v1_document(tables)
+    _show_layout(stored, document, lambda _: build_headqa_v1_tables(tables), markdown, as_json=as_json)
 
 
 def _show_layout(
-    document: Any, build: "Callable[[int], Iterable[RenderableType]]", markdown: Path | None, *, as_json: bool
+    stored: "list[ExamRun]",
+    document: Any,
+    build: "Callable[[int], Iterable[RenderableType]]",
+    markdown: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
     """A paper's tables as JSON, or on a terminal of a width that `build` is told; `markdown` is what was written."""
     if markdown is not None:
@@ -116,6 +131,7 @@ def _show_layout(
     console = Console()
     for table in build(console.width):
         console.print(table)
+    print_ranking_notes(console, stored)
 
 
 def _write_page(stored: "list[ExamRun]", path: Path) -> None:
@@ -140,6 +156,7 @@ def _print_tables(
 
     console = Console()
     console.print(build_table(stored))
+    print_ranking_notes(console, stored)
     if len(stored) == 1:
         run = stored[0]
         tables = (*build_breakdowns(run), *build_cost_tables(run))

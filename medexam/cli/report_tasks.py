@@ -13,6 +13,7 @@ from medexam.errors import RunFolderError, SpecError
 if TYPE_CHECKING:
     from medexam.experiments.run_folder import RunFolder
     from medexam.experiments.summary import TaskRun
+    from medexam.experiments.tables import Table
 
 
 def report_tasks(folders: "list[RunFolder]", options: ReportOptions) -> None:
@@ -23,29 +24,33 @@ def report_tasks(folders: "list[RunFolder]", options: ReportOptions) -> None:
             "--plots and --layout show exams; these runs answer in words: leave them out, --html and --markdown work"
         )
     from medexam.experiments.summary import is_task_run, run_document
+    from medexam.experiments.task_tables import board_tables, make_boards, standings
 
     if len({folder.read_record().cell.dataset.name for folder in folders}) > 1 and (markdown or html):
         raise SpecError("--markdown and --html hold one benchmark: report the runs of each apart")
     runs = [run for run in read_current(folders) if is_task_run(run)]
+    boards = make_boards(runs, options.weights)
+    tables = board_tables(boards, options.weights)
     if markdown is not None:
-        _write(markdown, _markdown(runs))
+        _write(markdown, _markdown(runs, tables))
     if html is not None:
         from medexam.experiments.page.tasks import write_task_page
 
-        size = write_task_page(runs, html)
+        size = write_task_page(runs, html, tables)
         sys.stderr.write(f"wrote {html} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)\n")
     if as_json:
-        sys.stdout.write(json.dumps([run_document(run) for run in runs], ensure_ascii=False, indent=2) + "\n")
+        documents = [run_document(run) | standing for run, standing in zip(runs, standings(runs, boards), strict=True)]
+        sys.stdout.write(json.dumps(documents, ensure_ascii=False, indent=2) + "\n")
     else:
-        _print(runs, options.weights)
+        _print(runs, tables)
 
 
-def _markdown(runs: "list[TaskRun]") -> str:
+def _markdown(runs: "list[TaskRun]", boards: "list[Table]") -> str:
     from medexam.experiments.task_report import task_comparison_report, task_report
 
     if len(runs) == 1:
-        return task_report(runs[0], runs[0].folder.read_predictions())
-    return task_comparison_report(runs)
+        return task_report(runs[0], runs[0].folder.read_predictions(), boards)
+    return task_comparison_report(runs, boards)
 
 
 def _write(path: Path, text: str) -> None:
@@ -56,19 +61,17 @@ def _write(path: Path, text: str) -> None:
     sys.stderr.write(f"wrote {path}\n")
 
 
-def _print(runs: "list[TaskRun]", weights: dict[str, float]) -> None:
+def _print(runs: "list[TaskRun]", boards: "list[Table]") -> None:
     from rich.console import Console
 
+    from medexam.cli.overviews import print_overviews
     from medexam.experiments.run_tables import build_cost_tables
-    from medexam.experiments.run_views import build_overviews
     from medexam.experiments.tables import TerminalTable
     from medexam.experiments.task_report import task_notes
-    from medexam.experiments.task_tables import board_tables
 
     console = Console()
-    for table in build_overviews(runs):
-        console.print(table)
-    for board in board_tables(runs, weights) if weights else ():
+    print_overviews(console, runs)
+    for board in boards:
         console.print(TerminalTable(board))
     if len(runs) == 1:
         for table in build_cost_tables(runs[0]):

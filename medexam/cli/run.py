@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medexam.cli.current_runs import say
-from medexam.cli.options import INCOMPLETE, AcceptOption, FailuresOption, JsonOption, RunsDirOption, TrackingOption
+from medexam.cli.options import (
+    INCOMPLETE,
+    AcceptOption,
+    FailuresOption,
+    JsonOption,
+    RunsDirOption,
+    TrackingOption,
+    check_resumed,
+)
 from medexam.errors import SpecError, TrackingError
 
 if TYPE_CHECKING:
@@ -63,6 +71,7 @@ def run(
             "or run the spec without --resume"
         )
     else:
+        check_resumed(resume, runs_dir)
         complete = None if tracking_uri else _complete(resume, runs_dir)
         if complete is not None:
             _print(complete.folder.path.parent, [complete], None, as_json=as_json)
@@ -141,6 +150,8 @@ def _plan(
     document = load_document(spec)
     overrides: dict[str, Any] = parse_overrides(settings or [])
     if limit is not None:
+        if "dataset.limit" in overrides:
+            raise SpecError("--limit and --set dataset.limit say the same: give one of them")
         overrides["dataset.limit"] = limit
     from medexam.experiments.places import default_runs_dir
     from medexam.experiments.planning import plan_experiment
@@ -201,12 +212,11 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
 def _print_tables(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None) -> None:
     from rich.console import Console
 
+    from medexam.cli.overviews import print_overviews
     from medexam.experiments.run_tables import build_failure_table
-    from medexam.experiments.run_views import build_overviews
 
     console = Console()
-    for table in build_overviews(runs):
-        console.print(table)
+    print_overviews(console, runs)
     for table in filter(None, map(build_failure_table, runs)):
         console.print(table)
     for run in runs:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from medexam.cli import serve_options as options
+from medexam.cli.options import refuse, refuse_others
 from medexam.errors import EngineError
 
 if TYPE_CHECKING:
@@ -62,8 +63,13 @@ def serve(
     occasion that lies beside the registry, for you alone.
     """
     if list_profiles:
+        refuse_others(context, {"list_profiles"}, "--list shows the profiles and serves nothing: leave it out")
         _list_profiles()
         return
+    if container is not None:
+        refuse(context, {"python"}, "the container has a Python of its own: leave out one of the two")
+    else:
+        refuse(context, {"container_runtime"}, "it runs a container: name its image with --container IMAGE")
     if model is None:
         raise EngineError("nothing to serve: name a PROFILE or a MODEL; `medexam serve --list` shows the profiles")
     wanted: dict[str, Any] = {
@@ -77,13 +83,16 @@ def serve(
         "flags": tuple(context.args),
     }
     if slurm:
-        _check_job(nodes, port, host, log, span=span)
+        refuse(context, options.OF_NODES, "a job's nodes choose port, address and logs themselves: leave it out")
+        if span and nodes == 1:
+            raise EngineError("--span needs several nodes; say how many with --nodes")
         allocation = _allocate(slurm_folder, nodes, time, requeues, partition, account, gpus_per_node, slurm_option)
         wanted |= {"timeout_s": timeout, "restarts": restarts, "span": span}
         _serve_by_slurm(model, wanted, allocation, registry, show=show)
         return
-    if span or slurm_option:
-        raise EngineError("--span and --slurm-option belong to a Slurm job; add --slurm")
+    refuse(context, options.OF_SLURM, "this belongs to a Slurm job: add --slurm, or leave it out")
+    if show:
+        refuse(context, options.OF_FLEET, "--print shows vLLM's command, which has no such option: leave it out")
     launches = _plan(model, wanted, host, port, show=show)
     if not show:
         _serve_here(launches, host, registry, log or Path(), timeout, restarts)
@@ -159,13 +168,6 @@ def _serve_by_slurm(
         f"registry: {told.path}\n"
         f"logs: {allocation.folder}/{number}_*_log.err, and vLLM's in {allocation.folder}/{number}/\n"
     )
-
-
-def _check_job(nodes: int, port: int | None, host: str, log: Path | None, *, span: bool) -> None:
-    if span and nodes == 1:
-        raise EngineError("--span needs several nodes; say how many with --nodes")
-    if port is not None or log is not None or host not in ("127.0.0.1", *_EVERY_ADDRESS):
-        raise EngineError("a job's nodes choose port and logs themselves; leave --port, --host and --log out")
 
 
 def _allocate(

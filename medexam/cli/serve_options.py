@@ -48,3 +48,12 @@ SlurmOption = Annotated[
 SlurmFolder = Annotated[
     Path, typer.Option(help="Scripts and logs, on storage that all nodes see.", rich_help_panel=_SLURM)
 ]
+
+OF_SLURM = frozenset(
+    {"nodes", "span", "partition", "time", "requeues", "account", "gpus_per_node", "slurm_option", "slurm_folder"}
+)
+"""Options that only a Slurm job has."""
+OF_NODES = frozenset({"port", "host", "log"})
+"""Options that each node of a job chooses for itself."""
+OF_FLEET = frozenset({"log", "timeout", "restarts", "registry"})
+"""Options that a printed command of vLLM does not have."""

@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli.options import refuse
+
 
 def ui(
+    context: typer.Context,
     runs_dir: Annotated[
         Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")
     ] = None,
@@ -18,6 +21,8 @@ def ui(
     ] = None,
 ) -> None:
     """Serve the MLflow UI until Ctrl-C."""
+    if tracking_uri is not None:
+        refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
     from medexam.experiments.mlflow_store import default_tracking_uri
     from medexam.experiments.places import default_runs_dir
     from medexam.experiments.ui import check_port, experiment_pages, serve_ui

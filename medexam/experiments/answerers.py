@@ -122,6 +122,16 @@ def describe_answerers(counts: Sequence[AnswererCount]) -> str:
     return ", ".join([f"{counts[0].answers:,} answers {whose[0]}", *words[1:]]) if counts else ""
 
 
+def label_answerers(counts: Sequence[AnswererCount]) -> str:
+    """Several models as one short name, such as `A (200) + B (100)`; with their prints if their names are the same."""
+    names = [one.name.rsplit("/", 1)[-1] for one in counts]
+    alike = len(set(names)) < len(names)
+    return " + ".join(
+        f"{name} {one.print} ({one.answers:,})" if alike and one.print else f"{name} ({one.answers:,})"
+        for name, one in zip(names, counts, strict=True)
+    )
+
+
 def _differences(before: ModelIdentity, now: ModelIdentity, count_cut: Callable[[], int]) -> list[str]:
     found = before.differences(now)
     if not found and _context(before) != _context(now) and (cut := count_cut()):

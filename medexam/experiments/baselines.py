@@ -97,6 +97,7 @@ def _is_comparable(run: ExamRun, other: ExamRun) -> bool:
     mine, its = run.record.cell.dataset, other.record.cell.dataset
     return (
         other.model == run.model
+        and not other.mixed
         and not is_retrieving(other.record.cell.program)
         and (mine.name, mine.language) == (its.name, its.language)
         and asked_same_texts(run.record, other.record)

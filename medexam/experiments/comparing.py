@@ -14,9 +14,10 @@ from medexam.datasets import ExamSet, load_exam_set
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.comparison import Comparison, Dropped, Flipped, Group, Pair, describe_all, describe_dropped
 from medexam.experiments.data_changes import describe_golds
+from medexam.experiments.ranking import mixed_notes
 from medexam.experiments.run_folder import RunFolder, RunRecord, find_runs, owed
 from medexam.experiments.stored_questions import stored_questions
-from medexam.experiments.summary import AnyRun, ExamRun, stored_run
+from medexam.experiments.summary import AnyRun, ExamRun, find_answerers, stored_run
 from medexam.metrics import compute_metrics
 from medexam.metrics.paired import adjust_holm, compare_pair, complementarity, judge
 from medexam.predictions import Prediction, Status
@@ -29,7 +30,9 @@ Predictions = Mapping[str, Prediction]
 
 
 def find_compared(paths: Sequence[Path]) -> list[RunFolder]:
-    """The run folders named by `paths`, as `find_runs` finds them, two or more.
+    """The run folders named by `paths`, as `find_runs` finds them, two or more; the baseline first.
+
+    That is the first run, but of a folder of runs the first that does not mix models.
 
     Raises `SpecError` where a run is named twice or is the only one, and `RunFolderError` for a path without a run.
     """
@@ -45,7 +48,14 @@ def find_compared(paths: Sequence[Path]) -> list[RunFolder]:
             f"{folders[0].path} is the only run: give the baseline and one run or more to compare with it, or a folder "
             "that holds them; `medexam report` shows a single run"
         )
+    if not RunFolder(paths[0]).exists():
+        baseline = next((folder for folder in folders if not _mixes(folder)), folders[0])
+        folders.sort(key=lambda folder: folder is not baseline)
     return folders
+
+
+def _mixes(folder: RunFolder) -> bool:
+    return len(find_answerers(folder, folder.read_record())) > 1
 
 
 def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
@@ -84,7 +94,7 @@ def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
         pairs=_pairs(runs, names, kept, key, predictions),
         together=complementarity(kept, key, predictions),
         flipped=_flipped(kept, key, predictions),
-        notes=note_differences(records, sets),
+        notes=(*note_differences(records, sets), *mixed_notes(runs)),
         corrected=note_corrections(folders, records, sets),
     )
 
@@ -93,7 +103,7 @@ def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
     """A name for each run, as short as tells all apart.
 
     Its program, with model, language or both where that is needed; else the ids of the runs that share their program,
-    or all their paths.
+    or all their paths. Behind it stands whether it mixes models.
     """
     programs = Counter(run.program for run in runs)
 
@@ -109,10 +119,15 @@ def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
         lambda run: run.program if programs[run.program] == 1 else run.folder.name,
     )
     for way in ways:
-        names = tuple(way(run) for run in runs)
+        names = tuple(mark_mixed(run, way(run)) for run in runs)
         if len(set(names)) == len(names):
             return names
-    return tuple(str(run.folder.path) for run in runs)
+    return tuple(mark_mixed(run, str(run.folder.path)) for run in runs)
+
+
+def mark_mixed(run: AnyRun, name: str) -> str:
+    """The run's name in tables and pictures, which says so if its answers are of several models."""
+    return f"{name} (mixed models)" if run.mixed else name
 
 
 def check_one_data_set(records: Sequence[RunRecord]) -> None:

@@ -3,11 +3,11 @@
 Only data and its JSON; `comparing.py` finds it.
 """
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from typing import Any, Generic
 
-from medexam.experiments.summary import AnyMetrics, ExamRun, M_co, StoredRun
+from medexam.experiments.summary import AnyMetrics, AnyRun, ExamRun, M_co, StoredRun
 from medexam.metrics import Metrics
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
 from medexam.metrics.paired_results import Complementarity, Paired, Verdict
@@ -120,10 +120,17 @@ def describe_dropped(dropped: Dropped) -> str:
     return f"Dropped: {found}" if found else "None dropped"
 
 
+def run_keys(runs: Sequence[AnyRun]) -> tuple[str, ...]:
+    """What `--json` calls each run: its id, or its folder if two of `runs` have the same id."""
+    ids = tuple(run.record.run_id for run in runs)
+    return ids if len(set(ids)) == len(ids) else tuple(str(run.folder.path.resolve()) for run in runs)
+
+
 def run_documents(comparison: Compared[AnyMetrics]) -> list[dict[str, Any]]:
     """What `--json` says of each run beside its scores, JSON-ready."""
     return [
         {
+            "key": key,
             "run_id": run.record.run_id,
             "run_dir": str(run.folder.path.resolve()),
             "spec_digest": run.record.spec_digest,
@@ -131,11 +138,18 @@ def run_documents(comparison: Compared[AnyMetrics]) -> list[dict[str, Any]]:
             "language": run.record.cell.dataset.language,
             "program": run.program,
             "model": run.model,
+            "answered_by": [one._asdict() for one in run.answerers],
+            "mixed": run.mixed,
             "asked": asked,
             "owed": owed,
         }
-        for run, name, asked, owed in zip(
-            comparison.runs, comparison.names, comparison.asked, comparison.owed, strict=True
+        for key, run, name, asked, owed in zip(
+            run_keys(comparison.runs),
+            comparison.runs,
+            comparison.names,
+            comparison.asked,
+            comparison.owed,
+            strict=True,
         )
     ]
 
@@ -143,12 +157,13 @@ def run_documents(comparison: Compared[AnyMetrics]) -> list[dict[str, Any]]:
 def comparison_document(comparison: Comparison) -> dict[str, Any]:
     """What `--json` prints, JSON-ready.
 
-    Scores are fractions of 1 but for `points`, and differences are the run's score minus the baseline's.
+    Scores are fractions of 1 but for `points`, and differences are the run's score minus the baseline's. Runs are
+    named by their `key`.
     """
-    ids = [run.record.run_id for run in comparison.runs]
+    keys = run_keys(comparison.runs)
     return {
         "dataset": comparison.runs[0].record.cell.dataset.name,
-        "baseline": ids[0],
+        "baseline": keys[0],
         "questions": len(comparison.questions),
         "exams": comparison.exams,
         "dropped": asdict(comparison.dropped),
@@ -160,19 +175,19 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
                 run_documents(comparison), comparison.together.alone_right, comparison.runs, strict=True
             )
         ],
-        "pairs": [_pair_document(pair) for pair in comparison.pairs],
+        "pairs": [_pair_document(pair, key) for pair, key in zip(comparison.pairs, keys[1:], strict=True)],
         "together": comparison.together.model_dump(mode="json", exclude={"alone_right"}),
         "flipped": [
-            {"question": each.question, "gold": each.gold, "answers": dict(zip(ids, each.answers, strict=True))}
+            {"question": each.question, "gold": each.gold, "answers": dict(zip(keys, each.answers, strict=True))}
             for each in comparison.flipped
         ],
     }
 
 
-def _pair_document(pair: Pair) -> dict[str, Any]:
+def _pair_document(pair: Pair, key: str) -> dict[str, Any]:
     groups = {"by_discipline": pair.by_discipline, "by_year": pair.by_year}
     return {
-        "run": pair.run.record.run_id,
+        "run": key,
         "name": pair.name,
         "verdict": pair.verdict,
         **_paired_document(pair.paired, pair.p_adjusted),

@@ -44,7 +44,7 @@ def render_comparison(
     for table, caption in tables:
         parts += [f"## {table.title}", render_table(table), caption]
     parts += ["## Runs", render_table(folders)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def write_paired_report(comparison: Comparison, path: Path) -> None:

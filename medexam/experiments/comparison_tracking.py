@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from medexam import __version__
-from medexam.experiments.comparison import Comparison, Pair, comparison_document
+from medexam.experiments.comparison import Compared, Comparison, Pair, comparison_document
 from medexam.experiments.comparison_markdown import paired_report
 from medexam.experiments.comparison_tables import headline, verdicts
+from medexam.experiments.language_consistency import Consistency, consistency_report
 from medexam.experiments.mlflow_copies import Copy, put_copy
 from medexam.experiments.mlflow_payload import TAG_LENGTH, started_at
 from medexam.experiments.mlflow_store import experiment_id, open_store
-from medexam.experiments.summary import AnyRun
+from medexam.experiments.summary import AnyMetrics
 from medexam.experiments.task_comparison import AnyComparison, TaskComparison, task_comparison_document
 from medexam.experiments.task_comparison_markdown import paired_task_report
 from medexam.experiments.task_comparison_tables import task_headline, task_verdicts
@@ -31,23 +32,28 @@ DOCUMENT = "compare.json"
 
 @dataclass(frozen=True)
 class _Sent:
-    """What MLflow is told, whatever the questions are."""
+    """What MLflow is told, whatever is compared."""
 
+    comparison: Compared[AnyMetrics]
     metrics: Mapping[str, float]
     note: Sequence[str]
     report: str
     document: Mapping[str, Any]
+    way: str = ""
+    """How the runs are compared if not as usual; it makes another comparison of them."""
 
 
-def track_comparison(comparison: AnyComparison, *, tracking_uri: str) -> str:
-    """Send `comparison` to the MLflow store at `tracking_uri`; gives MLflow's id of its run.
+def track_comparison(found: AnyComparison | Consistency, *, tracking_uri: str) -> str:
+    """Send what was `found` to the MLflow store at `tracking_uri`; gives MLflow's id of its run.
 
     Raises `TrackingError` when the store cannot be reached or written.
     """
-    sent = _describe_tasks(comparison) if isinstance(comparison, TaskComparison) else _describe_exams(comparison)
-    tags = _tags(comparison.runs, sent.note)
+    sent = _describe(found)
+    comparison = sent.comparison
+    tags = _tags(sent)
     now = round(1000 * time.time())
-    name = f"compare {', '.join(comparison.names[1:])} with {comparison.names[0]}"
+    runs = f"{', '.join(comparison.names[1:])} with {comparison.names[0]}"
+    name = " ".join(filter(None, ("compare", sent.way, runs)))
     copy = Copy(
         name=name[:TAG_LENGTH],
         known={"medexam.comparison": tags["medexam.comparison"]},
@@ -94,16 +100,38 @@ def task_comparison_metrics(comparison: TaskComparison) -> dict[str, float]:
     return {name: float(value) for name, value in values.items()}
 
 
+def consistency_metrics(found: Consistency) -> dict[str, float]:
+    """Name -> value: how many questions are right in both languages, in each alone, and in neither."""
+    document = found.document()
+    first, second = found.languages
+    return {
+        "n": float(document["questions"]),
+        "dropped": float(found.comparison.dropped.total),
+        **{name: float(document[name]) for name in ("both_right", "neither", "same_answer")},
+        **{name: float(len(document[name])) for name in (f"only_{first}", f"only_{second}")},
+        "neither_with_the_same_answer": float(len(found.same_wrong)),
+        "p": float(document["mcnemar_p"]),
+    }
+
+
+def _describe(found: AnyComparison | Consistency) -> _Sent:
+    if isinstance(found, Consistency):
+        note = headline(found.comparison)
+        values, document = consistency_metrics(found), found.document()
+        return _Sent(found.comparison, values, note, consistency_report(found), document, way="languages")
+    return _describe_tasks(found) if isinstance(found, TaskComparison) else _describe_exams(found)
+
+
 def _describe_exams(comparison: Comparison) -> _Sent:
     note = [*headline(comparison), *verdicts(comparison)]
     document = comparison_document(comparison)
-    return _Sent(comparison_metrics(comparison), note, paired_report(comparison), document)
+    return _Sent(comparison, comparison_metrics(comparison), note, paired_report(comparison), document)
 
 
 def _describe_tasks(comparison: TaskComparison) -> _Sent:
     note = [*task_headline(comparison), *task_verdicts(comparison)]
     document = task_comparison_document(comparison)
-    return _Sent(task_comparison_metrics(comparison), note, paired_task_report(comparison), document)
+    return _Sent(comparison, task_comparison_metrics(comparison), note, paired_task_report(comparison), document)
 
 
 def _pair_metrics(pair: Pair) -> dict[str, float | None]:
@@ -122,21 +150,22 @@ def _difference_metrics(difference: Difference) -> dict[str, float]:
     return values
 
 
-def _tags(compared: Sequence[AnyRun], note: Sequence[str]) -> dict[str, str]:
-    runs = {f"medexam.run.{at}": run.record.run_id for at, run in enumerate(compared)}
+def _tags(sent: _Sent) -> dict[str, str]:
+    runs = {f"medexam.run.{at}": run.record.run_id for at, run in enumerate(sent.comparison.runs)}
     tags = {
         "medexam.kind": "comparison",
-        "medexam.comparison": _digest(compared),
+        "medexam.comparison": _digest(sent),
         "medexam.version": __version__,
         "mlflow.source.name": "medexam",
         "mlflow.source.type": "LOCAL",
-        "mlflow.note.content": "\n\n".join(note),
+        "mlflow.note.content": "\n\n".join(sent.note),
         **runs,
     }
     return {key: value[:TAG_LENGTH] for key, value in tags.items()}
 
 
-def _digest(runs: Sequence[AnyRun]) -> str:
-    """Which runs are compared, the baseline first; their scores may change while they are continued."""
-    known = json.dumps([[run.record.run_id, started_at(run)] for run in runs])
+def _digest(sent: _Sent) -> str:
+    """Which runs are compared and how, the baseline first; their scores may change while they are continued."""
+    runs = [[run.record.run_id, started_at(run)] for run in sent.comparison.runs]
+    known = json.dumps([*runs, sent.way] if sent.way else runs)
     return hashlib.sha256(known.encode()).hexdigest()[:DIGEST_LENGTH]

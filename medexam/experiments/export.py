@@ -13,7 +13,7 @@ from medexam.answer_key import AnswerKey
 from medexam.errors import RunFolderError
 from medexam.experiments.run_folder import PARQUET, RunFolder
 from medexam.experiments.work_folder import open_private
-from medexam.predictions import Prediction
+from medexam.predictions import Prediction, Status
 from medexam.questions import Question
 
 SCHEMA = pa.schema(
@@ -53,7 +53,8 @@ SCHEMA = pa.schema(
         ("failure_message", pa.string()),
     ]
 )
-"""`right` is null unless the question is answered; `number`, `gold` and `answer` are the printed numbers.
+"""`right` is false for a question without an answer and null for one whose asking failed, so that its mean is the
+accuracy. `number`, `gold` and `answer` are the printed numbers.
 `option_scores` holds one score an option in the order of the exam, in `score_unit`; null where none were scored.
 `passages` holds ids, most relevant first, and `passage_scores` the score of each in the retriever's own unit; both are
 null where no passages were looked for. `passages_cut` counts the characters of them that were left out."""
@@ -104,7 +105,7 @@ def _row(question: Question, gold: int, prediction: Prediction) -> dict[str, obj
         "status": prediction.status.value,
         "reason": prediction.reason.value if prediction.reason else None,
         "answer": prediction.answer,
-        "right": prediction.answer == gold if prediction.answer is not None else None,
+        "right": None if prediction.status is Status.FAILED else prediction.answer == gold,
         "reply": prediction.reply,
         "rationale": prediction.rationale,
         "prompt_tokens": prediction.prompt_tokens,

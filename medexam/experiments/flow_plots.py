@@ -59,7 +59,7 @@ def _draw(figure: Any, pairs: Sequence[tuple[Look, Look, Flow]]) -> None:
     first, _, flow = pairs[0]
     words = f"Flips, n = {flow.n:,}" if len(pairs) == 1 else f"Flips from {first.name}, n = {flow.n:,}"
     drawn = [first, *(after for _, after, _ in pairs)]
-    write_title(figure, words, drawn)
+    write_title(figure, words, drawn, same_questions=True)
 
 
 def draw_flow(axes: Any, flow: Flow, heading: str) -> None:

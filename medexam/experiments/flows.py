@@ -45,10 +45,13 @@ class Flow:
 def find_flows(runs: Sequence[ExamRun]) -> list[Flow]:
     """Every further run beside the first, on the questions that all runs of the first one's data set have scored.
 
+    A run that mixes models is the first only if all do.
+
     Empty where fewer than two runs have that data set, where no question is scored by all of them, and where the data
     set is not at hand: the right answers are not stored with a run.
     """
     alike = [run for run in runs if run.record.cell.dataset.name == runs[0].record.cell.dataset.name]
+    alike.sort(key=lambda run: run.mixed)
     if len(alike) < 2:
         return []
     try:

@@ -121,16 +121,17 @@ def load_headqa_v1_paper() -> HeadQAV1Paper:
 def headqa_v1_tables(runs: Sequence[ExamRun]) -> list[HeadQAV1Table]:
     """A table for each setting, language and measure that `runs` have something for.
 
-    Raises `SpecError` where none of them asked HEAD-QA v1.
+    Raises `SpecError` if a run asked another data set than HEAD-QA v1.
     """
-    asked = [run for run in runs if run.record.cell.dataset.name == load_headqa_v1_paper().dataset]
-    if not asked:
+    others = [run for run in runs if run.record.cell.dataset.name != load_headqa_v1_paper().dataset]
+    if others:
         raise SpecError(
-            "no run asked headqa_v1, whose tables --layout headqa-v1 prints: name such runs, or leave it out"
+            f"--layout headqa-v1 prints tables of headqa_v1, and run {others[0].record.run_id} asked "
+            f"{others[0].record.cell.dataset.name}: name runs of headqa_v1 alone, or leave --layout out"
         )
     tables = []
     for setting in SETTINGS:
-        inside = [run for run in asked if setting in _settings(run.record.cell.dataset)]
+        inside = [run for run in runs if setting in _settings(run.record.cell.dataset)]
         for language in dict.fromkeys(run.record.cell.dataset.language for run in inside):
             own = tuple(run for run in inside if run.record.cell.dataset.language == language)
             tables += [HeadQAV1Table(setting, language, measure, own) for measure in MEASURES]
@@ -168,13 +169,13 @@ def build_headqa_v1_tables(tables: Sequence[HeadQAV1Table]) -> list[TerminalTabl
     return [TerminalTable(headqa_v1_table(table), headqa_v1_legend(table)) for table in tables]
 
 
-def write_headqa_v1_report(tables: Sequence[HeadQAV1Table], path: Path) -> None:
-    """Write the tables as Markdown; raises `RunFolderError` where that fails."""
+def write_headqa_v1_report(tables: Sequence[HeadQAV1Table], path: Path, notes: Sequence[str] = ()) -> None:
+    """Write the tables and `notes` on them as Markdown; raises `RunFolderError` where that fails."""
     parts = [
         f"## {table.title}\n\n{render_table(headqa_v1_table(table))}\n\n{headqa_v1_legend(table)}" for table in tables
     ]
     try:
-        path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+        path.write_text("\n\n".join([*parts, *notes]) + "\n", encoding="utf-8")
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
 
@@ -192,6 +193,7 @@ def headqa_v1_document(tables: Sequence[HeadQAV1Table]) -> list[dict[str, Any]]:
                     "run_id": run.record.run_id,
                     "program": run.program,
                     "model": run.model,
+                    "mixed": run.mixed,
                     "n": table.scored(run),
                     "values": {column: table.value(run, column) for column in (*EXAMS, AVERAGE)},
                     "published": {column: table.published(run, column) for column in (*EXAMS, AVERAGE)},

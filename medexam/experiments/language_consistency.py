@@ -6,16 +6,19 @@ report counts them and names the suspects. It reads stored runs and asks nothing
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from medexam.datasets import load_exam_set
 from medexam.errors import SpecError
 from medexam.experiments.comparing import compare_runs
-from medexam.experiments.comparison import Comparison
+from medexam.experiments.comparison import Comparison, run_documents
+from medexam.experiments.comparison_markdown import render_comparison
+from medexam.experiments.comparison_tables import equals, headline
 from medexam.experiments.formatting import percent, with_interval
 from medexam.experiments.retrieval_tables import p_value
 from medexam.experiments.run_folder import RunFolder, RunRecord
+from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import Table, TerminalTable
 from medexam.metrics.intervals import rate_interval
 from medexam.metrics.paired_results import Flips
@@ -35,6 +38,16 @@ class Consistency:
     """Keys of the questions that both have wrong with the same answer; leaving a question unanswered is no answer."""
 
     @property
+    def runs(self) -> tuple[ExamRun, ...]:
+        """The run in the first language, then the one in the second."""
+        return self.comparison.runs
+
+    @property
+    def corrected(self) -> tuple[str, ...]:
+        """What is said of golds that were corrected since a run was scored."""
+        return self.comparison.corrected
+
+    @property
     def flips(self) -> Flips:
         """Both right, only one, neither, and McNemar's exact test."""
         return self.comparison.pairs[0].paired.flips
@@ -44,8 +57,10 @@ class Consistency:
         flips = self.flips
         first, second = self.languages
         return {
-            "runs": [run.record.run_id for run in self.comparison.runs],
+            "runs": run_documents(self.comparison),
             "languages": list(self.languages),
+            "dropped": asdict(self.comparison.dropped),
+            "notes": list(self.comparison.notes),
             "questions": flips.n,
             "both_right": flips.both_right,
             f"only_{first}": list(flips.right_to_wrong),
@@ -88,15 +103,30 @@ def check_consistency(folders: Sequence[RunFolder]) -> Consistency:
 def differing(one: RunRecord, other: RunRecord) -> list[str]:
     """What two runs differ in beside their language, as dotted keys.
 
-    The files of a data set and the words of a prompt belong to their language.
+    The files of a data set, with their twins, and the words of a prompt belong to their language; so does the language
+    of the queries if both specs say the same of it.
     """
     found = differences(one.identity, other.identity)
-    own = {"dataset.language", "dataset.fingerprint"}
+    own = {"dataset.language", "dataset.fingerprint", "twins"}
+    queried = {getattr(record.cell.program, "query_language", None) for record in (one, other)}
+    if len(queried) == 1:
+        own.add("program.query_language")
     return [key for key in found if key not in own and not key.startswith("words")]
 
 
 def build_consistency_tables(found: Consistency) -> list[TerminalTable]:
-    """The counts, the counts by discipline, and the suspects, ready for `Console.print`."""
+    """The tables, ready for `Console.print`; the first suspects only."""
+    return [TerminalTable(table, caption) for table, caption in consistency_tables(found, SHOWN)]
+
+
+def consistency_report(found: Consistency) -> str:
+    """The same in Markdown, with what was compared, every suspect and where the runs lie."""
+    tables = consistency_tables(found, shown=len(found.comparison.questions))
+    return render_comparison(found.comparison, headline(found.comparison), [], tables)
+
+
+def consistency_tables(found: Consistency, shown: int) -> list[tuple[Table, str]]:
+    """The counts, the counts by discipline, and the first `shown` suspects, each with its caption."""
     first, second = found.languages
     pair = found.comparison.pairs[0]
     flips = found.flips
@@ -113,13 +143,12 @@ def build_consistency_tables(found: Consistency) -> list[TerminalTable]:
     )
     run = found.comparison.runs[0]
     title = " · ".join(filter(None, (run.program, run.model, f"{first} and {second}")))
-    p = p_value(flips.p)
     caption = (
         f"{flips.n} questions that both runs scored, percent with Wilson's 95 % interval. McNemar's exact test of the "
-        f"two middle rows: p {p.replace('<', '< ') if p.startswith('<') else f'= {p}'}. Right in one language alone: "
+        f"two middle rows: p {equals(flips.p)}. Right in one language alone: "
         "look at the translation first. The same wrong answer in both: rather what the model does not know."
     )
-    tables = [TerminalTable(Table(title, ("Right in", "Questions", "Percent"), rows), caption)]
+    tables = [(Table(title, ("Right in", "Questions", "Percent"), rows), caption)]
     groups = tuple(
         (
             name,
@@ -133,14 +162,14 @@ def build_consistency_tables(found: Consistency) -> list[TerminalTable]:
         for name, group in pair.by_discipline.items()
     )
     headers = ("Discipline", "n", "Both", f"Only {first}", f"Only {second}", "Neither", "p Holm")
-    tables.append(TerminalTable(Table("By discipline", headers, groups), "p: McNemar's, adjusted by Holm."))
+    tables.append((Table("By discipline", headers, groups), "p: McNemar's, adjusted by Holm."))
     suspects = tuple((key, first) for key in flips.right_to_wrong) + tuple(
         (key, second) for key in flips.wrong_to_right
     )
     if suspects:
-        count = f"first {SHOWN} of {len(suspects)}" if len(suspects) > SHOWN else str(len(suspects))
+        count = f"first {shown} of {len(suspects)}" if len(suspects) > shown else str(len(suspects))
         named = Table(
-            f"Right in one language alone ({count})", ("Question", "Right in"), suspects[:SHOWN], text_columns=2
+            f"Right in one language alone ({count})", ("Question", "Right in"), suspects[:shown], text_columns=2
         )
-        tables.append(TerminalTable(named, "--json lists all." if len(suspects) > SHOWN else None))
+        tables.append((named, "--json and --markdown FILE list all." if len(suspects) > shown else ""))
     return tables

@@ -10,6 +10,7 @@ from medexam.errors import RunFolderError
 from medexam.experiments.baselines import Contrast
 from medexam.experiments.formatting import decimal, percent, with_interval
 from medexam.experiments.markdown_parts import captioned, describe_settings, describe_state, render_table, unanswered
+from medexam.experiments.ranking import ranking_notes
 from medexam.experiments.retrieval_tables import contrast_table, flipped_tables, retrieval_tables
 from medexam.experiments.run_tables import cost_tables, failure_table
 from medexam.experiments.score_tables import score_headline, score_tables
@@ -54,7 +55,7 @@ def comparison_report(runs: Sequence[ExamRun], contrasts: Sequence[Contrast] = (
     owing += [f"**{run.title}.** Warning: {warning}." for run in runs for warning in run.warnings]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
     flips = [part for contrast in contrasts for part in _contrast(contrast)]
-    parts = [f"# {table.title}", render_table(table), LEGEND, *owing, *captioned(people), *flips]
+    parts = [f"# {table.title}", render_table(table), LEGEND, *ranking_notes(runs), *owing, *captioned(people), *flips]
     return "\n\n".join([*parts, f"## Runs\n\n{render_table(folders)}"]) + "\n"
 
 

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from medexam.experiments.answerers import describe_answerers
 from medexam.experiments.formatting import flatten
 from medexam.experiments.summary import AnyRun
 from medexam.experiments.tables import Table
@@ -25,15 +26,17 @@ def render_table(table: Table) -> str:
 
 
 def describe_state(run: AnyRun) -> str:
-    """Whether all questions of the run are scored, and what asks the others."""
+    """Whether all questions of the run are scored, what asks the others, and whether several models answered."""
     metrics = run.metrics
     if metrics.complete:
         where = f" of {metrics.exams} exams" if isinstance(metrics, Metrics) else ""
-        return f"Complete: {metrics.n} questions{where} scored."
-    return (
-        f"Incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
-        f"{metrics.missing} not asked yet. These enter no score; `{run.folder.resume_command}` asks them."
-    )
+        state = f"Complete: {metrics.n} questions{where} scored."
+    else:
+        state = (
+            f"Incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
+            f"{metrics.missing} not asked yet. These enter no score; `{run.folder.resume_command}` asks them."
+        )
+    return state if not run.mixed else f"{state} **Mixed models:** {describe_answerers(run.answerers)}."
 
 
 def captioned(tables: Iterable[tuple[Table, str]]) -> list[str]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from medexam.experiments.answerers import describe_answerers
 from medexam.experiments.formatting import flatten
 from medexam.experiments.markdown import headline
 from medexam.experiments.summary import AnyRun, is_exam_run, is_task_run
@@ -74,6 +75,8 @@ def run_tags(run: AnyRun) -> dict[str, str]:
     }
     if run.model is not None:
         tags |= {"medexam.engine": record.cell.model.engine, "medexam.model": run.model}
+    if run.mixed:
+        tags["medexam.mixed_models"] = describe_answerers(run.answerers)
     return {key: value[:TAG_LENGTH] for key, value in tags.items() if value}
 
 

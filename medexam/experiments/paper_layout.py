@@ -144,14 +144,14 @@ def build_paper_tables(tables: Sequence[PaperTable], width: int) -> list[Termina
     return built
 
 
-def write_paper_report(tables: Sequence[PaperTable], path: Path) -> None:
-    """Write the tables as Markdown; raises `RunFolderError` where that fails."""
+def write_paper_report(tables: Sequence[PaperTable], path: Path, notes: Sequence[str] = ()) -> None:
+    """Write the tables and `notes` on them as Markdown; raises `RunFolderError` where that fails."""
     parts = []
     for table in tables:
         words = paper_table(table)
         parts.append(f"## {words.title}\n\n{render_table(words)}\n\n{legend(table)}")
     try:
-        path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+        path.write_text("\n\n".join([*parts, *notes]) + "\n", encoding="utf-8")
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
 
@@ -177,6 +177,7 @@ def paper_document(tables: Sequence[PaperTable]) -> list[dict[str, Any]]:
                     "run_id": run.record.run_id,
                     "n": run.metrics.n,
                     "status": run.status,
+                    "mixed": run.mixed,
                     **{measure: getattr(run.metrics, measure) for measure in table.layout.measures},
                     "published": {
                         measure: table.published(model, column, measure) for measure in table.layout.measures

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from medexam.experiments.comparing import run_names
+from medexam.experiments.comparing import mark_mixed, run_names
+from medexam.experiments.ranking import describe_difference
 from medexam.experiments.summary import ExamRun
 from medexam.metrics import Interval, Scores
 
@@ -84,7 +85,8 @@ def _by_strategy(drawn: Sequence[Look]) -> list[Look]:
     languages = {look.run.record.cell.dataset.language for look in drawn}
 
     def strategy(run: ExamRun) -> str:
-        return run.program if len(languages) == 1 else f"{run.program} {run.record.cell.dataset.language}"
+        name = run.program if len(languages) == 1 else f"{run.program} {run.record.cell.dataset.language}"
+        return mark_mixed(run, name)
 
     names = [strategy(look.run) for look in drawn]
     if len({(name, look.run.model) for name, look in zip(names, drawn, strict=True)}) < len(names):
@@ -108,10 +110,16 @@ def shared(drawn: Sequence[Look]) -> str:
     return " ".join(found)
 
 
-def write_title(figure: Any, text: str, drawn: Sequence[Look]) -> None:
-    """Above the picture: `text` and behind it what all runs share."""
-    words = " · ".join(filter(None, (text, shared(drawn))))
-    figure.suptitle(wrap(words, int(TITLE_CHARACTERS * figure.get_figwidth())))
+def write_title(figure: Any, text: str, drawn: Sequence[Look], *, same_questions: bool = False) -> None:
+    """Above the picture: `text` and behind it what all runs share; below, how the questions that they asked differ.
+
+    `same_questions` says that the picture shows only those that all runs have scored.
+    """
+    lines = [" · ".join(filter(None, (text, shared(drawn))))]
+    difference = None if same_questions else describe_difference([look.run for look in drawn])
+    if difference is not None:
+        lines.append(f"Not ranked: the runs asked {difference}.")
+    figure.suptitle("\n".join(wrap(line, int(TITLE_CHARACTERS * figure.get_figwidth())) for line in lines))
 
 
 def wrap(text: str, width: int) -> str:

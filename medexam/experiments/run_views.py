@@ -2,26 +2,24 @@
 
 from collections.abc import Sequence
 
-from medexam.experiments.summary import AnyRun, ExamRun, TaskRun, is_exam_run, is_task_run
+from medexam.experiments.summary import AnyRun, is_exam_run, is_task_run
 from medexam.experiments.tables import TerminalTable, build_table
 from medexam.experiments.task_tables import build_task_breakdowns, build_task_table
 
 
-def split_runs(runs: Sequence[AnyRun]) -> tuple[list[ExamRun], list[list[TaskRun]]]:
-    """The runs on exams, and those of each other benchmark together; in their order."""
-    families: dict[str, list[TaskRun]] = {}
+def split_runs(runs: Sequence[AnyRun]) -> list[list[AnyRun]]:
+    """The runs that share a table: those on exams, then those of each other benchmark; in their order."""
+    exams: list[AnyRun] = []
+    families: dict[str, list[AnyRun]] = {}
     for run in runs:
-        if is_task_run(run):
-            families.setdefault(run.record.cell.dataset.name, []).append(run)
-    return [run for run in runs if is_exam_run(run)], list(families.values())
+        family = families.setdefault(run.record.cell.dataset.name, []) if is_task_run(run) else exams
+        family.append(run)
+    return [group for group in (exams, *families.values()) if group]
 
 
-def build_overviews(runs: Sequence[AnyRun]) -> list[TerminalTable]:
-    """The comparisons, ready for `Console.print`; a benchmark's only run is shown by group too."""
-    exams, families = split_runs(runs)
+def build_overview(runs: Sequence[AnyRun]) -> list[TerminalTable]:
+    """The comparison of runs that share a table, ready for `Console.print`; a benchmark's only run by group too."""
+    exams, tasks = [run for run in runs if is_exam_run(run)], [run for run in runs if is_task_run(run)]
     tables = [build_table(exams)] if exams else []
-    for family in families:
-        tables.append(build_task_table(family))
-        if len(family) == 1:
-            tables += build_task_breakdowns(family[0])
-    return tables
+    tables += [build_task_table(tasks)] if tasks else []
+    return tables + (build_task_breakdowns(tasks[0]) if len(tasks) == 1 else [])

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeGuard, TypeVar
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.answerers import AnswererCount, count_answerers, read_models
+from medexam.experiments.answerers import AnswererCount, count_answerers, label_answerers, read_models
 from medexam.experiments.costs import Costs, compute_costs
 from medexam.experiments.failures import FailureCount, count_failures
 from medexam.experiments.run_folder import ENVIRONMENT, METRICS, RunFolder, RunRecord
@@ -56,10 +56,12 @@ class StoredRun(Generic[M_co]):
 
     @property
     def model(self) -> str | None:
-        """The short name of the model that really ran; None for a control, which asks no model."""
+        """The short name of the model that really ran, or of all with their answers; None for a control."""
         cell = self.record.cell
         if not _asks_model(self.record):
             return None
+        if self.mixed:
+            return label_answerers(self.answerers)
         served: str = (self.environment.get("engine") or {}).get("model", "")
         return served.rsplit("/", 1)[-1] or cell.model.label
 
@@ -143,16 +145,14 @@ def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Predicti
     record = folder.read_record()
     record = replace(record, warnings=(*record.warnings, *reading_warnings([folder])))
     environment = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
-    selected = frozenset(record.questions)
+    failures = count_failures(predictions.values(), frozenset(record.questions))
+    return StoredRun(folder, record, metrics, environment, failures, find_answerers(folder, record))
+
+
+def find_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount, ...]:
+    """Which models gave how many of the selected questions' answers, the commonest first; empty for a control."""
     answers = folder.scan_predictions() if _asks_model(record) else ()
-    return StoredRun(
-        folder,
-        record,
-        metrics,
-        environment,
-        count_failures(predictions.values(), selected),
-        count_answerers(answers, selected, read_models(folder)),
-    )
+    return count_answerers(answers, frozenset(record.questions), read_models(folder))
 
 
 def _asks_model(record: RunRecord) -> bool:
@@ -183,6 +183,7 @@ def run_document(run: AnyRun) -> dict[str, Any]:
         "program": run.program,
         "model": run.model,
         "answered_by": [one._asdict() for one in run.answerers],
+        "mixed": run.mixed,
         "status": run.status,
         "warnings": list(run.warnings),
         "failures": [asdict(failure) for failure in run.failures],

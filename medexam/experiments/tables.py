@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from medexam.experiments.formatting import NONE, decimal, percent, with_interval
+from medexam.experiments.ranking import best_places, rivals
 from medexam.experiments.summary import AnyRun, ExamRun
 from medexam.metrics import Metrics, PublishedScores, Scores, TaskMetrics
 
@@ -85,7 +86,7 @@ def build_breakdowns(run: ExamRun) -> list[TerminalTable]:
 
 
 def comparison(runs: Sequence[ExamRun]) -> Table:
-    """One row a run, in the given order; the best complete run of each score is stressed where there are several."""
+    """One row a run, in the given order; the best score of each column is stressed among runs that may be ranked."""
     title, labels = label_runs(runs)
     columns = {**labels, **_score_columns([run.metrics for run in runs])}
     headers = tuple(columns)
@@ -99,18 +100,24 @@ def comparison(runs: Sequence[ExamRun]) -> Table:
 
 
 def label_runs(runs: Sequence[AnyRun]) -> tuple[str, dict[str, list[str]]]:
-    """A title with what all runs share, and a column, by its header, for each thing in which they differ."""
+    """A title with what all runs share, and a column, by its header, for each thing in which they differ.
+
+    Controls beside runs of one model are named in the title as asking none.
+    """
     labels: dict[str, list[str]] = {"Program": [run.program for run in runs]}
-    shared: list[str] = []
+    title = [", ".join(dict.fromkeys(run.record.cell.name for run in runs))]
+    models = list(dict.fromkeys(run.model for run in runs if run.model is not None))
+    controls = dict.fromkeys(run.program for run in runs if run.model is None)
+    if len(models) > 1:
+        labels["Model"] = [run.model or NONE for run in runs]
+    elif models:
+        title.append(models[0] + (f" (no model: {', '.join(controls)})" if controls else ""))
     datasets = [run.record.cell.dataset.label for run in runs]
-    for header, values in (("Model", [run.model for run in runs]), ("Data set", datasets)):
-        distinct = {value for value in values if value is not None}
-        if len(distinct) > 1:
-            labels[header] = [value or NONE for value in values]
-        else:
-            shared += distinct
-    names = list(dict.fromkeys(run.record.cell.name for run in runs))
-    return " · ".join([", ".join(names), *shared]), labels
+    if len(set(datasets)) > 1:
+        labels["Data set"] = datasets
+    else:
+        title.append(datasets[0])
+    return " · ".join(title), labels
 
 
 def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, published: bool = False) -> Table:
@@ -173,11 +180,10 @@ def owed_columns(scores: Sequence[Scores | TaskMetrics]) -> dict[str, list[str]]
 
 
 def _best(runs: Sequence[ExamRun], headers: Sequence[str]) -> frozenset[tuple[int, int]]:
-    """Positions of the highest score of each column, ties included; an incomplete run is no contender."""
-    found: set[tuple[int, int]] = set()
-    for header, field in (("Accuracy", "accuracy"), ("Exam score", "exam_score"), ("Points", "points")):
-        scores = {row: getattr(run.metrics, field) for row, run in enumerate(runs) if run.metrics.complete}
-        if len(scores) > 1:
-            highest = max(scores.values())
-            found |= {(row, headers.index(header)) for row, score in scores.items() if score == highest}
-    return frozenset(found)
+    """Positions of the highest score of each column, ties included."""
+    among = rivals(runs)
+    return frozenset(
+        (row, headers.index(header))
+        for header, field in (("Accuracy", "accuracy"), ("Exam score", "exam_score"), ("Points", "points"))
+        for row in best_places([getattr(run.metrics, field) for run in runs], among)
+    )

@@ -16,6 +16,7 @@ from medexam.experiments.comparing import (
     note_differences,
     run_names,
 )
+from medexam.experiments.ranking import mixed_notes
 from medexam.experiments.run_folder import RunFolder, RunRecord, owed
 from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import stored_run
@@ -63,7 +64,7 @@ def compare_task_runs(folders: Sequence[RunFolder]) -> TaskComparison:
         owed=tuple(len(owed(record.questions, found)) for record, found in zip(records, predictions, strict=True)),
         questions=tuple(keys),
         dropped=dropped,
-        notes=note_differences(records, sets),
+        notes=(*note_differences(records, sets), *mixed_notes(runs)),
         corrected=note_corrections(folders, records, sets),
         whole=len({question_of(key) for key in keys}),
         pairs=tuple(

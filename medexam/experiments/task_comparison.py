@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from medexam.experiments.comparison import Compared, Comparison, run_documents
+from medexam.experiments.comparison import Compared, Comparison, run_documents, run_keys
 from medexam.experiments.summary import TaskRun
 from medexam.metrics import TaskMetrics
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
@@ -46,10 +46,14 @@ AnyComparison = Comparison | TaskComparison
 
 
 def task_comparison_document(comparison: TaskComparison) -> dict[str, Any]:
-    """What `--json` prints, JSON-ready: scores are fractions of 1, differences the run's minus the baseline's."""
+    """What `--json` prints, JSON-ready: scores are fractions of 1, differences the run's minus the baseline's.
+
+    Runs are named by their `key`.
+    """
+    keys = run_keys(comparison.runs)
     return {
         "dataset": comparison.runs[0].record.cell.dataset.name,
-        "baseline": comparison.runs[0].record.run_id,
+        "baseline": keys[0],
         "questions": len(comparison.questions),
         "whole_questions": comparison.whole,
         "dropped": asdict(comparison.dropped),
@@ -61,14 +65,14 @@ def task_comparison_document(comparison: TaskComparison) -> dict[str, Any]:
         ],
         "pairs": [
             {
-                "run": pair.run.record.run_id,
+                "run": key,
                 "name": pair.name,
                 "verdict": pair.measures[comparison.first].verdict,
                 "measure": comparison.first,
                 "measures": _documents(pair.measures),
                 "by_group": _documents(pair.by_group),
             }
-            for pair in comparison.pairs
+            for pair, key in zip(comparison.pairs, keys[1:], strict=True)
         ],
     }
 

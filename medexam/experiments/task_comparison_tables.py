@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from medexam.experiments.comparison_tables import FEW_EXAMS, SHOWN_PAIRS, describe_compared, equals, signed
 from medexam.experiments.formatting import percent
+from medexam.experiments.ranking import is_rankable
 from medexam.experiments.retrieval_tables import p_value
 from medexam.experiments.tables import Table, TerminalTable
 from medexam.experiments.task_comparison import TaskComparison, TaskPair
@@ -28,7 +29,8 @@ def build_task_comparison_tables(comparison: TaskComparison) -> list[TerminalTab
 
 def task_overall_tables(comparison: TaskComparison) -> list[tuple[Table, str]]:
     """The runs' scores and each pair's differences, each with its caption."""
-    scores = replace(task_comparison(comparison.runs), title="Scores on the same questions")
+    among = [is_rankable(run) for run in comparison.runs]
+    scores = replace(task_comparison(comparison.runs, among), title="Scores on the same questions")
     return [(scores, TASK_LEGEND), *(_differences(comparison, pair) for pair in comparison.pairs)]
 
 

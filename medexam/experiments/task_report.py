@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from medexam.experiments.formatting import percent
 from medexam.experiments.markdown_parts import captioned, describe_settings, describe_state, render_table, unanswered
+from medexam.experiments.ranking import ranking_notes
 from medexam.experiments.run_tables import cost_tables, failure_table
 from medexam.experiments.summary import TaskRun
 from medexam.experiments.tables import Table
@@ -11,29 +12,28 @@ from medexam.experiments.task_tables import TASK_LEGEND, name_measure, show_meas
 from medexam.predictions import Prediction
 
 
-def task_report(run: TaskRun, predictions: Mapping[str, Prediction]) -> str:
-    """Headline, failures, breakdowns, costs, replies that hold no answer, and settings."""
+def task_report(run: TaskRun, predictions: Mapping[str, Prediction], boards: Sequence[Table] = ()) -> str:
+    """Headline, boards, failures, breakdowns, costs, replies that hold no answer, and settings."""
     record = run.record
     parts = [f"# {record.cell.name}: {run.title}"]
     if record.description:
         parts.append(record.description)
     parts += [f"**Note.** {note[0].upper()}{note[1:]}." for note in task_notes(run)]
-    parts.append(task_headline(run))
+    parts += [task_headline(run), *_sections(boards)]
     failed = failure_table(run)
     if failed is not None:
         parts.append(f"## {failed.title}\n\n{render_table(failed)}\n\n`{run.folder.resume_command}` asks them again.")
-    parts += [f"## {table.title}\n\n{render_table(table)}" for table in task_breakdowns(run.metrics)]
-    parts.append(TASK_LEGEND)
+    parts += [*_sections(task_breakdowns(run.metrics)), TASK_LEGEND]
     parts += captioned(cost_tables(run))
     parts += unanswered(record.questions, predictions)
     parts.append("## Settings\n\n" + render_table(describe_settings(run)))
     return "\n\n".join(parts) + "\n"
 
 
-def task_comparison_report(runs: Sequence[TaskRun]) -> str:
-    """Several runs side by side, the best of each measure in bold, then each by group."""
+def task_comparison_report(runs: Sequence[TaskRun], boards: Sequence[Table] = ()) -> str:
+    """Several runs side by side, the best of each measure in bold, on boards, then each by group."""
     table = task_comparison(runs)
-    parts = [f"# {table.title}", render_table(table), TASK_LEGEND]
+    parts = [f"# {table.title}", render_table(table), TASK_LEGEND, *ranking_notes(runs), *_sections(boards)]
     parts += [f"**{run.title}.** {describe_state(run)}" for run in runs if not run.complete]
     parts += [
         f"## {run.title}: {found.title}\n\n{render_table(found)}"
@@ -52,6 +52,10 @@ def task_headline(run: TaskRun) -> str:
     rows += [(name, str(value)) for name, value in metrics.settings.items() if value is not None]
     table = Table("Result", (f"n = {metrics.n}", "Percent [95 % interval]"), tuple(rows))
     return f"{describe_state(run)}\n\n{render_table(table)}"
+
+
+def _sections(tables: Sequence[Table]) -> list[str]:
+    return [f"## {table.title}\n\n{render_table(table)}" for table in tables]
 
 
 def task_notes(run: TaskRun) -> list[str]:

@@ -4,12 +4,15 @@ For the terminal, Markdown and the page.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from medexam.errors import SpecError
 from medexam.experiments.comparing import run_names
 from medexam.experiments.formatting import NONE, percent, with_interval
+from medexam.experiments.ranking import best_places, rivals, why_unranked
 from medexam.experiments.summary import TaskRun
 from medexam.experiments.tables import Table, TerminalTable, label_runs, owed_columns
-from medexam.metrics.board import weigh
+from medexam.metrics.board import Board, weigh
 from medexam.metrics.task_results import Measure, Measures, TaskMetrics
 
 TASK_LEGEND = (
@@ -54,8 +57,11 @@ def build_task_breakdowns(run: TaskRun) -> list[TerminalTable]:
     return [TerminalTable(table) for table in task_breakdowns(run.metrics)]
 
 
-def task_comparison(runs: Sequence[TaskRun]) -> Table:
-    """One row a measure, one column a run; the best complete run of each is stressed where there are several."""
+def task_comparison(runs: Sequence[TaskRun], among: Sequence[bool] | None = None) -> Table:
+    """One row a measure, one column a run; the best of each measure is stressed.
+
+    `among` says which runs may be ranked; None asks `rivals`.
+    """
     title, labels = label_runs(runs)
     metrics = [run.metrics for run in runs]
     names = list(dict.fromkeys(name for each in metrics for name in each.measures))
@@ -66,34 +72,51 @@ def task_comparison(runs: Sequence[TaskRun]) -> Table:
     best = {
         (row, 1 + column)
         for row, name in enumerate(names)
-        for column in _best([each.measures.get(name) if each.complete else None for each in metrics])
+        for column in best_places([_value(each.measures.get(name)) for each in metrics], among or rivals(runs))
     }
     shared = title if len(runs) > 1 else " · ".join([title, *labels["Program"]])
     headers = ("Measure", *(run_names(runs) if len(runs) > 1 else ("Score",)))
     return Table(shared, headers, tuple(rows), frozenset(best))
 
 
-def board_tables(runs: Sequence[TaskRun], weights: Mapping[str, float]) -> list[Table]:
-    """The runs by the weighted mean of their groups, a table for each measure that ranks them.
+def make_boards(runs: Sequence[TaskRun], weights: Mapping[str, float]) -> dict[str, Board]:
+    """Measure -> the runs of one benchmark by the weighted mean of their groups; empty without weights.
 
-    Raises `SpecError` for weights that fit no group.
+    Raises `SpecError` for weights that fit no group, and for runs that asked different questions.
     """
-    return [_board_table(runs, weights, measure) for measure in BOARDS.get(runs[0].record.cell.dataset.name, ("f1",))]
+    if not weights:
+        return {}
+    if reason := why_unranked(runs):
+        raise SpecError(f"--weight ranks runs of the same questions: leave it out, or name such runs. {reason}")
+    unranked = {name for name, rival in zip(run_names(runs), rivals(runs), strict=True) if not rival}
+    measures = BOARDS.get(runs[0].record.cell.dataset.name, ("f1",))
+    return {measure: weigh(_group_scores(runs, measure), weights, unranked) for measure in measures}
 
 
-def _board_table(runs: Sequence[TaskRun], weights: Mapping[str, float], measure: str) -> Table:
-    names = run_names(runs)
-    scores = {
-        name: {
-            group: measures[measure].value if measure in measures else None
-            for group, measures in run.metrics.by_group.items()
-        }
-        for name, run in zip(names, runs, strict=True)
+def board_tables(boards: Mapping[str, Board], weights: Mapping[str, float]) -> list[Table]:
+    """A table for each board, under its measure."""
+    return [_board_table(measure, board, weights) for measure, board in boards.items()]
+
+
+def standings(runs: Sequence[TaskRun], boards: Mapping[str, Board]) -> list[dict[str, Any]]:
+    """What `--json` says of each run on the boards: `{"board": {measure: weighted mean}}`; nothing without boards."""
+    if not boards:
+        return [{} for _ in runs]
+    weighted = {measure: {row.run: row.weighted for row in board.rows} for measure, board in boards.items()}
+    return [{"board": {measure: each[name] for measure, each in weighted.items()}} for name in run_names(runs)]
+
+
+def _group_scores(runs: Sequence[TaskRun], measure: str) -> dict[str, dict[str, float | None]]:
+    return {
+        name: {group: _value(measures.get(measure)) for group, measures in run.metrics.by_group.items()}
+        for name, run in zip(run_names(runs), runs, strict=True)
     }
-    board = weigh(scores, weights)
+
+
+def _board_table(measure: str, board: Board, weights: Mapping[str, float]) -> Table:
     groups = list(board.rows[0].scores)
     rows = [(row.run, percent(row.weighted), *(percent(row.scores[group]) for group in groups)) for row in board.rows]
-    if len(runs) > 1:
+    if len(rows) > 1:
         rows.append(("Mean of the runs", percent(board.mean), *("" for _ in groups)))
     headers = ("Run", "Weighted", *(f"{group} ({weights[group]:g})" for group in groups))
     return Table(f"Board: {name_measure(measure)}", headers, tuple(rows))
@@ -134,10 +157,5 @@ def _measure_tables(title: str, header: str, groups: Mapping[str, Measures]) -> 
     return tables
 
 
-def _best(measures: Sequence[Measure | None]) -> list[int]:
-    """The places of the highest value, where several have one."""
-    values = {place: each.value for place, each in enumerate(measures) if each is not None and each.value is not None}
-    if len(values) < 2:
-        return []
-    highest = max(values.values())
-    return [place for place, value in values.items() if value == highest]
+def _value(measure: Measure | None) -> float | None:
+    return None if measure is None else measure.value

@@ -3,7 +3,7 @@
 A benchmark that names no weights, such as ClinIQLink, means them all alike.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from medexam.errors import SpecError
@@ -22,16 +22,19 @@ class BoardRow:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Runs, the best weighted mean first, those without one last; equals in the order given."""
+    """Runs, the best weighted mean first, those without one or without a rank last; equals in the order given."""
 
     rows: tuple[BoardRow, ...]
     mean: float | None
     """Over the runs; None where one has no weighted mean."""
 
 
-def weigh(runs: Mapping[str, Mapping[str, float | None]], weights: Mapping[str, float]) -> Board:
+def weigh(
+    runs: Mapping[str, Mapping[str, float | None]], weights: Mapping[str, float], unranked: Collection[str] = ()
+) -> Board:
     """Set runs, at least one, side by side: name -> group -> score. A group that `weights` does not name weighs 0.
 
+    The runs of the names in `unranked` stand last, whatever they score.
     Raises `SpecError` for weights that are negative or all 0, and for one of a group that no run has.
     """
     groups = list(dict.fromkeys(group for scores in runs.values() for group in scores))
@@ -46,7 +49,7 @@ def weigh(runs: Mapping[str, Mapping[str, float | None]], weights: Mapping[str, 
         own = {group: scores.get(group) for group in wanted}
         rows.append(BoardRow(name, own, _weighted_mean([(own[group], weight) for group, weight in wanted.items()])))
     mean = _weighted_mean([(row.weighted, 1.0) for row in rows])
-    rows.sort(key=lambda row: -1.0 if row.weighted is None else row.weighted, reverse=True)
+    rows.sort(key=lambda row: (row.run not in unranked, -1.0 if row.weighted is None else row.weighted), reverse=True)
     return Board(tuple(rows), mean)
 
 

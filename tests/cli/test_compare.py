@@ -6,13 +6,21 @@ import sys
 
 import pytest
 import yaml
+from mlflow import MlflowClient
 
 from medexam.cli.main import main
+from medexam.datasets import load_exam_set
+from medexam.experiments.flows import find_flows
+from medexam.experiments.rescoring import rescore
+from medexam.experiments.run_folder import RunFolder
+from medexam.predictions import Status
+from medexam.specs import DatasetSpec
+from stored_runs import write_run
 
 
 @pytest.fixture(scope="module")
 def runs_dir(tmp_path_factory, empty_store):
-    """Runs of the controls, made by `medexam run` once for all tests: `ids(runs_dir)` names them."""
+    """Runs of the controls, made by `medexam run` once for all tests; those of one discipline lie beside them."""
     home = tmp_path_factory.mktemp("controls")
     spec = {
         "name": "controls",
@@ -23,17 +31,17 @@ def runs_dir(tmp_path_factory, empty_store):
     one_discipline = {**spec, "name": "medicine", "matrix": {"program.kind": ["random", "longest"]}}
     one_discipline["dataset"] = {**spec["dataset"], "disciplines": ["medicine"]}
     another = {**one_discipline, "name": "biology", "dataset": {**spec["dataset"], "disciplines": ["biology"]}}
-    (home / "runs").mkdir()
-    shutil.copy(empty_store, home / "runs" / "mlflow.db")
     with pytest.MonkeyPatch.context() as patch:
         for document in (spec, one_discipline, another):
-            path = home / f"{document['name']}.yaml"
+            path, runs = home / f"{document['name']}.yaml", home / document["name"]
             path.write_text(yaml.safe_dump(document))
-            patch.setattr(sys, "argv", ["medexam", "run", str(path), "--runs-dir", str(home / "runs"), "--json"])
+            runs.mkdir()
+            shutil.copy(empty_store, runs / "mlflow.db")
+            patch.setattr(sys, "argv", ["medexam", "run", str(path), "--runs-dir", str(runs), "--json"])
             with pytest.raises(SystemExit) as done:
                 main()
             assert not done.value.code
-    return home / "runs"
+    return home / "controls"
 
 
 @pytest.fixture
@@ -41,7 +49,7 @@ def run(runs_dir):
     """`run("longest")` -> the folder of that control's run; `name` chooses the questions."""
 
     def find(kind: str, language: str = "en", name: str = "controls"):
-        (found,) = runs_dir.glob(f"{name}-{kind}*-{language}-*")
+        (found,) = (runs_dir.parent / name).glob(f"{name}-{kind}*-{language}-*")
         return found
 
     return find
@@ -142,3 +150,84 @@ def test_no_run_at_all_is_a_usage_error(medexam) -> None:
     code, out, err = medexam("compare")
     assert (code, out) == (2, "")
     assert "RUN RUN..." in err
+
+
+def test_languages_write_and_track_what_is_asked_for(medexam, run, tmp_path, empty_store) -> None:
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    narrowed = shutil.copytree(run("longest", "es"), tmp_path / "longest-es")
+    lines = (narrowed / "predictions.jsonl").read_text().splitlines(keepends=True)
+    (narrowed / "predictions.jsonl").write_text("".join(lines[1:]))
+    asked = ("compare", "--languages", run("longest"), narrowed)
+
+    code, out, err = medexam(*asked, "--markdown", tmp_path / "languages.md", "--tracking-uri", uri)
+
+    plain = " ".join(out.split())
+    assert (code, "Dropped: 1 not asked yet in at least one." in plain) == (0, True)
+    assert f"1 questions are owed; medexam run --resume {narrowed} asks them" in plain
+    assert err.splitlines()[0] == f"wrote {tmp_path / 'languages.md'}"
+    text = (tmp_path / "languages.md").read_text()
+    assert "Dropped: 1 not asked yet in at least one." in text
+    document = json.loads(medexam(*asked, "--json")[1])
+    assert (document["dropped"]["not_asked_yet"], [each["owed"] for each in document["runs"]]) == (1, [0, 1])
+    assert all(key in text for key in (*document["only_en"], *document["only_es"]))
+    client = MlflowClient(tracking_uri=uri)
+    (sent,) = client.search_runs([client.get_experiment_by_name("controls").experiment_id])
+    assert sent.info.run_name == "compare languages longest es with longest en"
+    assert (sent.data.metrics["n"], sent.data.metrics["both_right"]) == (document["questions"], document["both_right"])
+    assert sent.data.metrics["only_en"] == len(document["only_en"])
+
+
+def test_two_folders_of_one_id_stay_two_runs(medexam, run, tmp_path) -> None:
+    folders = [shutil.copytree(run(kind), tmp_path / at / "same") for at, kind in (("a", "random"), ("b", "longest"))]
+    for folder in folders:
+        record = json.loads((folder / "spec.json").read_text())
+        (folder / "spec.json").write_text(json.dumps(record | {"run_id": "same"}))
+    document = json.loads(medexam("compare", *folders, "--json")[1])
+    keys = [str(folder) for folder in folders]
+    assert (document["baseline"], [each["key"] for each in document["runs"]]) == (keys[0], keys)
+    assert [each["run"] for each in document["pairs"]] == keys[1:]
+    assert [list(each["answers"]) for each in document["flipped"][:2]] == [keys, keys]
+
+
+def test_a_run_of_two_models_is_marked_and_no_baseline(medexam, tmp_path) -> None:
+    exams = load_exam_set(DatasetSpec(name="headqa_sample", limit=20))
+    keys = [question.key for question in exams.questions]
+    model = {"engine": "vllm", "name": "A"}
+    for kind, second in (("chain_of_thought", "B"), ("zero_shot", "A")):
+
+        def answer(question, gold, second=second):
+            who = "A" if keys.index(question.key) < 15 else second
+            return {"status": Status.ANSWERED, "answer": gold, "reply": "x", "model": who}
+
+        write_run(tmp_path / "two" / kind, exams, {"kind": kind}, answer, model=model, dataset={"limit": 20})
+    said = "the run chain_of_thought mixes models and is not ranked: 15 answers of A, 5 of B"
+
+    code, out, err = medexam("compare", tmp_path / "two", "--markdown", tmp_path / "two.md")
+
+    assert (code, err.splitlines()[-1]) == (0, f"medexam: warning: {said}")
+    for text in (out, (tmp_path / "two.md").read_text()):
+        assert said[1:] in " ".join(text.split())
+        assert "chain_of_thought (mixed models)" in " ".join(text.split())
+    document = json.loads(medexam("compare", tmp_path / "two", "--json")[1])
+    assert (document["baseline"], document["notes"]) == ("zero_shot", [said])
+    assert [each["mixed"] for each in document["runs"]] == [False, True]
+    runs = [rescore(RunFolder(tmp_path / "two" / kind)) for kind in ("chain_of_thought", "zero_shot")]
+    assert [flow.before.record.run_id for flow in find_flows(runs)] == ["zero_shot"]
+    code, out, _ = medexam("report", tmp_path / "two" / "chain_of_thought")
+    assert said[1:] in " ".join(out.split())
+    assert "A (15) + B (5)" in out
+
+
+def test_a_report_of_two_languages_ranks_nothing_and_names_the_command_that_compares(medexam, run, tmp_path) -> None:
+    folders = run("longest"), run("longest", "es")
+    said = f"this compares them: medexam compare {folders[0]} {folders[1]}"
+    code, out, _ = medexam("report", *folders, "--markdown", "both.md", "--html", "both.html")
+    assert (code, said in out.splitlines()[-1]) == (0, True)
+    assert said in (tmp_path / "both.md").read_text()
+    assert said in (tmp_path / "both.html").read_text()
+    code, out, _ = medexam("report", *folders, "--layout", "paper", "--markdown", "paper.md")
+    assert (code, said in out, said in (tmp_path / "paper.md").read_text()) == (0, True, True)
+    assert "give one of them at a time" in _one_line(
+        *medexam("report", *folders, "--layout", "paper", "--html", "both.html")
+    )

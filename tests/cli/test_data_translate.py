@@ -148,8 +148,8 @@ def test_a_sheet_goes_out_and_comes_back(invoke, scripted, tmp_path) -> None:
             writer.writerows(rows)
 
     reviews = ["--reviews", tmp_path / "ana.csv", "--reviews", tmp_path / "luis.csv"]
-    assert "ana and luis" in invoke("quality", folder, *reviews)
-    document = json.loads(invoke("quality", folder, *reviews, "--json"))
+    assert "ana and luis" in invoke("quality", *reviews)
+    document = json.loads(invoke("quality", *reviews, "--json"))
 
     assert document["reviews"][0]["means"]["adequacy"] == 3.5
     assert document["agreement"][0]["same"] == 0.75

@@ -169,11 +169,11 @@ def test_submitit_that_is_not_installed(medexam, model: Path, monkeypatch: pytes
     [
         ([], "name a PROFILE or a MODEL; `medexam serve --list`"),
         (["m", "--gpus", "a"], "--gpus a: not a list of GPUs"),
-        (["m", "--span"], "belong to a Slurm job; add --slurm"),
+        (["m", "--span"], "belongs to a Slurm job: add --slurm"),
         (["m", "--slurm", "--time", "soon"], "--time soon: not a time"),
         (["m", "--slurm", "--time", "0"], "give the job some time"),
         (["m", "--slurm", "--span"], "--span needs several nodes"),
-        (["m", "--slurm", "--port", "8001"], "leave --port, --host and --log out"),
+        (["m", "--slurm", "--port", "8001"], "--port: a job's nodes choose port, address and logs themselves"),
     ],
 )
 def test_words_that_do_not_fit(medexam, words: list[str], message: str) -> None:

@@ -184,6 +184,32 @@ def test_several_runs_stand_side_by_side(run, medexam, tmp_path) -> None:
     assert page.count("<h3>") == 12
 
 
+def test_weights_rank_runs_wherever_they_are_reported(run, medexam, tmp_path) -> None:
+    matrix = {"program": [EXTRACT, {**EXTRACT, "answer_format": "guided"}]}
+    documents = run(matrix=matrix)
+    weights = ("--weight", "CQ#E=3", "--weight", "CQP#E=1")
+    files = ("--markdown", "both.md", "--html", "both.html")
+    code, out, _ = medexam("report", "runs", *weights, *files)
+    assert (code, "Board: F1" in out) == (0, True)
+    for name in ("both.md", "both.html"):
+        assert "Board: F1" in (tmp_path / name).read_text()
+    ranked = json.loads(medexam("report", "runs", *weights, "--json")[1])
+    assert [list(each["board"]) for each in ranked] == [["f1"], ["f1"]]
+    assert "board" not in json.loads(medexam("report", "runs", "--json")[1])[0]
+    assert "gives CQ#E twice" in medexam("report", "runs", *weights, *weights)[2]
+
+    run("--limit", 2, matrix=matrix, dataset={**documents_dataset(documents), "language": "en"})
+    code, out, err = medexam("report", "runs", *weights)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--weight ranks runs of the same questions" in err
+    assert "medexam compare" in err
+
+
+def documents_dataset(documents) -> dict:
+    """The dataset part of the spec that the first of these runs was made by."""
+    return json.loads(Path(documents[0]["run_dir"], "spec.json").read_text())["cell"]["dataset"]
+
+
 class _Page(HTMLParser):
     """The elements of a page with their attributes, and its text."""
 

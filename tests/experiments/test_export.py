@@ -14,7 +14,9 @@ def test_rows_say_what_was_asked_answered_and_right(make_run, exam_questions) ->
     assert table.schema.equals(SCHEMA)
     rows = table.to_pylist()
     assert [row["question"] for row in rows] == [q.key for at, q in enumerate(exam_questions) if at % 5 != 4]
-    assert [row["right"] for row in rows[:4]] == [True, False, None, None]
+    assert [row["right"] for row in rows[:4]] == [True, False, False, None]
+    told = [row["right"] for row in rows if row["right"] is not None]
+    assert sum(told) / len(told) == run.metrics.accuracy
     assert [row["status"] for row in rows[:4]] == ["answered", "answered", "unanswered", "failed"]
     assert {row["gold"] for row in rows} == {1}
     assert rows[2]["reason"] == "unparsed"

@@ -97,7 +97,7 @@ def test_every_figure_has_a_column() -> None:
 
 
 def test_runs_of_other_data_are_refused_with_the_way_out(tmp_path) -> None:
-    with pytest.raises(SpecError, match="no run asked headqa_v1"):
+    with pytest.raises(SpecError, match="asked headqa_sample: name runs of headqa_v1 alone"):
         headqa_v1_tables(ask(tmp_path, "headqa_sample"))
     said = CliRunner().invoke(app, ["report", str(tmp_path / "all"), "--layout", "headqa-v1", "--json"])
     assert isinstance(said.exception, SpecError)

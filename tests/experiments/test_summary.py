@@ -40,6 +40,8 @@ def test_the_document_is_json_with_the_promised_keys(make_run) -> None:
         "language": "es",
         "program": "zero_shot-guided",
         "model": "SmolLM2-135M-Instruct",
+        "answered_by": [],
+        "mixed": False,
         "status": "complete",
         "warnings": [],
         "failures": [],

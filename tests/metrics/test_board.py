@@ -18,6 +18,11 @@ def test_runs_stand_by_their_weighted_mean() -> None:
     assert board.mean is None
 
 
+def test_a_run_without_a_rank_stands_last() -> None:
+    board = weigh(RUNS, {"short": 1}, unranked={"part"})
+    assert [row.run for row in board.rows] == ["good", "bad", "part"]
+
+
 def test_the_mean_over_the_runs() -> None:
     board = weigh({name: RUNS[name] for name in ("bad", "good")}, {"short": 1, "true_false": 1})
     assert board.mean == pytest.approx((0.4 + 0.85) / 2)

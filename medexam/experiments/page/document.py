@@ -19,6 +19,7 @@ from medexam.experiments.page.reading import read_answers
 from medexam.experiments.page.sections import build_sections, warnings
 from medexam.experiments.page.templates import STYLE, open_templates, read_asset, write_policy, write_whole
 from medexam.experiments.pictures import Picture, build_pictures
+from medexam.experiments.ranking import ranking_notes
 from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import comparison
 
@@ -52,7 +53,7 @@ def render_page(runs: Sequence[ExamRun]) -> Iterator[str]:
         policy=write_policy(style, scripts),
         style=Markup(style),  # noqa: S704 - the package's own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
-        warnings=warnings(runs, names),
+        warnings=[*ranking_notes(runs), *warnings(runs, names)],
         sections=build_sections(runs, names),
         pictures=[(picture, base64.b64encode(picture.png).decode("ascii")) for picture in pictures],
         no_pictures=no_pictures,

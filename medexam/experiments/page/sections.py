@@ -132,7 +132,7 @@ def _compared(runs: Sequence[ExamRun]) -> list[Section]:
 
 def _comparison(anchor: str, title: str, runs: Sequence[ExamRun]) -> Section:
     try:
-        found = compare_runs([run.folder for run in runs])
+        found = compare_runs([run.folder for run in sorted(runs, key=lambda run: run.mixed)])
     except DatasetError as error:
         return Section(anchor, title, lines=(f"{describe_all(runs).capitalize()} cannot be compared: {error}.",))
     lines, said = headline(found), verdicts(found)
@@ -156,7 +156,7 @@ def _passages(runs: Sequence[ExamRun]) -> list[Section]:
 
 def _matrices(runs: Sequence[ExamRun], names: Sequence[str]) -> list[Captioned]:
     caption = (
-        "Accuracy, percent of n, in brackets 95 % intervals (Wilson); the highest of the complete runs is stressed. "
+        "Accuracy, percent of n, in brackets 95 % intervals (Wilson); the highest is stressed if runs are ranked. "
         "Chance: a uniform choice on the same questions."
     )
     tables = [matrix(what, runs, names, groups) for what, groups in _MATRICES.items()]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from medexam.experiments.formatting import NONE, percent, with_interval
+from medexam.experiments.ranking import best_places, rivals
 from medexam.experiments.summary import ExamRun
 from medexam.experiments.tables import Table
 from medexam.metrics import Metrics, Scores
@@ -18,20 +19,16 @@ def matrix(what: str, runs: Sequence[ExamRun], names: Sequence[str], groups: Gro
     """The accuracy of several runs in each group of questions, one row a group and one column a run.
 
     `n` is a span where the runs have scored different numbers of the group's questions. The highest accuracy of a row
-    is stressed, ties included; an incomplete run is no contender.
+    is stressed among runs that may be ranked, ties included.
     """
     first = ("n", "Chance")
-    rows, best = [], set()
+    rows, best, among = [], set(), rivals(runs)
     found = [groups(run.metrics) for run in runs]
     for row, group in enumerate(sorted({group for each in found for group in each})):
         scores = [each.get(group) for each in found]
         rows.append((str(group), *_size_and_chance(scores), *map(_accuracy, scores)))
-        rivals = {
-            1 + len(first) + at: score.accuracy
-            for at, (run, score) in enumerate(zip(runs, scores, strict=True))
-            if run.complete and score is not None and score.accuracy is not None
-        }
-        best |= {(row, column) for column, accuracy in rivals.items() if accuracy == max(rivals.values())}
+        accuracies = [None if score is None else score.accuracy for score in scores]
+        best |= {(row, 1 + len(first) + at) for at in best_places(accuracies, among)}
     return Table(f"By {what.lower()}", (what, *first, *names), tuple(rows), best=frozenset(best))
 
 

@@ -12,9 +12,11 @@ from medexam.experiments.formatting import percent
 from medexam.experiments.page.document import PageSize
 from medexam.experiments.page.sections import Captioned, Section
 from medexam.experiments.page.templates import STYLE, open_templates, read_asset, write_policy, write_whole
+from medexam.experiments.ranking import ranking_notes
 from medexam.experiments.rescoring import load_stored_tasks
 from medexam.experiments.run_tables import cost_tables, failure_table
 from medexam.experiments.summary import TaskRun
+from medexam.experiments.tables import Table
 from medexam.experiments.task_report import task_notes
 from medexam.experiments.task_scoring import score_tasks
 from medexam.experiments.task_tables import TASK_LEGEND, name_measure, task_breakdowns, task_comparison
@@ -47,16 +49,16 @@ class Entry:
     answers: tuple[Answer, ...]
 
 
-def write_task_page(runs: Sequence[TaskRun], path: Path) -> PageSize:
-    """Write the page of one run or more of one benchmark, whole or not at all.
+def write_task_page(runs: Sequence[TaskRun], path: Path, boards: Sequence[Table] = ()) -> PageSize:
+    """Write the page of one run or more of one benchmark, whole or not at all, with these boards.
 
     Raises `RunFolderError` where that fails, and `DatasetError` where the data cannot be read.
     """
-    size = write_whole(_render(runs), path)
+    size = write_whole(_render(runs, boards), path)
     return PageSize(size, len({key for run in runs for key in run.record.questions}))
 
 
-def _render(runs: Sequence[TaskRun]) -> Iterator[str]:
+def _render(runs: Sequence[TaskRun], boards: Sequence[Table]) -> Iterator[str]:
     names = run_names(runs)
     style = read_asset(STYLE)
     return (
@@ -67,15 +69,15 @@ def _render(runs: Sequence[TaskRun]) -> Iterator[str]:
             version=__version__,
             policy=write_policy(style, ()),
             style=Markup(style),  # noqa: S704 - the package's own file
-            warnings=list(dict.fromkeys(note for run in runs for note in task_notes(run))),
-            sections=list(_sections(runs, names)),
+            warnings=[*ranking_notes(runs), *dict.fromkeys(note for run in runs for note in task_notes(run))],
+            sections=list(_sections(runs, names, boards)),
             groups=_groups(runs, names),
         )
     )
 
 
-def _sections(runs: Sequence[TaskRun], names: Sequence[str]) -> Iterator[Section]:
-    yield Section("scores", "Scores", (Captioned(task_comparison(runs), TASK_LEGEND),))
+def _sections(runs: Sequence[TaskRun], names: Sequence[str], boards: Sequence[Table]) -> Iterator[Section]:
+    yield Section("scores", "Scores", (Captioned(task_comparison(runs), TASK_LEGEND), *map(Captioned, boards)))
     for number, (run, name) in enumerate(zip(runs, names, strict=True), start=1):
         failed = failure_table(run)
         tables = [Captioned(table) for table in task_breakdowns(run.metrics)]

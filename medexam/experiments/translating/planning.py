@@ -94,7 +94,9 @@ def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
         part, _, key = path.partition(".")
         if part not in ("model", "dataset") or not key or "." in key:
             raise SpecError(f"--set {path}: only keys of model and dataset may be set, such as model.engine=vllm")
-        tree.setdefault(part, {})[key] = value
+        if tree.setdefault(part, {}).get(key) is not None:
+            raise SpecError(f"--set {path}: the command line says it already; leave out --set {path}")
+        tree[part][key] = value
     spec = validate(TranslationSpec, tree)
     return spec.model_copy(update={"model": with_profile(spec.model)})
 

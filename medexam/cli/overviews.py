@@ -1,0 +1,27 @@
+"""Runs side by side on the terminal, and what to know before ranking them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from medexam.experiments.summary import AnyRun
+
+
+def print_overviews(console: "Console", runs: "Sequence[AnyRun]") -> None:
+    """Print a table for the exams and one for each other benchmark, each with its notes."""
+    from medexam.experiments.run_views import build_overview, split_runs
+
+    for group in split_runs(runs):
+        for table in build_overview(group):
+            console.print(table)
+        print_ranking_notes(console, group)
+
+
+def print_ranking_notes(console: "Console", runs: "Sequence[AnyRun]") -> None:
+    """Print what a reader must know before ranking `runs`, a line each, so that commands can be copied."""
+    from medexam.experiments.ranking import ranking_notes
+
+    for note in ranking_notes(runs):
+        console.print(note, highlight=False, markup=False, soft_wrap=True)
