@@ -71,9 +71,9 @@ def test_the_round_trip_scores_every_setup_and_the_chosen_ones(translate, script
     plan, watching, _ = translate(script({"*": GOOD}), limit=2)
     outcome = find_outcome(plan)
     model = plan.spec.model
-    back = plan_back(plan, outcome, "expert", model)
+    back = plan_back(plan, outcome, "expert")
     run_tasks(tuple(back.values()), model, plan.folder, watching)
-    back = plan_back(plan, outcome, "expert", model)
+    back = plan_back(plan, outcome, "expert")
 
     rows, signatures = measure_back(plan, outcome, back, BertScore(str(bert_folder), 1))
 
@@ -84,7 +84,7 @@ def test_the_round_trip_scores_every_setup_and_the_chosen_ones(translate, script
     assert all(0 < row.bert_f1 < 1 for row in rows)
     assert [signature.split()[0] for signature in signatures] == ["BLEU", "BERTScore"]
     assert "from English to Spanish" in next(iter(back.values())).words.system
-    (only,) = plan_back(plan, outcome, "expert", model, only_selected=True).values()
+    (only,) = plan_back(plan, outcome, "expert", only_selected=True).values()
     assert len(only.owed) == 2
 
 
