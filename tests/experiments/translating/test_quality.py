@@ -12,6 +12,7 @@ from medexam.experiments.translating.outcome import find_outcome
 from medexam.experiments.translating.quality import count_kept, count_terms, measure_back, measure_reference, plan_back
 from medexam.experiments.translating.running import run_tasks
 from medexam.experiments.translating.scores import BertScore, score_bleu
+from medexam.fingerprints import fingerprint_folder
 from medexam.specs import DatasetSpec
 
 GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
@@ -46,7 +47,8 @@ def test_bleu_is_sacrebleus_and_says_so() -> None:
 def test_bertscore_loads_a_folder_and_a_layer(bert_folder) -> None:
     scorer = BertScore(str(bert_folder), 2)
 
-    assert scorer.signature.startswith("BERTScore bert layer 2, no idf, not rescaled (bert-score ")
+    content = fingerprint_folder(bert_folder)
+    assert scorer.signature.startswith(f"BERTScore bert {content} layer 2, no idf, not rescaled (bert-score ")
     same, other, empty = scorer.score(["a drug", "a drug", " "], ["a drug", "zzz", "a drug"])
     assert same == pytest.approx(1, abs=1e-5)
     assert other < same
