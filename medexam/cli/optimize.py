@@ -125,8 +125,9 @@ def _say_next(done: "Optimization", spec: str | None) -> None:
 
     folder = done.folder.path
     if done.ending is not Ending.COMPLETE:
-        larger = " under a larger budget, such as --set optimizer.max_calls=N" if done.ending is Ending.BUDGET else ""
-        sys.stderr.write(f"medexam: {done.ending}: {done.why}; medexam optimize --resume {folder} goes on{larger}\n")
+        larger = " under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)"
+        how = larger if done.ending is Ending.BUDGET else ""
+        sys.stderr.write(f"medexam: {done.ending}: {done.why}; medexam optimize --resume {folder} goes on{how}\n")
     if done.best is not None and done.best.number > 0:
         what = spec or "SPEC"
         sys.stderr.write(
