@@ -37,9 +37,12 @@ def export(
     from medexam.experiments.places import default_runs_dir, run_paths
     from medexam.experiments.run_folder import find_runs
 
-    items = read_audit_items(find_runs(run_paths(runs, runs_dir or default_runs_dir())))
+    folders = find_runs(run_paths(runs, runs_dir or default_runs_dir()))
+    items = read_audit_items(folders)
     sample = choose_sample(items, per_group, seed)
-    sheets = write_sheets(AuditFolder(out), sample, raters, seed)
+    sheets = write_sheets(
+        AuditFolder(out), sample, raters, seed, {folder.read_record().run_id: folder.path for folder in folders}
+    )
     sys.stdout.write(f"{_describe(sample)}.\n")
     sys.stdout.write(
         f"Give each rater one of {', '.join(path.name for path in sheets)} and {INSTRUCTIONS}; keep {KEY} to "
@@ -54,16 +57,24 @@ def import_ratings(
         list[Path] | None,
         typer.Option(metavar="FILE", help="A filled-in sheet; may be repeated. All CSV files of DIR by default."),
     ] = None,
+    runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
 ) -> None:
-    """Read filled-in sheets: how far raters agree with each other and each automatic measure with them."""
+    """Read filled-in sheets: how far raters agree with each other and each automatic measure with them.
+
+    Marks of answers that have changed since they were exported are left out and named.
+    """
     from medexam.experiments.auditing.audit import audit_document, find_audit
+    from medexam.experiments.auditing.checking import check_answers, describe_changes
     from medexam.experiments.auditing.folder import AuditFolder
     from medexam.experiments.auditing.ratings import read_ratings
     from medexam.experiments.auditing.tables import build_audit_tables, write_audit_report
+    from medexam.experiments.places import default_runs_dir
 
-    audit = find_audit(read_ratings(AuditFolder(folder), sheet or ()))
+    ratings = check_answers(read_ratings(AuditFolder(folder), sheet or ()), runs_dir or default_runs_dir())
+    sys.stderr.write("".join(f"medexam: {line}\n" for line in describe_changes(ratings)))
+    audit = find_audit(ratings)
     if markdown is not None:
         write_audit_report(audit, markdown)
         sys.stderr.write(f"wrote {markdown}\n")

@@ -143,11 +143,10 @@ def _measure(
     _check_any(plan, outcome)
     rows, signatures, owed = [], [], 0
     if back_setup is not None:
-        model = plan.spec.model
-        tasks = plan_back(plan, outcome, back_setup, model, only_selected=only_selected)
+        tasks = plan_back(plan, outcome, back_setup, only_selected=only_selected)
         if any(task.owed for task in tasks.values()):
             carry_out(plan, tuple(tasks.values()), max_failures)
-            tasks = plan_back(plan, outcome, back_setup, model, only_selected=only_selected)
+            tasks = plan_back(plan, outcome, back_setup, only_selected=only_selected)
         owed = sum(len(task.owed) for task in tasks.values())
         measured, signed = measure_back(plan, outcome, tasks, bert)
         rows += measured

@@ -49,6 +49,7 @@ def translate(
 
     Exit codes: 0 the data set is written, 2 no translation is valid, 3 replies are still owed.
     """
+    from medexam.experiments.answerers import describe_answerers
     from medexam.experiments.places import default_runs_dir
     from medexam.experiments.translating.outcome import find_outcome, write_data_set
     from medexam.experiments.translating.planning import build_spec, plan_translation
@@ -65,6 +66,11 @@ def translate(
     plan.folder.write_json("selection.json", outcome.document())
     written = write_data_set(plan, outcome) if not outcome.owed else None
     track_outcome(plan, outcome, None, tracking_uri, runs)
+    if len(outcome.answered) > 1:
+        sys.stderr.write(
+            f"medexam: warning: more than one model replied ({describe_answerers(outcome.answered)}); translate into "
+            "another folder with --out to have one\n"
+        )
     if as_json:
         document = outcome.document() | {"folder": str(plan.folder.path), "path": str(written[0]) if written else None}
         sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
@@ -84,8 +90,10 @@ def translate(
 def carry_out(plan: "TranslationPlan", tasks: "tuple[Task, ...]", max_failures: int | None) -> "Stop | None":
     """Ask what `tasks` owe, with a bar for each; why it stopped early."""
     from medexam.cli.translate_view import TranslationProgress
+    from medexam.experiments.translating.planning import check_goes_on
     from medexam.experiments.translating.running import run_tasks
 
+    check_goes_on(plan)
     plan.folder.create()
     plan.folder.write_json("translation.json", plan.record())
     with TranslationProgress() as progress:

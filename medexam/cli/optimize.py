@@ -34,26 +34,20 @@ def optimize(
     """Optimise a program's demonstrations and instructions, or go on where that stopped."""
     if plan and tracking_uri is not None:
         raise SpecError("--plan sends nothing to MLflow: leave out --tracking-uri, or --plan")
-    planned = _plan(spec, settings, runs_dir, resume, fresh=fresh)
-    from medexam.cli.optimize_view import (
-        TrialProgress,
-        optimization_document,
-        plan_document,
-        print_optimization,
-        print_plan,
-    )
-
-    if plan:
-        if as_json:
-            sys.stdout.write(json.dumps(plan_document(planned), ensure_ascii=False, indent=2) + "\n")
-        else:
-            print_plan(planned)
-        return
-    from medexam.experiments.optimising.optimizing import optimize as carry_out
-
-    with TrialProgress() as progress:
-        done = carry_out(planned, progress)
+    if resume is not None and (spec is not None or fresh):
+        raise SpecError("--resume FOLDER goes on with that optimisation: leave out SPEC and --fresh")
+    if resume is not None:
+        check_resumed(resume, runs_dir)
+    done = _complete(resume, runs_dir) if resume is not None and not settings and not plan else None
+    if done is None:
+        planned = _plan(spec, settings, runs_dir, resume, fresh=fresh, only_look=plan)
+        if plan:
+            _print_plan(planned, as_json=as_json)
+            return
+        done = _carry_out(planned)
     _track(done, tracking_uri)
+    from medexam.cli.optimize_view import optimization_document, print_optimization
+
     if as_json:
         sys.stdout.write(json.dumps(optimization_document(done), ensure_ascii=False, indent=2) + "\n")
     else:
@@ -63,14 +57,28 @@ def optimize(
         raise typer.Exit(INCOMPLETE)
 
 
+def _complete(resume: str, runs_dir: Path | None) -> "Optimization | None":
+    """The optimisation to go on with, where it is complete: it is shown without its models and data."""
+    from medexam.experiments.optimising.folder import find_optimization
+    from medexam.experiments.optimising.optimization import Ending, load_optimization
+    from medexam.experiments.places import default_runs_dir
+
+    done = load_optimization(find_optimization(resume, runs_dir or default_runs_dir()))
+    return done if done.ending is Ending.COMPLETE else None
+
+
 def _plan(
-    spec: str | None, settings: list[str] | None, runs_dir: Path | None, resume: str | None, *, fresh: bool
+    spec: str | None,
+    settings: list[str] | None,
+    runs_dir: Path | None,
+    resume: str | None,
+    *,
+    fresh: bool,
+    only_look: bool,
 ) -> "OptimizationPlan":
     from medexam.specs import load_document, parse_overrides
 
     overrides = parse_overrides(settings or [])
-    if resume is not None and (spec is not None or fresh):
-        raise SpecError("--resume FOLDER goes on with that optimisation: leave out SPEC and --fresh")
     if resume is None and spec is None:
         raise SpecError("nothing to optimise: give a SPEC, or an optimisation to go on with by --resume FOLDER")
     document = load_document(spec) if spec is not None else {}
@@ -79,9 +87,31 @@ def _plan(
     from medexam.experiments.places import default_runs_dir
 
     if resume is not None:
-        check_resumed(resume, runs_dir)
         return plan_resumed(find_optimization(resume, runs_dir or default_runs_dir()), overrides)
-    return plan_optimization(document, overrides, runs_dir=runs_dir or default_runs_dir(), fresh=fresh)
+    return plan_optimization(
+        document, overrides, runs_dir=runs_dir or default_runs_dir(), fresh=fresh, only_look=only_look
+    )
+
+
+def _print_plan(planned: "OptimizationPlan", *, as_json: bool) -> None:
+    from medexam.cli.optimize_view import plan_document, print_plan
+
+    if as_json:
+        sys.stdout.write(json.dumps(plan_document(planned), ensure_ascii=False, indent=2) + "\n")
+    else:
+        print_plan(planned)
+
+
+def _carry_out(planned: "OptimizationPlan") -> "Optimization":
+    from medexam.cli.optimize_view import TrialProgress
+    from medexam.experiments.optimising.optimizing import optimize as carry_out
+    from medexam.experiments.optimising.optimizing import why_nothing_more
+
+    with TrialProgress() as progress:
+        done = carry_out(planned, progress)
+    if why := why_nothing_more(planned, done):
+        sys.stderr.write(f"medexam: {done.folder.name} is complete: {why}\n")
+    return done
 
 
 def _track(done: "Optimization", tracking_uri: str | None) -> None:
@@ -96,9 +126,13 @@ def _track(done: "Optimization", tracking_uri: str | None) -> None:
 
 
 def _say_next(done: "Optimization", spec: str | None) -> None:
+    from medexam.experiments.optimising.optimization import Ending
+
     folder = done.folder.path
-    if not done.finished:
-        sys.stderr.write(f"medexam: {done.ending}: {done.why}; medexam optimize --resume {folder} goes on\n")
+    if done.ending is not Ending.COMPLETE:
+        larger = " under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)"
+        how = larger if done.ending is Ending.BUDGET else ""
+        sys.stderr.write(f"medexam: {done.ending}: {done.why}; medexam optimize --resume {folder} goes on{how}\n")
     if done.best is not None and done.best.number > 0:
         what = spec or "SPEC"
         sys.stderr.write(

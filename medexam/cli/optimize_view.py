@@ -129,6 +129,7 @@ def optimization_document(done: Optimization) -> dict[str, Any]:
         "seconds": done.seconds,
         "calls": done.spent.calls,
         "tokens": done.spent.tokens,
+        "models": [{"print": model.print, "name": model.name} for model in done.models],
         "trials": [trial.to_json() for trial in done.trials],
         "best": done.best.number if done.best else None,
     }

@@ -17,6 +17,7 @@ from medexam.model_identity import Answerer, ModelIdentity
 from medexam.predictions import Prediction, Status
 
 MODELS = "models.json"
+RUN_WAYS_OUT = "start anew with --fresh, or add --accept-model-change, which every table will show"
 
 
 class KnownModel(BaseModel):
@@ -40,18 +41,18 @@ class AnswererCount(NamedTuple):
     answers: int
 
 
-def read_models(folder: WorkFolder) -> dict[str, KnownModel]:
+def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]:
     """The models by print, in the order in which they came; empty where none is noted.
 
     Raises `RunFolderError` for a damaged file.
     """
-    if not (folder.path / MODELS).exists():
+    if not (folder.path / file).exists():
         return {}
     try:
-        return {key: KnownModel.model_validate(value) for key, value in folder.read_json(MODELS).items()}
+        return {key: KnownModel.model_validate(value) for key, value in folder.read_json(file).items()}
     except ValidationError as error:
         raise RunFolderError(
-            f"{folder.path / MODELS} is damaged ({error.errors()[0]['msg']}), so nobody knows which model answered; "
+            f"{folder.path / file} is damaged ({error.errors()[0]['msg']}), so nobody knows which model answered; "
             "restore it, or start another run with --fresh"
         ) from None
 
@@ -63,33 +64,35 @@ def admit(
     answers: int,
     count_cut: Callable[[], int] = lambda: 0,
     accept: bool = False,
+    file: str = MODELS,
+    ways_out: str = RUN_WAYS_OUT,
 ) -> Answerer:
     """Let a model answer in a folder that already holds so many answers; which print its answers carry.
 
     `count_cut` counts the prompts that did not fit the model's context, which matters where the context has changed.
-    The folder must be locked. Raises `RunFolderError` where another model gave those answers, unless `accept`: then the
-    model is noted beside the first. What changes no answer is noted too.
+    The folder must be locked, and `file` keeps its models. Raises `RunFolderError` where another model gave those
+    answers, unless `accept`: then the model is noted beside the first. `ways_out` ends the message. What changes no
+    answer is noted too.
     """
-    known = read_models(folder) if answers else {}
+    known = read_models(folder, file) if answers else {}
     found: list[str] = []
     for key, entry in known.items():
         now_found = _differences(entry.identity, identity, count_cut)
         if not now_found:
             if changed := _latest(entry).changed_notes(identity):
                 seen = (*entry.seen, {"at": _now(), **changed})
-                _write(folder, {**known, key: entry.model_copy(update={"seen": seen})})
+                _write(folder, file, {**known, key: entry.model_copy(update={"seen": seen})})
             return Answerer(key, identity.name, shorter=_context(identity) < _context(entry.identity))
         found = found or now_found
     if answers and not accept:
         first = next((entry.identity for entry in known.values()), None)
-        whose = f"of {first.name} (print {first.print})" if first else f"of a model that no {MODELS} names"
+        whose = f"of {first.name} (print {first.print})" if first else f"of a model that no {file} names"
         told = f" ({'; '.join(found)})" if found else ""
         raise RunFolderError(
             f"{folder.kind} {folder.name} cannot go on: its {answers:,} answers are {whose}, and now another model "
-            f"answers{told}; bring the first one back, start anew with --fresh, "
-            "or add --accept-model-change, which every table will show"
+            f"answers{told}; bring the first one back, {ways_out}"
         )
-    _write(folder, {**known, identity.print: KnownModel(identity=identity, since=_now())})
+    _write(folder, file, {**known, identity.print: KnownModel(identity=identity, since=_now())})
     return Answerer(identity.print, identity.name)
 
 
@@ -152,8 +155,8 @@ def _latest(entry: KnownModel) -> ModelIdentity:
     return entry.identity.model_copy(update={"notes": notes})
 
 
-def _write(folder: WorkFolder, known: Mapping[str, KnownModel]) -> None:
-    folder.write_json(MODELS, {key: entry.model_dump(mode="json") for key, entry in known.items()})
+def _write(folder: WorkFolder, file: str, known: Mapping[str, KnownModel]) -> None:
+    folder.write_json(file, {key: entry.model_dump(mode="json") for key, entry in known.items()})
 
 
 def _now() -> str:

@@ -42,7 +42,9 @@ def _named(model: ModelSpec, *, only_look: bool) -> ModelSpec:
         return model
 
 
-def resolve_optimizer(optimizer: OptimizerSpec) -> OptimizerSpec:
-    """The optimiser with the model that proposes instructions named."""
+def resolve_optimizer(optimizer: OptimizerSpec, *, only_look: bool = False) -> OptimizerSpec:
+    """The optimiser with the model that proposes instructions named, as `resolve_cells` names models."""
     proposing = optimizer.prompt_model
-    return optimizer if proposing is None else optimizer.model_copy(update={"prompt_model": with_profile(proposing)})
+    if proposing is None:
+        return optimizer
+    return optimizer.model_copy(update={"prompt_model": _named(proposing, only_look=only_look)})

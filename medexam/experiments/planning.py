@@ -3,7 +3,6 @@
 Planning reads data sets and run folders and asks no model; `medexam plan` prints it, `medexam run` carries it out.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +31,7 @@ from medexam.experiments.stored_predictions import Outcome
 from medexam.experiments.stored_questions import stored_questions
 from medexam.experiments.summary import find_run
 from medexam.experiments.task_scoring import check_scorable
+from medexam.experiments.work_folder import folders_of, name_part
 from medexam.model_identity import Answerer
 from medexam.places import cache_dir
 from medexam.predictions import Status
@@ -458,16 +458,10 @@ def _stem(cell: CellSpec) -> str:
     """What the names of a cell's runs begin with: it says to people what was asked, and identifies nothing."""
     asks = isinstance(cell.program, AskingSpec)
     words = [cell.name, *([cell.model.label] if asks else []), cell.program.label, cell.dataset.language]
-    return "-".join(map(_word, words))
-
-
-def _word(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]+", "_", text)
+    return "-".join(map(name_part, words))
 
 
 def _runs_of(experiment: str, spec_digest: str, runs_dir: Path) -> dict[int, RunFolder]:
     """The runs of a digest in an experiment by the number at the end of their names, 1 where there is none."""
-    form = re.compile(rf"{re.escape(_word(experiment))}-.*-{spec_digest}(?:-(\d+))?")
-    names = sorted(path.name for path in runs_dir.iterdir()) if runs_dir.is_dir() else []
-    folders = {int(match[1] or 1): RunFolder(runs_dir / name) for name in names if (match := form.fullmatch(name))}
+    folders = {number: RunFolder(path) for number, path in folders_of(experiment, spec_digest, runs_dir).items()}
     return {number: folder for number, folder in folders.items() if folder.exists()}

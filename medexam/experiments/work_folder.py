@@ -6,6 +6,7 @@ and prompts may not be. A folder that was there before keeps its mode.
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,21 @@ def make_private_folder(path: Path) -> None:
 def open_private(path: Path, mode: str) -> IO[bytes]:
     """Open a file in a binary mode; where it has to be made, it is its owner's alone. Raises `OSError`."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags, PRIVATE))
+
+
+def name_part(text: str) -> str:
+    """A text as it stands in a folder's name."""
+    return re.sub(r"[^A-Za-z0-9._]+", "_", text)
+
+
+def folders_of(experiment: str, digest: str, parent: Path) -> dict[int, Path]:
+    """The folders in `parent` of an experiment's work of a digest, by the number at the end, 1 where there is none.
+
+    What stands between them says to people what the work is, and identifies nothing.
+    """
+    form = re.compile(rf"{re.escape(name_part(experiment))}-.*-{digest}(?:-(\d+))?")
+    names = sorted(path.name for path in parent.iterdir()) if parent.is_dir() else []
+    return {int(match[1] or 1): parent / name for name in names if (match := form.fullmatch(name))}
 
 
 @dataclass(frozen=True)

@@ -69,3 +69,8 @@ class OptimizerSpec(Spec):
     """Tokens read and written by the models, at most; None sets no limit."""
     max_minutes: Annotated[float, Field(gt=0)] | None = None
     """Minutes of asking, at most; None sets no limit."""
+
+    @property
+    def budget(self) -> tuple[int | None, int | None, float | None]:
+        """Calls, tokens and minutes at most."""
+        return self.max_calls, self.max_tokens, self.max_minutes

@@ -61,6 +61,35 @@ def test_sheets_go_out_and_come_back(medexam, runs, tmp_path) -> None:
     assert [each["measure"] for each in document["measures"]] == ["accuracy"]
 
 
+def test_marks_of_answers_that_changed_since_are_left_out_and_named(medexam, runs, tmp_path) -> None:
+    medexam("audit", "export", "alpha", "beta", "--out", "audit", "--per-group", "2", "--raters", "1")
+    fill(tmp_path / "audit" / "rater_1.csv", lambda row: 1 + len(row["question"]) % 5)
+    marked = json.loads((tmp_path / "audit" / "key.json").read_text())["items"]
+    changed = [item for item in marked if item["run"] == "alpha"][:2]
+    path = runs / "alpha" / "predictions.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["question"] in {item["key"] for item in changed}:
+            line["reply"] = "Something else."
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    code, out, err = medexam("audit", "import", "audit", "--json", "--markdown", "audit.md")
+
+    document = json.loads(out)
+    assert code == 0
+    assert "medexam: 2 answers are not what was shown to the raters, and their marks are left out: " in err
+    assert all(f"{item['code']} (alpha, {item['key']})" in err for item in changed)
+    assert (len(document["answers"]), len(document["changed"])) == (22, 2)
+    assert document["sheets"][0]["correctness_marked"] == 22
+    assert "2 answers are not what was shown" in (tmp_path / "audit.md").read_text()
+    runs.rename(tmp_path / "moved")
+    code, out, err = medexam("audit", "import", "audit", "--json", "--runs-dir", "moved")
+    assert (code, len(json.loads(out)["answers"])) == (0, 22)
+    code, out, err = medexam("audit", "import", "audit", "--json")
+    assert (code, len(json.loads(out)["answers"])) == (0, 24)
+    assert "nobody knows whether the answers of run alpha are still those that were marked" in err
+
+
 def test_bad_input_is_one_line_with_a_way_out(medexam, runs, tmp_path) -> None:
     medexam("audit", "export", "runs", "--out", "audit", "--raters", "1")
     fill(tmp_path / "audit" / "rater_1.csv", lambda row: 9)

@@ -77,6 +77,7 @@ def test_a_run_is_asked_scored_and_kept(spec, tmp_path) -> None:
         "predictions.parquet",
         "metrics.json",
         "report.md",
+        "made_from.json",
     }
     assert run.environment["engine"]["engine"] == "scripted"
     lines = (run.folder.path / PREDICTIONS).read_text().splitlines()

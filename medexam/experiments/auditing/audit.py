@@ -69,6 +69,8 @@ def audit_document(audit: Audit) -> dict[str, Any]:
         "by_run": {run: asdict(marks) for run, marks in audit.by_run.items()},
         "by_group": {group: asdict(marks) for group, marks in audit.by_group.items()},
         "measures": [asdict(measured) for measured in audit.measured],
+        "changed": [{"code": item.code, "run": item.run, "key": item.key} for item in ratings.changed],
+        "unseen": dict(ratings.unseen),
         "answers": [_answer(ratings, item) for item in ratings.key.items],
     }
 

@@ -58,6 +58,8 @@ class KeyEntry(BaseModel):
     group: str
     scores: dict[str, float]
     """Automatic measure -> score of this answer."""
+    shown: str | None = None
+    """Digest of the words that the raters saw; None in audits of earlier versions."""
 
 
 class AuditKey(BaseModel):
@@ -68,6 +70,8 @@ class AuditKey(BaseModel):
     sample: str
     """Names the sample; every code of it begins so."""
     seed: int
+    runs: dict[str, str] = {}
+    """Run -> the folder that its answers were read from."""
     items: tuple[KeyEntry, ...] = Field(min_length=1)
 
 
@@ -110,11 +114,13 @@ class AuditFolder(WorkFolder):
         return found
 
 
-def write_sheets(folder: AuditFolder, items: Sequence[AuditItem], raters: int, seed: int) -> list[Path]:
+def write_sheets(
+    folder: AuditFolder, items: Sequence[AuditItem], raters: int, seed: int, runs: Mapping[str, Path] | None = None
+) -> list[Path]:
     """Write a sheet for each of `raters`, each in an order of its own, the instructions and the key; the sheets' paths.
 
-    The folder must be new or empty. The same items and seed give the same files. Raises `RunFolderError` where nothing
-    can be written.
+    `runs` says which folder each run's answers were read from. The folder must be new or empty. The same items, places
+    and seed give the same files. Raises `RunFolderError` where nothing can be written.
     """
     folder.create()
     sample = _name_sample(items, seed)
@@ -131,13 +137,26 @@ def write_sheets(folder: AuditFolder, items: Sequence[AuditItem], raters: int, s
     key = AuditKey(
         sample=sample,
         seed=seed,
+        runs={run: str(path.resolve()) for run, path in (runs or {}).items()},
         items=tuple(
-            KeyEntry(code=code, run=item.run, key=item.key, group=item.group, scores=dict(item.scores))
+            KeyEntry(
+                code=code,
+                run=item.run,
+                key=item.key,
+                group=item.group,
+                scores=dict(item.scores),
+                shown=shown_digest(item),
+            )
             for code, item in coded.items()
         ),
     )
     folder.write_json(KEY, key.model_dump(mode="json"))
     return paths
+
+
+def shown_digest(item: AuditItem) -> str:
+    """Twelve hexadecimal digits over the words that a rater sees of an answer."""
+    return hashlib.sha256(json.dumps([item.question, item.reference, item.reply]).encode()).hexdigest()[:12]
 
 
 def _row(code: str, item: AuditItem) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
 """What raters gave back: their sheets, read against the key of the audit."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from medexam.datasets.review_sheets import Review, read_reviews
 from medexam.errors import DatasetError
-from medexam.experiments.auditing.folder import ASPECTS, CODE, AuditFolder, AuditKey
+from medexam.experiments.auditing.folder import ASPECTS, CODE, AuditFolder, AuditKey, KeyEntry
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,10 @@ class Ratings:
     key: AuditKey
     reviews: tuple[Review, ...]
     """One sheet a rater; at least one mark is given in all."""
+    changed: tuple[KeyEntry, ...] = ()
+    """Answers that are not what was shown any more; they are not in `key`, and their marks count for nothing."""
+    unseen: Mapping[str, str] = field(default_factory=dict)
+    """Run -> why its answers could not be compared with what was shown."""
 
     def marks(self, aspect: str) -> dict[str, dict[str, int]]:
         """The marks of an aspect, by rater and code; a rater who has given none is not there."""

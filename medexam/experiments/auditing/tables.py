@@ -5,6 +5,7 @@ from pathlib import Path
 
 from medexam.errors import RunFolderError
 from medexam.experiments.auditing.audit import Audit
+from medexam.experiments.auditing.checking import describe_changes
 from medexam.experiments.auditing.folder import ASPECTS
 from medexam.experiments.formatting import NONE, percent
 from medexam.experiments.markdown_parts import render_table
@@ -30,6 +31,7 @@ def audit_report(audit: Audit) -> str:
     key = audit.ratings.key
     answers, questions = len(key.items), len({item.key for item in key.items})
     parts = ["# Audit", f"{answers} answers to {questions} questions, sample `{key.sample}`, seed {key.seed}."]
+    parts += [f"{line[0].upper()}{line[1:]}." for line in describe_changes(audit.ratings)]
     for table, caption in audit_tables(audit):
         parts += [f"## {table.title}", render_table(table), caption]
     return "\n\n".join(parts) + "\n"

@@ -1,12 +1,12 @@
 """Fine-tunes an encoder on spans by transformers' own Trainer, and leaves a folder whole or not at all."""
 
 import json
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from medexam.errors import DatasetError, SpecError
@@ -143,13 +143,13 @@ def _drafting(out: Path) -> Iterator[Path]:
     """
     if out.exists():
         raise SpecError(f"{out}: exists already: choose another folder by --out, or move that one away")
-    draft = out.with_name(f".{out.name}.draft")
     try:
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        yield draft
-        draft.rename(out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        # Nobody else's draft, where two write to one place.
+        with TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent, ignore_cleanup_errors=True) as place:
+            draft = Path(place) / out.name
+            draft.mkdir()
+            yield draft
+            draft.rename(out)
     except OSError as error:
         raise SpecError(f"{out}: cannot be written: {error}; choose another folder by --out") from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)

@@ -1,7 +1,7 @@
 """Every call of an optimisation, on disk as soon as it is answered; asked again, it is answered from there.
 
 DSPy's optimisers are deterministic in what the model says, so an interrupted one is not stored but repeated: what it
-asked before costs nothing, and it goes on where it stopped.
+asked before costs nothing, and it goes on where it stopped. A line answers requests of the model that wrote it alone.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from dspy.lm15 import Message, Request, Response, TextPart, ThinkingPart, Usage
 from medexam.errors import RunFolderError
 from medexam.experiments.optimising.budget import Budget
 from medexam.experiments.work_folder import open_private
+from medexam.model_identity import Answerer
 from medexam.serve import Engine
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.network import network
@@ -75,10 +76,12 @@ class CallLog:
         Raises `RunFolderError` where it cannot be read.
         """
         self._path = path
-        self._known: defaultdict[str, deque[dict[str, Any]]] = defaultdict(deque)
+        self._known: defaultdict[tuple[str, str], deque[dict[str, Any]]] = defaultdict(deque)
         self._spent: defaultdict[str, Spent] = defaultdict(Spent)
-        self.repeated: Counter[str] = Counter()
-        """Key -> how often it was asked at a temperature, in all sessions together."""
+        self.repeated: Counter[tuple[str, str]] = Counter()
+        """Print of a model and key -> how often it was asked at a temperature, in all sessions together."""
+        self.replies = 0
+        """Calls that were answered, by whichever model."""
         self._read()
 
     @property
@@ -90,27 +93,31 @@ class CallLog:
         """What one purpose has cost, in all sessions together."""
         return self._spent[purpose]
 
-    def recall(self, key: str, *, again: bool) -> dict[str, Any] | None:
-        """The reply to a call of this key, or None.
+    def recall(self, model: str, key: str, *, again: bool) -> dict[str, Any] | None:
+        """The reply of the model of this print to a call of this key, or None.
 
         `again` says that the same call would get the same reply, so that one line answers all of them.
         """
-        replies = self._known.get(key)
+        replies = self._known.get((model, key))
         if not replies:
             return None
         return replies[0] if again else replies.popleft()
 
-    def add(self, purpose: str, key: str, tokens: int, reply: Mapping[str, Any] | None, *, again: bool) -> None:
-        """Put one call on the disk; raises `RunFolderError` where it does not fit."""
-        line = {"for": purpose, "key": key, "tokens": tokens, "reply": reply}
+    def add(
+        self, purpose: str, model: str, key: str, tokens: int, reply: Mapping[str, Any] | None, *, again: bool
+    ) -> None:
+        """Put one call of the model of a print on the disk; raises `RunFolderError` where it does not fit."""
+        line = {"for": purpose, "key": key, "answered_by": model, "tokens": tokens, "reply": reply}
         try:
             with open_private(self._path, "ab") as stream:
                 stream.write(json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n")
         except OSError as error:
             raise RunFolderError(f"cannot write {self._path}: {error.strerror}") from None
         self._spent[purpose] += Spent(1, tokens)
-        if again and reply is not None:
-            self._known[key].append(dict(reply))
+        if reply is not None:
+            self.replies += 1
+            if again:
+                self._known[model, key].append(dict(reply))
 
     def _read(self) -> None:
         if not self._path.exists():
@@ -124,9 +131,11 @@ class CallLog:
             try:
                 line = json.loads(text)
                 self._spent[line["for"]] += Spent(1, line["tokens"])
-                self.repeated[line["key"]] += 1
+                asked = line["answered_by"], line["key"]
+                self.repeated[asked] += 1
                 if line["reply"] is not None:
-                    self._known[line["key"]].append(line["reply"])
+                    self.replies += 1
+                    self._known[asked].append(line["reply"])
             except (ValueError, KeyError, TypeError) as error:
                 raise RunFolderError(
                     f"{self._path}, line {number} is damaged ({error}); remove the line to ask it again"
@@ -136,8 +145,9 @@ class CallLog:
 class LoggedEngine:
     """An engine whose calls are counted on a budget and kept in a log."""
 
-    def __init__(self, engine: Engine, log: CallLog, budget: Budget) -> None:
+    def __init__(self, engine: Engine, answerer: Answerer, log: CallLog, budget: Budget) -> None:
         self._engine = engine
+        self._answerer = answerer
         self._log = log
         self._budget = budget
         self._answering: dict[str, asyncio.Future[Response]] = {}
@@ -160,7 +170,7 @@ class LoggedEngine:
     async def complete(self, request: Request) -> Response:
         """The reply that is known, or the engine's; raises `StoppedError` where the budget allows no further call."""
         key, again = _key(request), not request.config.temperature
-        known = self._log.recall(key, again=again)
+        known = self._log.recall(self._answerer.print, key, again=again)
         if known is not None:
             return _response(known)
         if again and key in self._answering:
@@ -176,8 +186,9 @@ class LoggedEngine:
 
     def _another(self, request: Request, key: str) -> Request:
         """The same request under a seed of its own: asked twice at a temperature, it shall be answered twice."""
-        repeated = self._repeated[key]
-        self._repeated[key] += 1
+        asked = self._answerer.print, key
+        repeated = self._repeated[asked]
+        self._repeated[asked] += 1
         if not repeated or request.config.seed is None:
             return request
         return replace(request, config=replace(request.config, seed=request.config.seed + repeated))
@@ -190,16 +201,19 @@ class LoggedEngine:
         await self._budget.begin(most, promised=promised)
         tokens: int | None = None
         reply: dict[str, Any] | None = None
+        answered_by = self._answerer.print
         try:
             response = await self._engine.complete(request)
             usage = response.usage
             if usage.input_tokens is not None and usage.output_tokens is not None:
                 tokens = usage.input_tokens + usage.output_tokens
             reply = _reply(response)
+            answered_by = self._answerer.print_of(response.model, cut=False)
             return response
         finally:
             await self._budget.end(most, tokens)
-            self._log.add(purpose.name, key, most if tokens is None else tokens, reply, again=again)
+            cost = most if tokens is None else tokens
+            self._log.add(purpose.name, answered_by, key, cost, reply, again=again)
 
 
 class _Blocking:

@@ -8,7 +8,7 @@ prediction.
 import asyncio
 import importlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -77,9 +77,9 @@ class Evaluator:
         observer: TrialObserver,
         keep: Callable[[], None],
     ) -> None:
-        """`planned` holds the validation questions; each trial gets a folder of its own in `folder`.
+        """`planned` holds the validation questions and the model that was admitted.
 
-        `keep` is called after each trial.
+        Each trial gets a folder of its own in `folder`; `keep` is called after each.
         """
         self.trials: dict[str, Trial] = {}
         """Digest of the program -> its trial."""
@@ -167,6 +167,7 @@ class Evaluator:
         finally:
             self._budget.release(purpose.promised)
         said = [found[question.key] for question in questions]
+        self._check_model(said)
         if number is not None:
             trial = self._scored(number, name, digest, program, said)
             self.trials[digest] = trial
@@ -209,6 +210,17 @@ class Evaluator:
             )
         return found
 
+    def _check_model(self, said: Iterable[Prediction]) -> None:
+        """Raises `EngineError` where a reply names another model than the one that was admitted."""
+        admitted = self._planned.answerer
+        assert admitted is not None  # noqa: S101 - models are admitted before programs are tried
+        others = {str(one.model) for one in said if one.answered_by not in (None, admitted.print)}
+        if others:
+            raise EngineError(
+                f"replies come from {', '.join(sorted(others))}, not from {admitted.name}, and programs that two "
+                "models answered cannot be ranked; go on once the first one answers again, or start anew with --fresh"
+            )
+
     def _number(self) -> int:
         slot = _slot.get()
         if slot is not None and slot.number is not None:
@@ -231,6 +243,7 @@ class Evaluator:
             score=mean_score(said, key, self._optimizer.metric),
             calls=spent.calls,
             tokens=spent.tokens,
+            answered_by=self._planned.answerer.print if self._planned.answerer else None,
         )
 
     def result(self, program: ExamProgram, examples: Sequence[dspy.Example]) -> EvaluationResult:

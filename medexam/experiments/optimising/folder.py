@@ -1,8 +1,9 @@
 """The folder of one optimisation: what was asked for, every call, every trial, and the best program.
 
-`optimization.json` says what was asked for and how it ended, `calls.jsonl` holds each call of a model, `trials/` each
-program with its predictions; `program.json`, `trials.json`, `demonstrations.md`, `report.md` and `curve.png` are made
-from them. It is no run folder: nothing here was asked of the tested questions.
+`optimization.json` says what was asked for and how it ended, `models.json` which model answers,
+`prompt_models.json` which one writes instructions where that is another. `calls.jsonl` holds each call of a model,
+`trials/` each program with its predictions; `program.json`, `trials.json`, `demonstrations.md`, `report.md` and
+`curve.png` are made from them. It is no run folder: nothing here was asked of the tested questions.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from medexam.experiments.work_folder import WorkFolder, make_private_folder
 
 RECORD = "optimization.json"
 CALLS = "calls.jsonl"
+PROMPT_MODELS = "prompt_models.json"
 TRIALS = "trials.json"
 PROGRAMS = "trials"
 DEMONSTRATIONS = "demonstrations.md"

@@ -6,11 +6,14 @@ from enum import StrEnum
 from typing import Any
 
 from medexam.errors import RunFolderError
+from medexam.experiments.answerers import read_models
 from medexam.experiments.optimising.call_log import Spent
 from medexam.experiments.optimising.folder import RECORD, TRIALS, OptimizationFolder
 from medexam.experiments.optimising.planning import OptimizationPlan
 from medexam.experiments.optimising.trials import Trial, best_trial
+from medexam.model_identity import ModelIdentity
 from medexam.specs import CellSpec, OptimizerSpec
+from medexam.specs.identity import IDENTITY_SCHEMA
 
 
 class Ending(StrEnum):
@@ -53,6 +56,10 @@ class Optimization:
     """What of it went into anything but trials: bootstrapping and writing instructions."""
     trials: tuple[Trial, ...]
     """By number."""
+    candidates: int | None
+    """Programs that its budget allowed; None in folders of earlier versions."""
+    models: tuple[ModelIdentity, ...]
+    """What answered; empty in folders of earlier versions, and before a model was reached."""
 
     @property
     def title(self) -> str:
@@ -93,6 +100,7 @@ def write_optimization(
     )
     record = {
         "id": plan.folder.name,
+        "schema": IDENTITY_SCHEMA,
         "cell": plan.cell.model_dump(mode="json"),
         "optimizer": plan.optimizer.model_dump(mode="json"),
         "description": plan.description,
@@ -100,6 +108,7 @@ def write_optimization(
         "train": len(plan.train.questions),
         "validation": len(plan.validation.question_set.questions),
         "tested": plan.tested,
+        "candidates": plan.candidates,
         "dropped": list(plan.dropped),
         "started_at": started_at,
         "ending": ending.value,
@@ -116,7 +125,8 @@ def write_optimization(
 def load_optimization(folder: OptimizationFolder) -> Optimization:
     """The optimisation in `folder`; raises `RunFolderError` where there is none of this version."""
     record, trials = folder.read_json(RECORD), folder.read_json(TRIALS)
-    known = [field.name for field in fields(Trial)]
+    models = tuple(known.identity for known in read_models(folder).values())
+    known = {field.name for field in fields(Trial)}
     try:
         return Optimization(
             folder=folder,
@@ -134,7 +144,11 @@ def load_optimization(folder: OptimizationFolder) -> Optimization:
             seconds=record["seconds"],
             spent=Spent(**record["spent"]),
             beside=Spent(**record["beside"]),
-            trials=tuple(Trial(**{name: row[name] for name in known}) for row in trials["trials"]),
+            trials=tuple(
+                Trial(**{name: value for name, value in row.items() if name in known}) for row in trials["trials"]
+            ),
+            candidates=record.get("candidates"),
+            models=models,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RunFolderError(f"{folder.path / RECORD} is not of this version ({error!r}); optimise again") from None

@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -16,6 +16,7 @@ import dspy
 
 from medexam.answer_key import AnswerKey
 from medexam.errors import EngineError
+from medexam.experiments.answerers import MODELS, admit
 from medexam.experiments.asking import GRACE_S
 from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.interrupting import run_interruptibly
@@ -24,14 +25,15 @@ from medexam.experiments.optimising.budget import Budget, Limits, StoppedError
 from medexam.experiments.optimising.call_log import CallLog, LoggedEngine
 from medexam.experiments.optimising.compiling import Materials, compile_program
 from medexam.experiments.optimising.evaluating import Evaluator, TrialObserver
-from medexam.experiments.optimising.folder import CALLS
+from medexam.experiments.optimising.folder import CALLS, PROMPT_MODELS
 from medexam.experiments.optimising.optimization import Ending, Optimization, load_optimization, write_optimization
 from medexam.experiments.optimising.outcome import write_outcome
 from medexam.experiments.optimising.planning import OptimizationPlan
 from medexam.experiments.runner import truncation_unlogged
+from medexam.model_identity import Answerer
 from medexam.programs import ExamProgram
 from medexam.questions import Question
-from medexam.serve import build_engine
+from medexam.serve import Engine, build_engine
 from medexam.specs import ModelSpec
 
 
@@ -61,12 +63,13 @@ class _Course:
 def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimization:
     """Try what the plan's optimiser proposes, and write the best program; what was done before is not done again.
 
-    Raises `EngineError` where a model cannot be had at all, and `RunFolderError` where the folder cannot be written.
+    Raises `EngineError` where a model cannot be had at all, and `RunFolderError` where the folder cannot be written or
+    another model gave its replies.
     """
     plan.folder.create()
     with plan.folder.locked():
         before = load_optimization(plan.folder) if plan.folder.exists() else None
-        if before is not None and before.ending is Ending.COMPLETE:
+        if before is not None and before.ending is Ending.COMPLETE and plan.candidates <= (before.candidates or 0):
             return before
         log = CallLog(plan.folder.path / CALLS)
         spec, total = plan.optimizer, log.total
@@ -88,6 +91,22 @@ def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimiza
         return optimization
 
 
+def why_nothing_more(plan: OptimizationPlan, done: Optimization) -> str | None:
+    """Why another budget tried nothing more; None where it is the budget as before, or something is left to try."""
+    tried = done.candidates
+    if done.ending is not Ending.COMPLETE or tried is None or plan.optimizer.budget == done.optimizer.budget:
+        return None
+    if tried < plan.wanted:
+        return (
+            f"all {tried} programs that its calls allowed were tried, and the budget now allows no more; "
+            f"optimizer.max_calls={plan.calls_for(tried + 1)} or no limit allows another"
+        )
+    return (
+        f"all {tried} programs that it asks for were tried, so another budget changes nothing; other "
+        "optimizer.candidates, kind or seed make another optimisation"
+    )
+
+
 def _write(plan: OptimizationPlan, course: _Course, started_at: str, ending: Ending) -> None:
     write_optimization(
         plan,
@@ -101,24 +120,25 @@ def _write(plan: OptimizationPlan, course: _Course, started_at: str, ending: End
 
 
 async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, course: _Course) -> None:
-    model, prompt_model = plan.cell.model, plan.optimizer.prompt_model
-    engines = []
+    model, prompt_model = plan.cell.model, plan.prompt_model
+    engines: list[Engine] = []
     try:
         observer.engine_starts(model)
         guided = plan.program.answer_format == "guided"
         weighs = plan.optimizer.metric == "log_probability"
         engines.append(await build_engine(model, guided=guided, logprobs=weighs))
-        engine = LoggedEngine(engines[0], course.log, course.budget)
-        lm = prompt_lm = build_lm(model, engine)
-        if prompt_model is not None and prompt_model != model:
+        if prompt_model is not None:
             observer.engine_starts(prompt_model)
             engines.append(await build_engine(prompt_model, guided=False))
-            prompt_lm = build_lm(prompt_model, LoggedEngine(engines[1], course.log, course.budget))
+        admitted = [_admit(plan, course, *one) for one in zip(engines, (MODELS, PROMPT_MODELS), strict=False)]
+        logged = [LoggedEngine(*one, course.log, course.budget) for one in zip(engines, admitted, strict=True)]
+        engine, writer = logged[0], logged[-1]
+        lm, prompt_lm = build_lm(model, engine), build_lm(prompt_model or model, writer)
         if plan.validation.retrieval is not None:
             questions = [*plan.train.questions, *plan.validation.question_set.questions]
             await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
         evaluator = course.evaluator = Evaluator(
-            plan.validation,
+            replace(plan.validation, answerer=admitted[0]),
             plan.optimizer,
             engine,
             course.log,
@@ -133,6 +153,14 @@ async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, cour
     finally:
         for built in engines:
             await built.aclose()
+
+
+def _admit(plan: OptimizationPlan, course: _Course, engine: Engine, file: str) -> Answerer:
+    """Raises `RunFolderError` where another model gave the replies of the log."""
+    identity, ways_out = engine.info().identity, "or start anew with --fresh"
+    admitted = admit(plan.folder, identity, answers=course.log.replies, file=file, ways_out=ways_out)
+    # Every program is asked anew under the context of now; a prompt that was cut elsewhere is another call.
+    return replace(admitted, shorter=False)
 
 
 async def _compile(materials: Materials, observer: OptimizationObserver, course: _Course) -> None:

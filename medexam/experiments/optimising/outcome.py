@@ -62,6 +62,8 @@ def report_lines(optimization: Optimization) -> Iterator[str]:
         f"{spent.calls:,} calls and {spent.tokens:,} tokens in {optimization.seconds:.0f} s{ended}; "
         f"{optimization.beside.calls:,} of the calls went into finding demonstrations and instructions.\n"
     )
+    for model in optimization.models:
+        yield f"Answered by {model.describe()}.\n"
     if not optimization.trials:
         yield "Nothing was tried to the end.\n"
         return

@@ -3,7 +3,6 @@
 It asks no model. `medexam optimize SPEC --plan` prints what this finds.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,21 +11,28 @@ from typing import Any
 import dspy
 
 from medexam.datasets import ExamSet, load_exam_set
-from medexam.errors import RunFolderError, SpecError
+from medexam.errors import EngineError, RunFolderError, SpecError
 from medexam.experiments.cells import resolve_cells, resolve_optimizer
 from medexam.experiments.leakage import near_duplicates
+from medexam.experiments.nearest import nearest_identity
 from medexam.experiments.optimising.folder import PROGRAMS, RECORD, OptimizationFolder
 from medexam.experiments.planning import ExamCell, is_exam_cell, plan_experiment
+from medexam.experiments.work_folder import folders_of, name_part
 from medexam.programs import ExamProgram
 from medexam.questions import Exam, Question
-from medexam.specs import CellSpec, OptimizerSpec, ReplySpec
-from medexam.specs.identity import differences, digest
+from medexam.serve.naming import known_model
+from medexam.specs import CellSpec, ModelSpec, OptimizerSpec, ReplySpec
+from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
 from medexam.specs.validation import validate
 
 _BUDGET = {"max_calls", "max_tokens", "max_minutes"}
+_BY_CONTENT = {"train", "validation", "encoder", "prompt_model"}
+"""What an optimiser's spec names; what is meant by it stands in the identity."""
 _BOOTSTRAPPING = {"bootstrap", "random_search", "mipro"}
 _PAIRS = {"labeled", "knn", "bootstrap"}
 """Optimisers that propose one program."""
+_WRITING = {"mipro", "copro", "gepa"}
+"""Optimisers that have instructions written."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,16 @@ class OptimizationPlan:
     @property
     def most_calls(self) -> int:
         """Calls that trials and bootstrapping take at most; writing instructions takes more."""
-        return _most_calls(self.optimizer, self.candidates, self.trial_calls, self.attempt_calls)
+        return self.calls_for(self.candidates)
+
+    def calls_for(self, candidates: int) -> int:
+        """The same for so many candidates."""
+        return _most_calls(self.optimizer, candidates, self.trial_calls, self.attempt_calls)
+
+    @property
+    def prompt_model(self) -> ModelSpec | None:
+        """The model that writes instructions; None where none are written, or the model that answers writes them."""
+        return _prompt_model(self.optimizer, self.cell.model)
 
     @property
     def attempt_calls(self) -> int:
@@ -75,15 +90,21 @@ class OptimizationPlan:
 
 
 def plan_optimization(
-    document: Mapping[str, Any], overrides: Mapping[str, Any], *, runs_dir: Path, fresh: bool = False
+    document: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    *,
+    runs_dir: Path,
+    fresh: bool = False,
+    only_look: bool = False,
 ) -> OptimizationPlan:
     """What optimising `document` under `overrides` would do.
 
-    `fresh` starts another optimisation beside one that exists. Raises `SpecError` where the spec has no optimiser or
+    `fresh` starts another optimisation beside one that exists; `only_look` makes a plan that is not carried out, as
+    `plan_experiment` does. Raises `SpecError` where the spec has no optimiser or
     more than one cell, where its exams overlap, or where the budget does not allow two trials; `DatasetError` where
     questions cannot be read.
     """
-    experiment, cells = resolve_cells(document, overrides)
+    experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     if experiment.optimizer is None:
         raise SpecError(
             "the spec has no optimizer: add `optimizer: {kind: random_search}`, or --set optimizer.kind=random_search"
@@ -93,7 +114,8 @@ def plan_optimization(
             f"the matrix makes {len(cells)} programs, and one is optimised at a time: choose it with --set, such as "
             "--set program.kind=few_shot"
         )
-    return _plan(cells[0], resolve_optimizer(experiment.optimizer), experiment.description, runs_dir, fresh=fresh)
+    optimizer = resolve_optimizer(experiment.optimizer, only_look=only_look)
+    return _plan(cells[0], optimizer, experiment.description, runs_dir, fresh=fresh, only_look=only_look)
 
 
 def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> OptimizationPlan:
@@ -108,6 +130,11 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
             f"{folder.name} goes on under its own spec, and only its budget may change (optimizer.max_calls, "
             f"max_tokens, max_minutes): leave out {beyond[0]}, or optimise the spec anew"
         )
+    if record.get("schema") != IDENTITY_SCHEMA:
+        raise RunFolderError(
+            f"{folder.name} cannot go on: an earlier version made it, whose identity covers less, so nobody knows "
+            "whether the same models would answer; program.load takes it as it is; optimise its spec to start anew"
+        )
     try:
         cell = validate(CellSpec, record["cell"])
         budget = {key.removeprefix("optimizer."): value for key, value in changes.items()}
@@ -118,7 +145,10 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
     plan = _plan(cell, optimizer, description, folder.path.parent, at=folder)
     if plan.identity != known:
         keys = ", ".join(differences(plan.identity, known))
-        raise RunFolderError(f"{folder.name} cannot go on: what it depends on has changed ({keys}); optimise anew")
+        raise RunFolderError(
+            f"{folder.name} cannot go on: what it depends on has changed ({keys}); restore it, or optimise its spec "
+            "to start one of it as it is now"
+        )
     return plan
 
 
@@ -129,6 +159,7 @@ def _plan(
     runs_dir: Path,
     *,
     fresh: bool = False,
+    only_look: bool = False,
     at: OptimizationFolder | None = None,
 ) -> OptimizationPlan:
     if not isinstance(cell.program, ReplySpec):
@@ -150,14 +181,14 @@ def _plan(
     dropped = {question.key for question in near}
     train = _without(train, dropped)
     document = {**cell.model_dump(mode="json"), "dataset": chosen.model_dump(mode="json")}
-    planned = plan_experiment(document, {}, runs_dir=runs_dir / PROGRAMS, only_look=False).cells[0]
+    planned = plan_experiment(document, {}, runs_dir=runs_dir / PROGRAMS, only_look=only_look).cells[0]
     assert is_exam_cell(planned)  # noqa: S101 - such programs answer exams alone
     if optimizer.metric == "log_probability":
         for program in _programs(planned.program):
             program.adapter.weighs = True
     known = {
         **planned.identity,
-        "optimizer": optimizer.model_dump(mode="json", exclude=_BUDGET),
+        "optimizer": _identity(optimizer, cell.model, only_look=only_look),
         # Optimisers sample candidates at temperatures of their own.
         "seed": cell.model.seed,
         "readings": cell.program.readings,
@@ -177,6 +208,27 @@ def _plan(
         folder=at or _folder(cell, optimizer, known, runs_dir, fresh),
         candidates=_affordable(optimizer, planned, train),
     )
+
+
+def _identity(optimizer: OptimizerSpec, model: ModelSpec, *, only_look: bool) -> dict[str, Any]:
+    """What is tried depends on it; models and encoders by what they are. The questions stand beside it."""
+    known = optimizer.model_dump(mode="json", exclude=_BUDGET | _BY_CONTENT)
+    if optimizer.kind == "knn":
+        known["nearest"] = nearest_identity(optimizer.demos, optimizer.encoder)
+    writer = _prompt_model(optimizer, model)
+    if writer is not None:
+        try:
+            known["prompt_model"] = known_model(writer)
+        except EngineError:
+            if not only_look:
+                raise
+        known["prompt_sampling"] = writer.model_dump(mode="json", include={"temperature", "max_tokens", "seed"})
+    return known
+
+
+def _prompt_model(optimizer: OptimizerSpec, model: ModelSpec) -> ModelSpec | None:
+    writer = optimizer.prompt_model
+    return writer if optimizer.kind in _WRITING and writer != model else None
 
 
 def _digest_golds(exam_set: ExamSet) -> str:
@@ -250,12 +302,13 @@ def _affordable(optimizer: OptimizerSpec, validation: ExamCell, train: ExamSet) 
 def _folder(
     cell: CellSpec, optimizer: OptimizerSpec, known: dict[str, Any], runs_dir: Path, fresh: bool
 ) -> OptimizationFolder:
-    """The last optimisation of this identity, or the next name that is free."""
+    """The last optimisation of this identity, whatever it is called; a new name where there is none, or `fresh`."""
+    places = {
+        number: OptimizationFolder(path) for number, path in folders_of(cell.name, digest(known), runs_dir).items()
+    }
+    found = {number: folder for number, folder in places.items() if folder.exists()}
+    if found and not fresh:
+        return found[max(found)]
     words = [cell.name, optimizer.kind, cell.model.label, cell.program.label, cell.dataset.language, digest(known)]
-    name = "-".join(re.sub(r"[^A-Za-z0-9._]+", "_", word) for word in words)
-    folder = following = OptimizationFolder(runs_dir / name)
-    attempt = 1
-    while following.exists():
-        folder, attempt = following, attempt + 1
-        following = OptimizationFolder(runs_dir / f"{name}-{attempt}")
-    return folder if folder.exists() and not fresh else following
+    name = "-".join(map(name_part, words))
+    return OptimizationFolder(runs_dir / (f"{name}-{max(found) + 1}" if found else name))

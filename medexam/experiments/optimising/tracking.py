@@ -12,11 +12,12 @@ from itertools import count
 from typing import Any, Literal
 
 from medexam import __version__
+from medexam.experiments.answerers import MODELS
 from medexam.experiments.formatting import flatten
 from medexam.experiments.mlflow_copies import create_run, end_run, find_runs
 from medexam.experiments.mlflow_payload import DIGEST_LENGTH, PARAM_LENGTH, TAG_LENGTH
 from medexam.experiments.mlflow_store import experiment_id, open_store
-from medexam.experiments.optimising.folder import CURVE, DEMONSTRATIONS, RECORD, REPORT, TRIALS
+from medexam.experiments.optimising.folder import CURVE, DEMONSTRATIONS, PROMPT_MODELS, RECORD, REPORT, TRIALS
 from medexam.experiments.optimising.logged_model import log_best_program
 from medexam.experiments.optimising.optimization import Ending, Optimization
 from medexam.experiments.optimising.registered_prompts import register_prompts
@@ -24,7 +25,7 @@ from medexam.experiments.optimising.trials import Trial
 from medexam.experiments.run_folder import PREDICTIONS
 from medexam.programs.loading import PROGRAM
 
-ARTIFACTS = (RECORD, TRIALS, PROGRAM, DEMONSTRATIONS, REPORT, CURVE)
+ARTIFACTS = (RECORD, MODELS, PROMPT_MODELS, TRIALS, PROGRAM, DEMONSTRATIONS, REPORT, CURVE)
 SEND_LATER = "the optimisation is complete on disk; send it later with `medexam track FOLDER`"
 _BUDGET = ("max_calls", "max_tokens", "max_minutes")
 _STATUS = {Ending.INTERRUPTED: "KILLED", Ending.FAILED: "FAILED"}

@@ -41,6 +41,8 @@ class Trial:
     calls: int
     """Calls of the model for this trial alone, in all sessions together."""
     tokens: int
+    answered_by: str | None = None
+    """Print of the model that answered, a key of `models.json`; None in folders of earlier versions."""
 
     @property
     def accuracy(self) -> float:

@@ -1,8 +1,8 @@
 """The folder of one translation: what was asked for, every reply, and what came out.
 
-`translation.json` says what was asked for, `environment.json` what really ran, `replies/SETUP-DIGEST.jsonl` holds each
-reply as soon as it is there, and `selection.json`, `quality.json` and the data set are made from them. Asked again, it
-goes on where it stopped.
+`translation.json` says what was asked for, `environment.json` what really ran and `models.json` which model translates.
+`replies/SETUP-DIGEST.jsonl` holds each reply as soon as it is there, and `selection.json`, `quality.json` and the data
+set are made from them. Asked again, it goes on where it stopped.
 """
 
 import os
@@ -45,6 +45,8 @@ class StoredReply(BaseModel):
     """From asking to reply, with the time spent waiting for a place in a batch."""
     model: str | None = None
     """The model as the server named it."""
+    answered_by: str | None = None
+    """Print of the model, a key of `models.json`; None when the call failed, and in folders of earlier versions."""
     failure: Failure | None = None
     """Only when the call failed: it is owed again."""
 
@@ -68,6 +70,7 @@ class ReplyLog(PredictionLog):
             completion_tokens=prediction.completion_tokens,
             latency_s=prediction.latency_s,
             model=prediction.model,
+            answered_by=prediction.answered_by,
             failure=prediction.failure,
         )
         self._waiting.append(line.model_dump_json().encode("utf-8") + b"\n")
@@ -96,22 +99,12 @@ class TranslationFolder(WorkFolder):
         A torn last line counts as not written. Raises `RunFolderError` where another line is damaged.
         """
         path = self._replies(name)
-        if not path.exists():
-            return {}
-        found = {}
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if not line.endswith(b"\n"):
-                    break
-                try:
-                    reply = StoredReply.model_validate_json(line)
-                except ValidationError as error:
-                    why = error.errors()[0]["msg"]
-                    raise RunFolderError(
-                        f"{path}, line {number} is damaged ({why}); remove the line to ask it again"
-                    ) from None
-                found[reply.question] = reply
-        return found
+        return _read_replies(path) if path.exists() else {}
+
+    def count_replies(self) -> int:
+        """The replies of a model that the folder holds, to whichever texts and set-ups."""
+        found = [_read_replies(path) for path in self.replies.glob("*.jsonl")]
+        return sum(reply.failure is None for replies in found for reply in replies.values())
 
     def appending(self, name: str, digests: Mapping[str, str]) -> AbstractContextManager[ReplyLog]:
         """A log that appends replies to the file `name`; what a dead process left torn is cut off first."""
@@ -119,3 +112,20 @@ class TranslationFolder(WorkFolder):
 
     def _replies(self, name: str) -> Path:
         return self.replies / f"{name.replace(os.sep, '_')}.jsonl"
+
+
+def _read_replies(path: Path) -> dict[str, StoredReply]:
+    found = {}
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                reply = StoredReply.model_validate_json(line)
+            except ValidationError as error:
+                why = error.errors()[0]["msg"]
+                raise RunFolderError(
+                    f"{path}, line {number} is damaged ({why}); remove the line to ask it again"
+                ) from None
+            found[reply.question] = reply
+    return found

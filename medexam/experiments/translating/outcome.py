@@ -21,6 +21,7 @@ from medexam.datasets.translate import (
     select,
     write_translation,
 )
+from medexam.experiments.answerers import AnswererCount, read_models
 from medexam.experiments.translating.planning import Task, TranslationPlan, keys_of
 
 
@@ -52,6 +53,8 @@ class TranslationOutcome:
     """By question, in the order of the exams and the set-ups; only questions that every set-up has replied to."""
     selection: Selection
     counts: tuple[SetupCount, ...]
+    answered: tuple[AnswererCount, ...]
+    """Which models gave how many of the replies, the most first."""
     owed: int
     """Replies that are still to be asked for."""
 
@@ -72,6 +75,7 @@ class TranslationOutcome:
             "source": self.source,
             "target": self.target,
             "model": self.model,
+            "answered_by": [answered._asdict() for answered in self.answered],
             "questions": len(self.candidates),
             "owed_replies": self.owed,
             "setups": [
@@ -122,6 +126,7 @@ def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
             _count(task, [offered[place] for offered in candidates.values()], chosen[task.words.setup])
             for place, task in enumerate(plan.tasks)
         ),
+        answered=_count_models(plan),
         owed=plan.owed,
     )
 
@@ -146,6 +151,13 @@ def write_data_set(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[
     origin = f"{exams.name} {exams.version}, {outcome.source} to {outcome.target} by {outcome.model} (medexam)"
     texts = outcome.texts
     return path, write_translation(path, exams.questions, exams.key, texts, origin=origin, pictures=pictures)
+
+
+def _count_models(plan: TranslationPlan) -> tuple[AnswererCount, ...]:
+    replies = [reply for task in plan.tasks for reply in task.replies.values()]
+    names = {key: known.identity.name for key, known in read_models(plan.folder).items()}
+    who = Counter((reply.answered_by, names.get(reply.answered_by or "") or reply.model) for reply in replies)
+    return tuple(AnswererCount(key, name or "an unknown model", n) for (key, name), n in who.most_common())
 
 
 def _count(task: Task, candidates: Sequence[Candidate], chosen: int) -> SetupCount:

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,13 @@ from medexam.experiments.translating.folder import RECORD, StoredReply, Translat
 from medexam.experiments.translating.program import Translate
 from medexam.experiments.translating.prompts import SETUPS, SetupWords, load_setups
 from medexam.serve.launching.profile import with_profile
+from medexam.serve.naming import known_model, with_served_name
 from medexam.specs import DatasetSpec, ModelSpec
 from medexam.specs.base import Spec
-from medexam.specs.identity import differences, digest
+from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
 from medexam.specs.validation import validate
+
+_EARLIER = "an earlier version made it, whose identity covers less, so nobody knows whether the same model would reply"
 
 
 class TranslationSpec(Spec):
@@ -64,6 +67,10 @@ class TranslationPlan:
     tasks: tuple[Task, ...]
     """One for each set-up, in the order in which they were named."""
     folder: TranslationFolder
+    identity: Mapping[str, Any]
+    """What the folder holds replies for."""
+    goes_on: bool = True
+    """Whether replies may still be asked for; not in a folder that an earlier version made."""
 
     @property
     def sources(self) -> dict[str, QuestionText]:
@@ -78,8 +85,9 @@ class TranslationPlan:
     def record(self) -> dict[str, Any]:
         """What `translation.json` holds."""
         return {
+            "schema": IDENTITY_SCHEMA,
             "spec": self.spec.model_dump(mode="json"),
-            "identity": _identity(self.spec, self.exam_set),
+            "identity": dict(self.identity),
             "dataset_source": self.exam_set.source,
             "dataset_fingerprint": self.exam_set.fingerprint,
             "setups": {task.words.setup: {"digest": task.digest, **task.words.to_json()} for task in self.tasks},
@@ -88,7 +96,10 @@ class TranslationPlan:
 
 
 def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
-    """A spec of `parts` under `--set` settings with dotted keys; raises `SpecError` naming the key that is wrong."""
+    """A spec of `parts` under `--set` settings with dotted keys, its model named as its profile and server name it.
+
+    Raises `SpecError` naming the key that is wrong, and `EngineError` where a server does not tell its model.
+    """
     tree: dict[str, Any] = {name: dict(part) if isinstance(part, Mapping) else part for name, part in parts.items()}
     for path, value in settings.items():
         part, _, key = path.partition(".")
@@ -98,61 +109,82 @@ def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
             raise SpecError(f"--set {path}: the command line says it already; leave out --set {path}")
         tree[part][key] = value
     spec = validate(TranslationSpec, tree)
-    return spec.model_copy(update={"model": with_profile(spec.model)})
+    return spec.model_copy(update={"model": with_served_name(with_profile(spec.model))})
 
 
 def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None = None) -> TranslationPlan:
     """What translating as `spec` says would do: a folder that is there is gone on with.
 
-    `out` None: a folder of `runs_dir` that is named after data set, languages and model. Raises `SpecError`,
-    `DatasetError`, or `RunFolderError` where the folder holds the translation of something else.
+    `out` None: the folder of `runs_dir` that holds the same translation, else one named after data set, languages and
+    model. Raises `SpecError`, `DatasetError`, `EngineError` where the model is not there, or `RunFolderError` where the
+    folder holds the translation of something else.
     """
     exam_set = load_exam_set(spec.dataset)
     source = spec.dataset.language
     words = load_setups(spec.setups, source, spec.target, spec.words)
-    name = "-".join(["translate", spec.dataset.name, source, spec.target, spec.model.label])
-    folder = TranslationFolder(out or runs_dir / re.sub(r"[^A-Za-z0-9._-]+", "_", name))
     known = _identity(spec, exam_set)
+    folder = TranslationFolder(out) if out is not None else _folder(spec, known, runs_dir)
     if folder.exists():
-        theirs = folder.read_json(RECORD).get("identity", {})
-        if changed := differences(known, theirs):
+        record = folder.read_json(RECORD)
+        if record.get("schema") != IDENTITY_SCHEMA:
+            raise RunFolderError(f"{folder.path} cannot go on: {_EARLIER}; translate into another folder with --out")
+        if changed := differences(known, record.get("identity", {})):
             raise RunFolderError(
                 f"{folder.path} holds another translation (it differs in {', '.join(changed)}); choose another folder "
                 "with --out"
             )
-    sources = {question.key: text_of(question) for question in exam_set.questions}
-    tasks = tuple(plan_task(one.setup, one, spec.model, sources, folder, data=known["dataset"]) for one in words)
-    return TranslationPlan(spec, exam_set, tasks, folder)
+    plan = TranslationPlan(spec, exam_set, (), folder, known)
+    tasks = tuple(plan_task(plan, one.setup, one, plan.sources, data=known["dataset"]) for one in words)
+    return replace(plan, tasks=tasks)
 
 
 def plan_stored(path: Path) -> TranslationPlan:
     """The translation that the folder at `path` holds, as it was last asked for.
 
-    Raises `RunFolderError` where there is none, `DatasetError` where its data cannot be read or have changed.
+    One that an earlier version made is read and does not go on. Raises `RunFolderError` where there is none,
+    `DatasetError` where its data cannot be read or have changed.
     """
-    record = TranslationFolder(path).read_json(RECORD)
+    folder = TranslationFolder(path)
+    record = folder.read_json(RECORD)
     spec = validate(TranslationSpec, record["spec"])
-    return plan_translation(spec, runs_dir=path.parent, out=path)
+    if record.get("schema") == IDENTITY_SCHEMA:
+        return plan_translation(spec, runs_dir=path.parent, out=path)
+    plan = TranslationPlan(spec, load_exam_set(spec.dataset), (), folder, record["identity"], goes_on=False)
+    words = load_setups(spec.setups, spec.dataset.language, spec.target, spec.words)
+    digests = {name: setup["digest"] for name, setup in record["setups"].items()}
+    return replace(plan, tasks=tuple(_task(plan, one.setup, digests[one.setup], one, plan.sources) for one in words))
+
+
+def check_goes_on(plan: TranslationPlan) -> None:
+    """Raises `RunFolderError` where no further reply may be asked for."""
+    if not plan.goes_on:
+        raise RunFolderError(
+            f"{plan.folder.path} cannot go on: {_EARLIER}; leave out what asks (--no-back), or translate into another "
+            "folder with --out"
+        )
 
 
 def plan_task(
+    plan: TranslationPlan,
     name: str,
     words: SetupWords,
-    model: ModelSpec,
     sources: Mapping[str, QuestionText],
-    folder: TranslationFolder,
     *,
     data: Mapping[str, Any],
 ) -> Task:
-    """What asking for these texts in these words owes; `data` is what else the texts depend on."""
-    known = digest({"words": words.to_json(), "model": _model(model), "data": dict(data)})
+    """What asking the plan's model for these texts in these words owes; `data` is what else the texts depend on."""
+    known = digest({"words": words.to_json(), "model": plan.identity["model"], "data": dict(data)})
+    return _task(plan, name, known, words, sources)
+
+
+def _task(plan: TranslationPlan, name: str, known: str, words: SetupWords, sources: Mapping[str, QuestionText]) -> Task:
     file = f"{name}-{known}"
     replies = {
         key: reply
-        for key, reply in folder.read_replies(file).items()
+        for key, reply in plan.folder.read_replies(file).items()
         if reply.failure is None and key in sources and reply.source == text_digest(sources[key])
     }
-    return Task(file, words, Translate(words, model.max_tokens), known, dict(sources), replies)
+    return Task(file, words, Translate(words, plan.spec.model.max_tokens), known, dict(sources), replies)
 
 
 def text_digest(text: QuestionText) -> str:
@@ -171,7 +203,6 @@ def _identity(spec: TranslationSpec, exam_set: ExamSet) -> dict[str, Any]:
         "dataset": {
             "name": exam_set.name,
             "language": exam_set.language,
-            "version": exam_set.version,
             "fingerprint": exam_set.fingerprint,
         },
         "target": spec.target,
@@ -180,6 +211,22 @@ def _identity(spec: TranslationSpec, exam_set: ExamSet) -> dict[str, Any]:
 
 
 def _model(model: ModelSpec) -> dict[str, Any]:
-    """What of a model a reply depends on; where it listens is no part of that."""
-    kept = {"engine", "name", "path", "revision", "dtype", "temperature", "max_tokens", "seed"}
-    return model.model_dump(mode="json", include=kept)
+    """What of a model a reply depends on; where it lies or listens is no part of that."""
+    return {
+        **known_model(model),
+        "temperature": model.temperature,
+        "max_tokens": model.max_tokens,
+        "seed": model.seed if model.temperature else None,
+    }
+
+
+def _folder(spec: TranslationSpec, known: Mapping[str, Any], runs_dir: Path) -> TranslationFolder:
+    """The folder in `runs_dir` of the same translation, whatever it is called; the usual name where there is none."""
+    for path in sorted(runs_dir.glob("translate-*")):
+        found = TranslationFolder(path)
+        if found.exists():
+            record = found.read_json(RECORD)
+            if record.get("schema") == IDENTITY_SCHEMA and record.get("identity") == known:
+                return found
+    words = ["translate", spec.dataset.name, spec.dataset.language, spec.target, spec.model.label]
+    return TranslationFolder(runs_dir / re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(words)))

@@ -25,7 +25,6 @@ from medexam.experiments.translating.outcome import TranslationOutcome, judge_ta
 from medexam.experiments.translating.planning import Task, TranslationPlan, plan_task
 from medexam.experiments.translating.prompts import load_setups
 from medexam.experiments.translating.scores import BertScore, score_bleu
-from medexam.specs import ModelSpec
 
 SELECTED = "selected"
 """Stands in the place of a set-up for the translations that were chosen."""
@@ -88,7 +87,7 @@ class Quality:
 
 
 def plan_back(
-    plan: TranslationPlan, outcome: TranslationOutcome, setup: str, model: ModelSpec, *, only_selected: bool = False
+    plan: TranslationPlan, outcome: TranslationOutcome, setup: str, *, only_selected: bool = False
 ) -> dict[str, Task]:
     """What translating back owes, by the set-up that translated; `setup` names the words that are asked with.
 
@@ -108,7 +107,7 @@ def plan_back(
         }
     forward = {SELECTED: "", **{task.words.setup: task.digest for task in plan.tasks}}
     return {
-        name: plan_task(f"back-{name}-{setup}", words, model, sources, plan.folder, data={"forward": forward[name]})
+        name: plan_task(plan, f"back-{name}-{setup}", words, sources, data={"forward": forward[name]})
         for name, sources in texts.items()
     }
 

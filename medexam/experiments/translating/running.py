@@ -14,6 +14,7 @@ from typing import Protocol
 import dspy
 
 from medexam.datasets.translate import QuestionText
+from medexam.experiments.answerers import admit
 from medexam.experiments.asking import Account, AskingObserver, ask
 from medexam.experiments.collecting import collecting_rarely
 from medexam.experiments.environment import Spent, build_environment
@@ -24,7 +25,7 @@ from medexam.experiments.translating.folder import ENVIRONMENT, TranslationFolde
 from medexam.experiments.translating.planning import Task, text_digest
 from medexam.experiments.translating.program import Translate
 from medexam.model_identity import Answerer
-from medexam.serve import build_engine
+from medexam.serve import Engine, build_engine
 from medexam.specs import ModelSpec
 
 
@@ -49,7 +50,7 @@ def run_tasks(
     """Ask what `tasks` owe, one after the other; why it stopped early, None where it did not.
 
     The folder must be there. Raises `EngineError` where the model cannot be used, `RunFolderError` where replies cannot
-    be written or another process writes there.
+    be written, another process writes there or another model gave the replies.
     """
     if not any(task.owed for task in tasks):
         return None
@@ -67,15 +68,32 @@ async def _run(
     observer: TranslationObserver,
     account: Account,
 ) -> Stop | None:
-    before = folder.read_json(ENVIRONMENT) if (folder.path / ENVIRONMENT).exists() else {}
     observer.engine_starts(model)
     engine = await build_engine(model, guided=False)
+    try:
+        ways_out = "or translate into another folder with --out DIR"
+        answerer = admit(folder, engine.info().identity, answers=folder.count_replies(), ways_out=ways_out)
+        return await _translate(tasks, model, engine, answerer, folder, observer, account)
+    finally:
+        await engine.aclose()
+
+
+async def _translate(
+    tasks: Sequence[Task],
+    model: ModelSpec,
+    engine: Engine,
+    answerer: Answerer,
+    folder: TranslationFolder,
+    observer: TranslationObserver,
+    account: Account,
+) -> Stop | None:
+    before = folder.read_json(ENVIRONMENT) if (folder.path / ENVIRONMENT).exists() else {}
     begun, spent = time.monotonic(), Spent()
     try:
         with dspy.context(lm=build_lm(model, engine), disable_history=True), collecting_rarely():
             for task in tasks:
                 observer.task_starts(task)
-                await _ask(task, folder, observer, account, lambda: engine.concurrency)
+                await _ask(task, answerer, folder, observer, account, lambda: engine.concurrency)
                 if account.overdrawn:
                     return Stop.FAILURES
     except asyncio.CancelledError:
@@ -86,19 +104,19 @@ async def _run(
     finally:
         spent.seconds, spent.asked = time.monotonic() - begun, account.asked
         folder.write_json(ENVIRONMENT, build_environment(model, engine.info(), before, spent))
-        await engine.aclose()
     return None
 
 
 async def _ask(
     task: Task,
+    answerer: Answerer,
     folder: TranslationFolder,
     observer: TranslationObserver,
     account: Account,
     concurrency: Callable[[], int],
 ) -> None:
     digests = {key: text_digest(source) for key, source in task.sources.items()}
-    work = _Work(folder.name, task.words.setup, task.program, task.digest, None, task.owed)
+    work = _Work(folder.name, task.words.setup, task.program, task.digest, answerer, task.owed)
     with folder.appending(task.name, digests) as log:
         await ask(work, log, observer, account, concurrency=concurrency)
 
@@ -111,5 +129,5 @@ class _Work:
     program_label: str
     program: Translate
     spec_digest: str
-    answerer: Answerer | None
+    answerer: Answerer
     owed: tuple[QuestionText, ...]

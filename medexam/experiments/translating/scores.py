@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import EngineError, MedExamError
+from medexam.fingerprints import fingerprint_folder, resolve_commit
 
 BERT_MODEL = "bert-base-multilingual-cased"
 """The library's own choice for languages other than English and Chinese, Spanish among them."""
@@ -56,6 +57,8 @@ class BertScore:
             raise EngineError(f"--bert-layer: bert-score knows no layer for {model}: name one, such as 9 of 12")
         self._check(model, chosen)
         self.model, self.layer = model, chosen
+        here = Path(model).expanduser()
+        self._content = fingerprint_folder(here) if here.is_dir() else resolve_commit(model)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -67,11 +70,11 @@ class BertScore:
 
     @property
     def signature(self) -> str:
-        """What tells the score apart."""
+        """What tells the score apart: the model by its name and its content, a folder's fingerprint or a hub commit."""
         from importlib.metadata import version
 
         made_by = f"bert-score {version('bert-score')}"
-        return f"BERTScore {Path(self.model).name} layer {self.layer}, no idf, not rescaled ({made_by})"
+        return f"BERTScore {Path(self.model).name} {self._content} layer {self.layer}, no idf, not rescaled ({made_by})"
 
     def score(self, texts: Sequence[str], references: Sequence[str]) -> list[float]:
         """F1 of each text against its reference, mostly from 0 to 1; 0 for an empty text.

@@ -11,10 +11,11 @@ from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.leakage import near_duplicates
 from medexam.experiments.optimising.call_log import CallLog
 from medexam.experiments.optimising.folder import CALLS, RECORD, find_optimization
-from medexam.experiments.optimising.optimization import Ending
-from medexam.experiments.optimising.optimizing import optimize
+from medexam.experiments.optimising.optimization import Ending, load_optimization
+from medexam.experiments.optimising.optimizing import optimize, why_nothing_more
 from medexam.experiments.optimising.planning import plan_optimization, plan_resumed
 from medexam.experiments.planning import plan_experiment
+from medexam.serve import ScriptedEngine
 from medexam.specs.identity import differences
 from watching import Trials
 
@@ -96,6 +97,124 @@ def test_a_corrected_gold_that_teaches_or_chooses_is_another_optimisation(docume
     assert {name: differences(first, identity(name)) for name in names} == names
 
 
+def _serve(monkeypatch, *engines):
+    """Let these answer in the place of the spec's models: what a server serves is not seen before it is asked."""
+    waiting = list(engines)
+
+    async def build_engine(*_, **__):
+        return waiting.pop(0)
+
+    monkeypatch.setattr("medexam.experiments.optimising.optimizing.build_engine", build_engine)
+
+
+def test_it_does_not_go_on_with_another_model(document, optimise, tmp_path, monkeypatch) -> None:
+    plan = plan_optimization(document, {}, runs_dir=tmp_path / "runs")
+    _serve(monkeypatch, ScriptedEngine({"*": "{Answer: 1}"}, revision="first"))
+    stopped = optimize(plan, Interrupting(40))
+    (model,) = stopped.models
+    lines = [json.loads(line) for line in (stopped.folder.path / CALLS).read_text().splitlines()]
+    assert {line["answered_by"] for line in lines} == {model.print}
+    assert {trial.answered_by for trial in stopped.trials} <= {model.print}
+    other = ScriptedEngine({"*": "{Answer: 2}"}, revision="second")
+    _serve(monkeypatch, other)
+    with pytest.raises(RunFolderError, match=r"weights second, not first.*or start anew with --fresh$"):
+        optimize(plan, Trials())
+    assert not other.requests
+    _serve(monkeypatch, ScriptedEngine({"*": "{Answer: 1}"}, revision="first"))
+    done, _ = optimise()
+    assert done.ending is Ending.COMPLETE
+    said = (done.folder.programs / done.trials[0].digest / "predictions.jsonl").read_text().splitlines()
+    assert {json.loads(line)["answered_by"] for line in said} == {model.print}
+
+
+def test_a_logged_reply_answers_for_its_own_model_alone(tmp_path) -> None:
+    log = CallLog(tmp_path / CALLS)
+    log.add("trial", "first", "key", 3, {"text": "one"}, again=True)
+    for one in (log, CallLog(tmp_path / CALLS)):
+        assert one.recall("second", "key", again=True) is None
+        assert one.recall("first", "key", again=True) == {"text": "one"}
+        assert one.replies == 1
+
+
+def test_replies_that_name_another_model_end_it(document, tmp_path, monkeypatch) -> None:
+    class Swapped(ScriptedEngine):
+        def answer(self, request):
+            self._model = "another" if len(self.requests) >= 30 else "scripted"
+            return super().answer(request)
+
+    _serve(monkeypatch, Swapped({"*": "{Answer: 1}"}))
+    done = optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
+    assert done.ending is Ending.FAILED
+    assert "replies come from another, not from scripted" in (done.why or "")
+    assert len(done.trials) <= 1
+
+
+def test_an_optimisation_is_known_by_what_its_models_are(document, tmp_path, monkeypatch) -> None:
+    def weights(place, last=b"a"):
+        folder = tmp_path / place
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text('{"model_type": "llama"}')
+        (folder / "model.safetensors").write_bytes(b"0" * 2_000_000 + last)
+        return str(folder)
+
+    def digest(**changes):
+        overrides = {"optimizer.kind": "copro", "optimizer.prompt_model": {"path": writer}, **changes}
+        return plan_optimization(document, overrides, runs_dir=tmp_path / "runs").folder.name.split("-")[-1]
+
+    writer = weights("writer")
+    model = {"engine": "embedded", "path": weights("one")}
+    known = digest(model=model)
+    assert digest(model={**model, "path": weights("moved/elsewhere")}) == known
+    assert digest(model={**model, "path": weights("other", b"b")}) != known
+    assert digest(model=model, **{"optimizer.prompt_model": {"path": weights("writers/copy")}}) == known
+    assert digest(model=model, **{"optimizer.prompt_model": {"path": weights("rewriter", b"c")}}) != known
+    assert digest(model=model, **{"optimizer.validation": {"years": [2015]}}) == known
+    assert digest(model=model, **{"optimizer.max_calls": 10_000}) == known
+
+
+def test_a_script_elsewhere_goes_on_and_a_changed_one_is_another(document, optimise, tmp_path) -> None:
+    done, _ = optimise()
+    path = tmp_path / "replies.yaml"
+    moved = path.rename(tmp_path / "moved.yaml")
+    again, watcher = optimise({"model.path": str(moved)})
+    assert (again, watcher.begun) == (done, 0)
+    moved.rename(path).write_text('"*": "{Answer: 2}"')
+    with pytest.raises(RunFolderError, match=r"cannot go on: .*\(model\.script\).* optimise its spec"):
+        plan_resumed(done.folder, {})
+    other, _ = optimise()
+    assert other.folder != done.folder
+
+
+def test_calls_that_allowed_fewer_programs_are_raised(optimise, document, tmp_path) -> None:
+    few, _ = optimise({"optimizer.max_calls": 70})
+    assert (few.ending, few.candidates, len(few.trials)) == (Ending.COMPLETE, 2, 2)
+    plan = plan_optimization(document, {"optimizer.max_calls": 71}, runs_dir=tmp_path / "runs")
+    same = optimize(plan, Trials())
+    assert same == few
+    assert f"optimizer.max_calls={plan.calls_for(3)} or no limit allows another" in why_nothing_more(plan, same)
+    more, _ = optimise({"optimizer.max_calls": plan.calls_for(3)})
+    assert (more.folder, more.candidates) == (few.folder, 3)
+    all_of_them, _ = optimise({})
+    assert all_of_them.candidates == 4
+    whole, _ = optimise(fresh=True)
+    assert all_of_them.trials == whole.trials
+    raised = plan_optimization(document, {"optimizer.max_tokens": 10**9}, runs_dir=tmp_path / "runs")
+    assert "so another budget changes nothing" in why_nothing_more(raised, optimize(raised, Trials()))
+
+
+def test_one_of_an_earlier_version_is_shown_and_loaded_and_not_continued(optimise, document, tmp_path) -> None:
+    done, _ = optimise()
+    record = json.loads((done.folder.path / RECORD).read_text())
+    (done.folder.path / RECORD).write_text(
+        json.dumps({key: value for key, value in record.items() if key not in ("schema", "candidates")})
+    )
+    (done.folder.path / "models.json").unlink()
+    assert load_optimization(done.folder).trials == done.trials
+    assert plan_experiment(document, {"program.load": str(done.folder.path)}, runs_dir=tmp_path / "runs").cells
+    with pytest.raises(RunFolderError, match="an earlier version made it"):
+        plan_resumed(done.folder, {})
+
+
 def test_two_processes_on_one_folder_are_refused(document, optimise) -> None:
     done, _ = optimise()
     record = json.loads((done.folder.path / RECORD).read_text())
@@ -106,7 +225,7 @@ def test_two_processes_on_one_folder_are_refused(document, optimise) -> None:
 
 def test_a_damaged_call_is_named(tmp_path) -> None:
     path = tmp_path / CALLS
-    path.write_text('{"for": "a", "key": "b", "tokens": 1, "reply": null}\nnot json\n')
+    path.write_text('{"for": "a", "key": "b", "answered_by": "c", "tokens": 1, "reply": null}\nnot json\n')
     with pytest.raises(RunFolderError, match="line 2"):
         CallLog(path)
 

@@ -12,6 +12,7 @@ from medexam.experiments.translating.outcome import find_outcome
 from medexam.experiments.translating.quality import count_kept, count_terms, measure_back, measure_reference, plan_back
 from medexam.experiments.translating.running import run_tasks
 from medexam.experiments.translating.scores import BertScore, score_bleu
+from medexam.fingerprints import fingerprint_folder
 from medexam.specs import DatasetSpec
 
 GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
@@ -46,7 +47,8 @@ def test_bleu_is_sacrebleus_and_says_so() -> None:
 def test_bertscore_loads_a_folder_and_a_layer(bert_folder) -> None:
     scorer = BertScore(str(bert_folder), 2)
 
-    assert scorer.signature.startswith("BERTScore bert layer 2, no idf, not rescaled (bert-score ")
+    content = fingerprint_folder(bert_folder)
+    assert scorer.signature.startswith(f"BERTScore bert {content} layer 2, no idf, not rescaled (bert-score ")
     same, other, empty = scorer.score(["a drug", "a drug", " "], ["a drug", "zzz", "a drug"])
     assert same == pytest.approx(1, abs=1e-5)
     assert other < same
@@ -71,9 +73,9 @@ def test_the_round_trip_scores_every_setup_and_the_chosen_ones(translate, script
     plan, watching, _ = translate(script({"*": GOOD}), limit=2)
     outcome = find_outcome(plan)
     model = plan.spec.model
-    back = plan_back(plan, outcome, "expert", model)
+    back = plan_back(plan, outcome, "expert")
     run_tasks(tuple(back.values()), model, plan.folder, watching)
-    back = plan_back(plan, outcome, "expert", model)
+    back = plan_back(plan, outcome, "expert")
 
     rows, signatures = measure_back(plan, outcome, back, BertScore(str(bert_folder), 1))
 
@@ -84,7 +86,7 @@ def test_the_round_trip_scores_every_setup_and_the_chosen_ones(translate, script
     assert all(0 < row.bert_f1 < 1 for row in rows)
     assert [signature.split()[0] for signature in signatures] == ["BLEU", "BERTScore"]
     assert "from English to Spanish" in next(iter(back.values())).words.system
-    (only,) = plan_back(plan, outcome, "expert", model, only_selected=True).values()
+    (only,) = plan_back(plan, outcome, "expert", only_selected=True).values()
     assert len(only.owed) == 2
 
 

@@ -12,7 +12,8 @@ from medexam.datasets.translate import Fault, Rule
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.runner import Stop
 from medexam.experiments.translating.outcome import find_outcome, write_data_set
-from medexam.experiments.translating.planning import build_spec, plan_stored
+from medexam.experiments.translating.planning import build_spec, check_goes_on, plan_stored
+from medexam.serve.scripted import ScriptedEngine
 
 GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
 
@@ -52,8 +53,6 @@ def test_errors_are_counted_by_setup_and_a_question_without_a_valid_one_is_disca
 
 def test_the_prompts_hold_the_question_in_its_layout(translate, script, monkeypatch) -> None:
     asked = []
-    from medexam.serve.scripted import ScriptedEngine
-
     answer = ScriptedEngine.answer
     monkeypatch.setattr(ScriptedEngine, "answer", lambda self, request: asked.append(request) or answer(self, request))
     plan, _, _ = translate(script({"*": GOOD}), limit=1)
@@ -83,12 +82,14 @@ def test_going_on_asks_only_what_is_owed(translate, script) -> None:
     assert again.asked_for == 0
 
 
-def test_a_failed_question_is_owed_and_nothing_is_chosen_of_it(translate, script) -> None:
-    plan, _, _ = translate(script({"*": GOOD}), limit=3)
+def test_a_failed_question_is_owed_and_nothing_is_chosen_of_it(translate, script, tmp_path, monkeypatch) -> None:
+    settings = script({"*": GOOD})
+    plan, _, _ = translate(settings, limit=3)
     key, source = next(iter(plan.sources.items()))
-    settings = script({source.stem: {"error": "transport"}, "*": GOOD})
+    breaking = ScriptedEngine({source.stem: {"error": "transport"}, "*": GOOD})._reply_to
+    monkeypatch.setattr(ScriptedEngine, "_reply_to", lambda _, asked: breaking(asked))
 
-    failed, _, _ = translate(settings, limit=3, out=plan.folder.path.parent / "other")
+    failed, _, _ = translate(settings, limit=3, out=tmp_path / "other")
     outcome = find_outcome(failed)
     assert outcome.owed == 3
     assert key not in outcome.candidates
@@ -97,8 +98,8 @@ def test_a_failed_question_is_owed_and_nothing_is_chosen_of_it(translate, script
     lines = [json.loads(line) for text in stored for line in text.splitlines()]
     assert {line["failure"]["kind"] for line in lines if line["question"] == key} == {"LMTransportError"}
 
-    script({"*": GOOD})
-    whole, watching, _ = translate(settings, limit=3, out=plan.folder.path.parent / "other")
+    monkeypatch.undo()
+    whole, watching, _ = translate(settings, limit=3, out=tmp_path / "other")
     assert watching.asked_for == 3
     assert find_outcome(whole).owed == 0
 
@@ -111,8 +112,6 @@ def test_a_prompt_that_does_not_fit_is_an_invalid_translation_and_not_owed(trans
 
 
 def test_ctrl_c_keeps_what_was_answered(translate, script, monkeypatch) -> None:
-    from medexam.serve.scripted import ScriptedEngine
-
     async def complete(self, request):
         response = self.answer(request)
         if len(self.requests) == 4:
@@ -150,6 +149,73 @@ def test_a_folder_of_another_translation_is_refused(translate, script, tmp_path)
 
     with pytest.raises(RunFolderError, match=r"holds another translation \(it differs in target\).*--out"):
         translate(settings, limit=1, target="gl", out=tmp_path / "here")
+
+
+def _replies(folder):
+    lines = [line for path in (folder / "replies").iterdir() for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in lines]
+
+
+def test_another_model_does_not_go_on(translate, script, tmp_path, monkeypatch) -> None:
+    settings = script({"*": GOOD})
+    plan, _, _ = translate(settings, limit=2)
+    models = json.loads((plan.folder.path / "models.json").read_text())
+    assert {reply["answered_by"] for reply in _replies(plan.folder.path)} == set(models)
+    kept = {path: path.read_bytes() for path in plan.folder.path.rglob("*.json*")}
+
+    async def build_engine(*_, **__):
+        return ScriptedEngine({"*": "Another"}, revision="another")
+
+    # What a server serves is not seen before it is asked.
+    monkeypatch.setattr("medexam.experiments.translating.running.build_engine", build_engine)
+    with pytest.raises(RunFolderError, match=r"its 6 answers are of scripted .*weights another.*with --out DIR$"):
+        translate(settings, limit=4)
+    assert {path: path.read_bytes() for path in kept if path.name != "translation.json"} == {
+        path: data for path, data in kept.items() if path.name != "translation.json"
+    }
+    monkeypatch.undo()
+    with pytest.raises(RunFolderError, match=r"it differs in model\.script.*--out"):
+        translate(script({"*": "Another"}, "other.yaml"), limit=2, out=plan.folder.path)
+    whole, watching, _ = translate(settings, limit=4)
+    assert (watching.asked_for, whole.owed) == (6, 0)
+    assert [(one.print, one.answers) for one in find_outcome(whole).answered] == [(*models, 12)]
+
+
+def test_the_same_model_from_another_place_goes_on(translate, script, tmp_path) -> None:
+    plan, _, _ = translate(script({"*": GOOD}), limit=2)
+    moved = script({"*": GOOD}, "moved.yaml")
+    (tmp_path / "replies.yaml").unlink()
+    plan.folder.path.rename(tmp_path / "translate-renamed")
+
+    whole, watching, _ = translate(moved, limit=3)
+    assert (whole.folder.name, watching.asked_for) == ("translate-renamed", 3)
+
+
+def test_replies_of_two_models_are_counted_apart(translate, script) -> None:
+    plan, _, _ = translate(script({"*": GOOD}), limit=2, setups=("expert",))
+    (path,) = (plan.folder.path / "replies").iterdir()
+    first, second = path.read_text().splitlines(keepends=True)
+    other = json.dumps(json.loads(second) | {"answered_by": "0" * 8, "model": "other"}) + "\n"
+    path.write_text(first + other)
+
+    outcome = find_outcome(plan_stored(plan.folder.path))
+    assert sorted((one.name, one.answers) for one in outcome.answered) == [("other", 1), ("scripted", 1)]
+    assert len(outcome.document()["answered_by"]) == 2
+
+
+def test_one_of_an_earlier_version_is_read_and_does_not_go_on(translate, script) -> None:
+    settings = script({"*": GOOD})
+    plan, _, _ = translate(settings, limit=2)
+    record = json.loads((plan.folder.path / "translation.json").read_text())
+    (plan.folder.path / "translation.json").write_text(
+        json.dumps({key: value for key, value in record.items() if key != "schema"})
+    )
+    old = plan_stored(plan.folder.path)
+    assert find_outcome(old).texts == find_outcome(plan).texts
+    with pytest.raises(RunFolderError, match="cannot go on: an earlier version made it"):
+        check_goes_on(old)
+    with pytest.raises(RunFolderError, match=r"cannot go on: an earlier version made it.*--out"):
+        translate(settings, limit=2)
 
 
 def test_a_stored_translation_is_planned_again_from_its_folder(translate, script) -> None:

@@ -1,0 +1,54 @@
+"""`medexam optimize` as a user types it, with the scripted engine."""
+
+import json
+import shutil
+
+import pytest
+import yaml
+
+
+@pytest.fixture
+def begin(medexam, tmp_path, empty_store):
+    """`begin("--set", "optimizer.max_calls=30")` optimises a small spec; gives what the command line gives."""
+    (tmp_path / "runs").mkdir()
+    shutil.copy(empty_store, tmp_path / "runs" / "mlflow.db")
+    (tmp_path / "replies.yaml").write_text('"*": "{Answer: 1}"')
+    spec = {
+        "name": "small",
+        "dataset": {"name": "headqa_sample", "split": "test"},
+        "model": {"engine": "scripted", "path": "replies.yaml"},
+        "program": {"kind": "zero_shot"},
+        "optimizer": {"kind": "labeled", "validation": {"split": "dev", "limit": 4}},
+    }
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(spec))
+    return lambda *arguments: medexam("optimize", "small.yaml", *arguments)
+
+
+def test_a_raised_budget_of_a_complete_one_is_explained(begin, medexam, tmp_path) -> None:
+    code, _, err = begin()
+    assert code == 0
+    assert "is complete" not in err
+    code, _, err = begin("--set", "optimizer.max_calls=5000")
+    assert code == 0
+    assert "is complete: all 2 programs that it asks for were tried, so another budget changes nothing; " in err
+
+
+def test_one_that_spent_its_budget_says_how_it_goes_on(begin, medexam) -> None:
+    code, _, err = begin("--set", "optimizer.max_tokens=500")
+    assert code == 0
+    assert "budget: 500 tokens do not suffice" in err
+    assert "goes on under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)" in err
+
+
+def test_a_complete_one_of_an_earlier_version_is_shown_and_does_not_go_on(begin, medexam, tmp_path) -> None:
+    begin()
+    (folder,) = (tmp_path / "runs").glob("small-*")
+    record = json.loads((folder / "optimization.json").read_text())
+    record.pop("schema")
+    (folder / "optimization.json").write_text(json.dumps(record))
+    (folder / "models.json").unlink()
+    code, out, _ = medexam("optimize", "--resume", folder, "--json")
+    assert (code, json.loads(out)["models"], len(json.loads(out)["trials"])) == (0, [], 2)
+    code, _, err = medexam("optimize", "--resume", folder, "--set", "optimizer.max_calls=5000")
+    assert code == 2
+    assert "cannot go on: an earlier version made it" in err
