@@ -2,23 +2,24 @@
 
 import json as json_format
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption
+from medexam.cli.options import INCOMPLETE, JsonOption, refuse
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
-    from medexam.serve.examining.diagnosis import Diagnosis, Examination
+    from medexam.serve.examining.diagnosis import Diagnosis, Examination, Patient
     from medexam.serve.examining.read_check import ReadVerdict
     from medexam.serve.examining.replicas import Replicas
     from medexam.serve.probe import Capabilities
 
 
 def doctor(
+    context: typer.Context,
     endpoints: Annotated[
         list[str] | None,
         typer.Argument(
@@ -34,6 +35,9 @@ def doctor(
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
     api_key_file: Annotated[Path | None, typer.Option(help="File that holds the key, of mode 600.")] = None,
     ca_bundle: Annotated[Path | None, typer.Option(help="Certificates (PEM) for https endpoints.")] = None,
+    identify: Annotated[
+        bool, typer.Option("--identify", help="Only say which model answers, as runs record and compare it.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask servers what they are and what they honour, and say what to change.
@@ -50,6 +54,10 @@ def doctor(
     patients = find_patients(
         endpoints or (), model=model, api_key_env=api_key_env, api_key_file=api_key_file, ca_bundle=ca_bundle
     )
+    if identify:
+        refuse(context, {"burst"}, "--identify measures nothing: leave it out")
+        _print_identities(patients, as_json=as_json)
+        return
     examined = asyncio.run(examine(patients, burst_s=burst))
     advice = advise(examined)
     if as_json:
@@ -57,6 +65,31 @@ def doctor(
     else:
         _print(examined, advice)
     if any(one.seen is None for one in examined.diagnoses):
+        raise typer.Exit(INCOMPLETE)
+
+
+def _print_identities(patients: "Sequence[Patient]", *, as_json: bool) -> None:
+    """Which model answers at each server; the exit code says whether all could be asked."""
+    import asyncio
+
+    from medexam.errors import EngineError
+    from medexam.serve.examining.diagnosis import identify
+
+    found = asyncio.run(identify(patients))
+    faults = [one for one in found.values() if isinstance(one, EngineError)]
+    if len(faults) == len(found):
+        raise faults[0]
+    if as_json:
+        documents = {
+            base: {"fault": str(one)} if isinstance(one, EngineError) else {"print": one.print, **one.model_dump()}
+            for base, one in found.items()
+        }
+        sys.stdout.write(json_format.dumps(documents, ensure_ascii=False, indent=2) + "\n")
+    else:
+        for base, one in found.items():
+            said = str(one) if isinstance(one, EngineError) else one.describe()
+            sys.stdout.write(f"{base}: {said}\n")
+    if faults:
         raise typer.Exit(INCOMPLETE)
 
 
@@ -114,6 +147,7 @@ def _identity(one: "Diagnosis", seen: "Capabilities") -> dict[str, str]:
         "asked": seen.model,
         "loaded from": seen.source or "not told",
         "revision": one.revision or "not told",
+        "print": seen.identity.print,
         "context": f"{seen.max_context} tokens" if seen.max_context else "not told",
     }
 

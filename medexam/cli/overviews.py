@@ -25,3 +25,11 @@ def print_ranking_notes(console: "Console", runs: "Sequence[AnyRun]") -> None:
 
     for note in ranking_notes(runs):
         console.print(note, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_models(console: "Console", run: "AnyRun") -> None:
+    """Print what answered the run, a line for each model; nothing for a control."""
+    from medexam.experiments.answerers import describe_models, read_models
+
+    for line in describe_models(run.answerers, read_models(run.folder)):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

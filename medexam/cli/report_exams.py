@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.cli.current_runs import read_current
-from medexam.cli.overviews import print_ranking_notes
+from medexam.cli.overviews import print_models, print_ranking_notes
 from medexam.cli.owed import print_owed
 from medexam.cli.report_options import Layout, ReportOptions
 from medexam.errors import SpecError
@@ -162,6 +162,7 @@ def _print_tables(
         tables = (*build_breakdowns(run), *build_cost_tables(run))
         for table in (*tables, *build_score_tables(run), *build_retrieval_tables(run)):
             console.print(table)
+        print_models(console, run)
     for table in build_people_tables(people, run_names(stored)):
         console.print(table)
     for table in build_contrast_tables(contrasts):

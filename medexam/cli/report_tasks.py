@@ -64,7 +64,7 @@ def _write(path: Path, text: str) -> None:
 def _print(runs: "list[TaskRun]", boards: "list[Table]") -> None:
     from rich.console import Console
 
-    from medexam.cli.overviews import print_overviews
+    from medexam.cli.overviews import print_models, print_overviews
     from medexam.experiments.run_tables import build_cost_tables
     from medexam.experiments.tables import TerminalTable
     from medexam.experiments.task_report import task_notes
@@ -76,6 +76,7 @@ def _print(runs: "list[TaskRun]", boards: "list[Table]") -> None:
     if len(runs) == 1:
         for table in build_cost_tables(runs[0]):
             console.print(table)
+        print_models(console, runs[0])
     for run in runs:
         print_owed(console, run)
     for note in dict.fromkeys(note for run in runs for note in task_notes(run)):

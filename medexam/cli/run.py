@@ -77,6 +77,8 @@ def run(
             _print(complete.folder.path.parent, [complete], None, as_json=as_json)
             return
         plan = _plan_resume(resume, runs_dir)
+    if accept_model_change and not any(planned.asks_model for planned in plan.cells):
+        raise SpecError("--accept-model-change: no program of this plan asks a model; leave it out")
     plan = replace(plan, accept_model_change=accept_model_change)
     runs, stop = _carry_out(plan, max_failures, ray_address, ray_workers, on_ray=executor == "ray")
     whole = stop is None and all(stored.complete for stored in runs)

@@ -135,6 +135,12 @@ def label_answerers(counts: Sequence[AnswererCount]) -> str:
     )
 
 
+def describe_models(counts: Sequence[AnswererCount], known: Mapping[str, KnownModel]) -> list[str]:
+    """Each model that answered in words, the commonest first: all that was found out of it, and how many answers."""
+    said = {key: entry.identity.describe() for key, entry in known.items()}
+    return [f"{one.answers:,} answers of {said.get(one.print or '', one.name)}" for one in counts]
+
+
 def _differences(before: ModelIdentity, now: ModelIdentity, count_cut: Callable[[], int]) -> list[str]:
     found = before.differences(now)
     if not found and _context(before) != _context(now) and (cut := count_cut()):

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from medexam.experiments.answerers import describe_answerers
+from medexam.experiments.answerers import describe_answerers, describe_models, read_models
 from medexam.experiments.formatting import flatten
 from medexam.experiments.summary import AnyRun
 from medexam.experiments.tables import Table
@@ -58,6 +58,8 @@ def describe_settings(run: AnyRun) -> Table:
     }
     if run.model is not None:
         rows |= flatten(record.cell.model_dump(mode="json", include={"model"}))
+    models = describe_models(run.answerers, read_models(run.folder))
+    rows |= {"answered by" if place == 0 else f"and by ({place})": said for place, said in enumerate(models)}
     rows |= flatten(run.environment, "ran.")
     return Table("Settings", ("Setting", "Value"), tuple(rows.items()), text_columns=2)
 

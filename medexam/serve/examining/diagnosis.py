@@ -17,6 +17,7 @@ from dspy.lm15 import LM15Error
 from pydantic import BaseModel, ConfigDict
 
 from medexam.errors import EndpointSilentError, EngineError
+from medexam.model_identity import ModelIdentity
 from medexam.serve.building import build_engine
 from medexam.serve.connections import open_client
 from medexam.serve.endpoints import Endpoint
@@ -125,6 +126,20 @@ def _registered(
         )
         for entry in entries
     ]
+
+
+async def identify(patients: Sequence[Patient]) -> dict[str, ModelIdentity | EngineError]:
+    """Address -> which model answers there, or why that cannot be found out; nothing else is asked."""
+
+    async def look(patient: Patient) -> ModelIdentity | EngineError:
+        try:
+            seen = await probe_endpoint(patient.endpoint, patient.spec.name, timeout_s=PROBE_TIMEOUT_S)
+        except EngineError as error:
+            return error
+        return seen.identity
+
+    found = await asyncio.gather(*(look(patient) for patient in patients))
+    return {patient.endpoint.base: one for patient, one in zip(patients, found, strict=True)}
 
 
 async def examine(patients: Sequence[Patient], *, burst_s: float) -> Examination:
