@@ -57,7 +57,12 @@ def make_run(tmp_path, exam_questions, answer_key):
         cell = CellSpec.model_validate(
             {"name": name, "dataset": {"language": language}, "model": model or {}, "program": program}
         )
-        known = identity(cell, fingerprint="0" * 64, words={"prompt": "Answer."})
+        known = identity(
+            cell,
+            fingerprint="0" * 64,
+            words={"prompt": "Answer."},
+            model={"engine": cell.model.engine, "name": cell.model.name},
+        )
         folder = RunFolder(tmp_path / "runs" / (run_id or f"{name}-{cell.program.label}-{language}-{digest(known)}"))
         folder.create()
         folder.write_record(

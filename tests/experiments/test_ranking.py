@@ -9,7 +9,6 @@ from medexam.experiments.baselines import contrast_runs
 from medexam.experiments.comparing import find_compared, run_names
 from medexam.experiments.markdown import comparison_report, run_report
 from medexam.experiments.mlflow_payload import run_tags
-from medexam.experiments.page import ReadRuns
 from medexam.experiments.page.document import render_page
 from medexam.experiments.paper_layout import paper_document, paper_tables
 from medexam.experiments.plot_style import looks
@@ -106,7 +105,7 @@ def test_a_run_of_two_models_is_marked_and_not_ranked(pair, mixed) -> None:
     assert ranking_notes(runs) == [f"The run both mixes models and is not ranked: {said}."]
     assert said in comparison_report(runs)
     assert said in run_report(mixed, mixed.folder.read_predictions())
-    assert said in "".join(render_page(ReadRuns(tuple(runs), ())))
+    assert said in "".join(render_page(runs))
     document = run_document(mixed)
     assert (document["mixed"], document["model"]) == (True, "A (15) + B (5)")
     tags = run_tags(mixed)

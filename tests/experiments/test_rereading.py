@@ -5,11 +5,11 @@ import json
 import pytest
 import yaml
 
+from medexam.experiments.current import load_complete
 from medexam.experiments.planning import plan_experiment, plan_resume
 from medexam.experiments.rescoring import rescore
 from medexam.experiments.run_folder import PREDICTIONS
 from medexam.experiments.runner import run_plan
-from medexam.experiments.summary import load_complete
 from medexam.predictions import Status
 from medexam.signatures import adapter, parse_answer
 from medexam.specs import program as specs
@@ -64,7 +64,7 @@ def test_replies_are_read_again_and_nothing_is_asked(document, tmp_path, last_co
     assert before.record.readings == {"answer": 1, "thinking": 1}
     lines = (before.folder.path / PREDICTIONS).read_bytes()
     last_counts()
-    assert load_complete(str(before.folder.path), tmp_path) is None
+    assert load_complete(str(before.folder.path), tmp_path, print) is None
     if how == "run":
         after, asked = _run(document, tmp_path)
     else:

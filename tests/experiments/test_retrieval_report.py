@@ -28,6 +28,7 @@ from medexam.experiments.retrieval_tables import (
 )
 from medexam.experiments.run_folder import PARQUET
 from medexam.predictions import RetrievedPassage
+from stored_runs import made_up_exams
 
 ZERO_SHOT = {"kind": "zero_shot"}
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
@@ -50,12 +51,9 @@ def _found(question) -> dict:
 @pytest.fixture
 def data_set(exam_questions, answer_key, monkeypatch):
     """The questions of `make_run` in the place of the data set on disk."""
-
-    class _ExamSet:
-        questions, key = tuple(exam_questions), answer_key
-
+    exams = made_up_exams(exam_questions, answer_key)
     for module in (rescoring, baselines):
-        monkeypatch.setattr(module, "load_exam_set", lambda spec: _ExamSet)
+        monkeypatch.setattr(module, "load_exam_set", lambda spec: exams)
 
 
 def _terminal(*tables, width=80) -> str:

@@ -13,6 +13,7 @@ from medexam.experiments.mlflow_payload import OPTION_SCORES, run_metrics
 from medexam.experiments.plots import write_plots
 from medexam.experiments.run_folder import PARQUET
 from medexam.experiments.score_tables import build_score_tables, score_headline, score_tables
+from stored_runs import made_up_exams
 from terminal import draw
 
 ZERO_SHOT = {"kind": "zero_shot"}
@@ -101,11 +102,8 @@ def test_a_run_without_option_scores_says_nothing_of_them(make_run) -> None:
 
 def test_the_command_prints_the_tables(make_run, exam_questions, answer_key, monkeypatch) -> None:
     run = make_run(ZERO_SHOT, "rw", extra=_label_scores)
-
-    class _ExamSet:
-        questions, key = tuple(exam_questions), answer_key
-
-    monkeypatch.setattr(rescoring, "load_exam_set", lambda spec: _ExamSet)
+    exams = made_up_exams(exam_questions, answer_key)
+    monkeypatch.setattr(rescoring, "load_exam_set", lambda spec: exams)
     printed = CliRunner().invoke(app, ["report", str(run.folder.path)])
     assert printed.exit_code == 0
     for title in ("By exam", "Calibration", "Position", "Abstention"):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from wire_server import Wire, serving
+from wire_server import Wire, is_identifying, serving
 
 from medexam.cli.main import main
 from medexam.serve.keys import write_key
@@ -46,7 +46,7 @@ class Refusing(Wire):
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         asked = "return_token_ids" in body or "multiple-choice" in str(body.get("messages"))
-        asked = asked and path.endswith("completions")
+        asked = asked and path.endswith("completions") and not is_identifying(body)
         return (self.status, {"error": {"message": "no"}}) if asked else super().reply(path, body)
 
 

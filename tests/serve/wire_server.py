@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from medexam.serve.behaviour import TEXT
+
 
 @dataclass
 class Wire:
@@ -228,6 +230,11 @@ def _build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
             pass
 
     return Handler
+
+
+def is_identifying(body: dict[str, Any]) -> bool:
+    """Whether a request only finds out which model answers."""
+    return TEXT in json.dumps([body.get("prompt"), body.get("messages")], ensure_ascii=False)
 
 
 def _write(allowed: list[int], body: dict[str, Any]) -> list[int]:
