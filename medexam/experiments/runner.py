@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import dspy
 
+from medexam.errors import EngineError
 from medexam.experiments.answerers import admit
 from medexam.experiments.asking import Account, AskingObserver, ask
 from medexam.experiments.collecting import collecting_rarely
@@ -185,6 +186,7 @@ async def _run_cell(
         engine = await engines.get(model, observer) if planned.asks_model and planned.owed else None
         info = engine.info() if engine else None
     if info is not None:
+        _check_planned(planned, info)
         # Whoever held the folder meanwhile may have left answers in it.
         answers = planned.answered or folder.count_answers()
         accept = plan.accept_model_change
@@ -220,6 +222,17 @@ async def _run_cell(
         spent.seconds, spent.asked = time.monotonic() - begun, account.asked - asked_before
         _keep_environment(planned, engine.info() if engine else info, before, spent, asked_by)
     return False
+
+
+def _check_planned(planned: AnyCell, info: EngineInfo) -> None:
+    """Raise `EngineError` where what answers is not what the plan knew: on a worker's machine, or changed meanwhile."""
+    known, found = planned.identity["model"], info.identity
+    for key, has in (("weights", found.content), ("script", found.content), ("dtype", found.dtype)):
+        if key in known and known[key] != has:
+            raise EngineError(
+                f"{planned.run_id}: what answers has the {key} {has}, and the plan {known[key]}; make what model names "
+                "alike on all machines (model.dtype says the type), or run the same again if it was changed meanwhile"
+            )
 
 
 async def _ask_here(

@@ -1,9 +1,14 @@
 """Whole experiments on the real SmolLM2 in this process."""
 
+import os
+import shutil
+
 import pytest
 
 from medexam.experiments.planning import plan_experiment
 from medexam.experiments.runner import run_plan
+from medexam.experiments.summary import StoredRun
+from medexam.serve.weights import smollm2_folder
 from watching import Silent
 
 pytestmark = pytest.mark.model
@@ -33,6 +38,39 @@ def runs(tmp_path_factory):
     stored, interrupted = run_plan(plan, Silent())
     assert not interrupted
     return {(run.program, run.record.cell.dataset.language): run for run in stored}
+
+
+def test_a_folder_is_the_model_that_it_holds(tmp_path, monkeypatch) -> None:
+    """One byte of a deep layer makes another run; another place does not."""
+    folder = shutil.copytree(smollm2_folder(), tmp_path / "model")
+    document = {
+        "name": "weights",
+        "dataset": {"name": "headqa_sample"},
+        "model": {"engine": "embedded", "path": str(folder)},
+        "program": {"kind": "zero_shot", "answer_format": "guided"},
+    }
+
+    def run(limit: int) -> StoredRun:
+        plan = plan_experiment(document, {"dataset.limit": limit}, runs_dir=tmp_path / "runs")
+        (stored,), _ = run_plan(plan, Silent())
+        return stored
+
+    first = run(3)
+    moved = folder.rename(tmp_path / "renamed")
+    monkeypatch.chdir(tmp_path)
+    document["model"]["path"] = "renamed"
+    on = run(4)
+    assert (on.folder, on.metrics.n, on.mixed) == (first.folder, 4, False)
+    weights = next(moved.glob("*.safetensors"))
+    with weights.open("r+b") as stream:
+        stream.seek(-1, os.SEEK_END)
+        last = stream.read(1)[0]
+        stream.seek(-1, os.SEEK_END)
+        stream.write(bytes([last ^ 1]))
+    changed = run(4)
+    assert changed.folder != first.folder
+    prints = {one.answered_by for stored in (on, changed) for one in stored.folder.read_predictions().values()}
+    assert len(prints) == 2
 
 
 def test_every_cell_is_complete(runs) -> None:

@@ -248,9 +248,18 @@ def test_as_many_failures_as_are_allowed_stop_all_workers(spec, tmp_path, execut
 
 
 def test_a_fault_of_a_worker_is_raised_as_it_is(spec, tmp_path, executor) -> None:
+    plan = plan_experiment(spec, {}, runs_dir=tmp_path / "runs")
     Path(spec["model"]["path"]).write_text("- no mapping")
     with pytest.raises(SpecError, match="must be a mapping"):
-        run(spec, tmp_path / "runs", executor)
+        run_plan(plan, Watcher(), executor=executor)
+
+
+def test_a_worker_that_sees_another_model_at_the_same_path_is_refused(spec, tmp_path, executor) -> None:
+    plan = plan_experiment(spec, {}, runs_dir=tmp_path / "runs")
+    Path(spec["model"]["path"]).write_text("'*': '{Answer: 4}'")
+    with pytest.raises(EngineError, match=r"what answers has the script \w+, and the plan \w+"):
+        run_plan(plan, Watcher(), executor=executor)
+    assert not (plan.cells[0].folder.path / PREDICTIONS).exists()
 
 
 def test_a_folder_that_workers_do_not_see_is_refused(spec, tmp_path, executor) -> None:
