@@ -3,18 +3,14 @@
 Where nothing changed since they were made, only the run's folder is read. Otherwise its derived files are made anew.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from medexam.errors import RunFolderError
-from medexam.experiments.freshness import Freshness, find_changes
+from medexam.experiments.freshness import Freshness, Say, find_changes
 from medexam.experiments.run_folder import RunFolder, owed
 from medexam.experiments.summary import AnyRun, find_run, load_run, shown_as_scored
 from medexam.specs.identity import IDENTITY_SCHEMA
-
-Say = Callable[[str], None]
-"""Told in one line what was done to a folder, or why nothing was."""
 
 
 def current_run(folder: RunFolder, say: Say) -> AnyRun:

@@ -5,6 +5,7 @@ they held then. It is written last, so that files of two scorings never pass for
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.answerers import MODELS
 from medexam.experiments.parts import has_parts
 from medexam.experiments.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC, RunFolder
+
+Say = Callable[[str], None]
+"""Told in one line what was done to a folder, or why nothing was."""
 
 MADE_FROM = "made_from.json"
 DERIVED = (METRICS, REPORT, PARQUET)

@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from medexam.datasets import ExamSet, load_exam_set, load_task_set
 from medexam.errors import DatasetError, EngineError, MedExamError, RunBusyError, RunFolderError
-from medexam.experiments.current import Say
 from medexam.experiments.data_changes import describe_golds
 from medexam.experiments.export import write_parquet
-from medexam.experiments.freshness import DERIVED, Freshness, read_sources, record_made
+from medexam.experiments.freshness import DERIVED, Freshness, Say, read_sources, record_made
 from medexam.experiments.markdown import run_report
 from medexam.experiments.run_folder import METRICS, REPORT, RunFolder, RunRecord
 from medexam.experiments.stored_questions import stored_questions
