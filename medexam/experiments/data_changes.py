@@ -12,11 +12,22 @@ from typing import Any
 from medexam.datasets import ExamSet
 from medexam.errors import RunFolderError
 from medexam.experiments.run_folder import PARQUET, RunFolder, RunRecord
-from medexam.specs.identity import differences
+from medexam.specs.identity import IDENTITY_SCHEMA, differences
 from medexam.tasks import TaskSet
 
 _TEXTS = {"dataset.fingerprint", "twins"}
 """What differs in the identities of two runs that were asked other texts and are alike in all else."""
+_BY_CONTENT = (
+    *_TEXTS,
+    "model.weights",
+    "model.dtype",
+    "model.script",
+    "program.version",
+    "words",
+    "retriever",
+    "reader",
+)
+"""What identities hold of things that may change while a spec still says the same."""
 
 
 class DataChange(StrEnum):
@@ -64,17 +75,25 @@ def describe_golds(folder: RunFolder, record: RunRecord, data: ExamSet | TaskSet
 
 
 def describe_earlier(folder: RunFolder, spec_digest: str, identity: Mapping[str, Any]) -> str | None:
-    """One line on the last run that `folder`, not made yet, differs from in the texts of its data alone; else None."""
+    """One line on why `folder`, not made yet, does not go on with the last run of a spec that reads the same.
+
+    Something that the spec names has changed its content, or an earlier version made that run. None where there is no
+    such run.
+    """
     places = folder.path.parent.glob(f"{folder.name.removesuffix(spec_digest)}*")
     for earlier in sorted(map(RunFolder, places), key=_begun, reverse=True):
         with suppress(RunFolderError):
             record = earlier.read_record()
-            differing = differences(identity, record.identity)
-            if differing and _TEXTS.issuperset(differing):
+            if record.schema != IDENTITY_SCHEMA:
                 return (
-                    f"the texts of the data have changed since run {record.run_id} was asked, which is kept: they are "
-                    f"asked anew in run {folder.name}"
+                    f"run {record.run_id} was made by an earlier version, whose identity covers less: it is kept and "
+                    f"not continued, and run {folder.name} asks anew"
                 )
+            differing = differences(identity, record.identity)
+            if differing and all(key.startswith(_BY_CONTENT) for key in differing):
+                texts = _TEXTS.issuperset(differing)
+                what = "the texts of the data have" if texts else f"what the spec names has ({', '.join(differing)})"
+                return f"{what} changed since run {record.run_id} was asked, which is kept: run {folder.name} asks anew"
     return None
 
 

@@ -172,8 +172,8 @@ def test_changed_texts_are_asked_anew_and_old_answers_are_never_scored_on_them(r
 
     new, lines = run()
     assert lines == [
-        f"medexam: the texts of the data have changed since run {old.name} was asked, which is kept: they are asked "
-        f"anew in run {new['run_id']}"
+        f"medexam: the texts of the data have changed since run {old.name} was asked, which is kept: "
+        f"run {new['run_id']} asks anew"
     ]
     assert (new["metrics"]["right"], len(exam.runs)) == (0, 2)
     assert run()[1] == [], "it is told once"
