@@ -1,7 +1,7 @@
 """What a model really is, whatever it is called, and whether two models are the same.
 
-An engine says it before it is asked anything, a run folder keeps it, and whoever takes the run up compares. A name, an
-address or a path is not enough: another model may stand behind each of them.
+An engine says it before it is asked anything, a run folder keeps it, and it is compared when the run is taken up. A
+name, an address or a path is not enough: another model may stand behind each of them.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _NOISE_FACTOR = 3.0
 
 
 class Behaviour(BaseModel):
-    """What a model made of a fixed text: its log-probabilities, and how it went on."""
+    """What a model made of a fixed text: its log-probabilities, and how it continued it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -94,7 +94,7 @@ class ModelIdentity(BaseModel):
             mean = sum(behaviour.logprobs) / len(behaviour.logprobs)
             parts.append(f"{mean:.4f} nats a token over {len(behaviour.logprobs)} tokens of a fixed text")
         if behaviour is not None:
-            parts.append(f"goes on with {behaviour.reply!r}")
+            parts.append(f"continues it with {behaviour.reply!r}")
         parts += [f"{name} {value}" for name, value in self.notes.items() if value is not None]
         return ", ".join(parts)
 
@@ -139,9 +139,7 @@ def _compare_behaviour(mine: Behaviour | None, its: Behaviour | None) -> list[st
     if bool(mine.logprobs) != bool(its.logprobs):
         return [f"its log-probabilities can {'no more' if mine.logprobs else 'now'} be had"]
     steady = mine.noise == its.noise == 0.0
-    return [f"it goes on from a fixed text with {its.reply!r}, not {mine.reply!r}"] * (
-        steady and mine.reply != its.reply
-    )
+    return [f"it continues a fixed text with {its.reply!r}, not {mine.reply!r}"] * (steady and mine.reply != its.reply)
 
 
 def mean_gap(mine: Sequence[float], its: Sequence[float]) -> float:

@@ -42,7 +42,7 @@ HOSTED = ModelIdentity(engine="litellm", name="gpt-1", behaviour=Behaviour(reply
         (LOCAL, {"content": "sha256:2"}, "weights sha256:2, not sha256:1"),
         (LOCAL, {"dtype": "bfloat16"}, "dtype bfloat16, not float32"),
         (HOSTED, {"name": "gpt-1-2026-11"}, "it is gpt-1-2026-11, not gpt-1"),
-        (HOSTED, {"behaviour": Behaviour(reply="Tibia", noise=0.0)}, "goes on from a fixed text with 'Tibia', not"),
+        (HOSTED, {"behaviour": Behaviour(reply="Tibia", noise=0.0)}, "continues a fixed text with 'Tibia', not"),
         (HOSTED, {"behaviour": None}, "can no more be had"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Which models answered what a folder holds, and whether the one at hand may go on.
+"""Which models answered what a folder holds, and whether the one at hand may continue.
 
 `models.json` has one entry for each model, under the print that its predictions carry. The first answered first; a
 further one is there only where the user accepted it, or where an answer said itself that it comes from another.
@@ -67,7 +67,7 @@ def admit(
     file: str = MODELS,
     ways_out: str = RUN_WAYS_OUT,
 ) -> Answerer:
-    """Let a model answer in a folder that already holds so many answers; which print its answers carry.
+    """Let a model answer in a folder that already holds `answers` of them; which print its answers carry.
 
     `count_cut` counts the prompts that did not fit the model's context, which matters where the context has changed.
     The folder must be locked, and `file` keeps its models. Raises `RunFolderError` where another model gave those

@@ -34,7 +34,7 @@ _DATE = re.compile(
 
 
 def text_fields() -> dict[str, Any]:
-    """The body of a completions request that reads `TEXT` and goes on from it."""
+    """The body of a completions request that reads `TEXT` and continues it."""
     return {
         "prompt": TEXT,
         "echo": True,
