@@ -81,6 +81,12 @@ class ModelIdentity(BaseModel):
                 found.append(f"its weights come from {its}, not {mine}")
         return found + _compare_behaviour(self.behaviour, other.behaviour)
 
+    def shows_more_than(self, other: "ModelIdentity") -> bool:
+        """Whether `other` lacks what this one shows, so that they cannot be compared."""
+        mine, its = self.behaviour, other.behaviour
+        lacks_text = mine is not None and (its is None or bool(mine.logprobs) > bool(its.logprobs))
+        return lacks_text or (self.dialogue is not None and other.dialogue is None)
+
     def changed_notes(self, other: "ModelIdentity") -> dict[str, str | int | None]:
         """The notes of `other` that are not as here."""
         return {name: value for name, value in other.notes.items() if self.notes.get(name) != value}

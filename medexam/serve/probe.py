@@ -154,6 +154,25 @@ async def ask_name(endpoint: Endpoint, *, timeout_s: float = PROBE_TIMEOUT_S) ->
             raise lost_server(endpoint, error) from error
 
 
+async def check_same(endpoint: Endpoint, first: Capabilities, *, timeout_s: float = PROBE_TIMEOUT_S) -> None:
+    """Look again which model answers at an address; raises `EndpointUnreachableError` where two looks show another.
+
+    Raises `EndpointSilentError` where that cannot be told now.
+    """
+    found: list[str] = []
+    for _ in range(2):
+        async with open_client(endpoint, timeout_s) as client:
+            try:
+                now = await _Probe(client, endpoint, timeout_s).identity(first)
+            except (httpx.TransportError, *CURABLE) as error:
+                raise lost_server(endpoint, error) from error
+        if first.identity.shows_more_than(now):
+            raise EndpointSilentError(f"{endpoint.base} does not show which model it serves; wait until it is healthy")
+        if not (found := first.identity.differences(now)):
+            return
+    raise EndpointUnreachableError(f"it is another model than before: {'; '.join(found)}")
+
+
 class _Probe:
     def __init__(self, client: httpx.AsyncClient, endpoint: Endpoint, timeout_s: float) -> None:
         self._client = client
@@ -200,13 +219,30 @@ class _Probe:
             behaviour=behaviour,
         )
 
+    async def identity(self, first: Capabilities) -> ModelIdentity:
+        """Which model answers now, where `first` was seen before, and no more."""
+        try:
+            cards = await self.models()
+        except EndpointUnreachableError as error:
+            raise EndpointSilentError(str(error)) from error
+        card = choose_card(self._endpoint, cards, first.model)
+        self._model = first.model
+        dialogue, behaviour = await asyncio.gather(self._dialogue(), self._behaviour())
+        shown = {"source": card.get("root") or None, "dialogue": dialogue, "behaviour": behaviour}
+        return first.model_copy(update=shown).identity
+
     async def _dialogue(self) -> str | None:
-        return hash_dialogue(await self._post(f"{self._endpoint.root}/tokenize", dialogue_fields()))
+        return hash_dialogue(await self._insist(f"{self._endpoint.root}/tokenize", dialogue_fields(), "tokens"))
 
     async def _behaviour(self) -> Behaviour | None:
         """Asked twice, since what a server itself does not repeat is no difference."""
-        asked = (self._post(f"{self._endpoint.base}/completions", text_fields()) for _ in range(2))
-        return read_behaviour(await asyncio.gather(*asked))
+        address = f"{self._endpoint.base}/completions"
+        return read_behaviour(await asyncio.gather(*(self._insist(address, text_fields(), "choices") for _ in "12")))
+
+    async def _insist(self, address: str, body: Mapping[str, Any], part: str) -> dict[str, Any]:
+        """The reply's object; where it lacks its main part without being a refusal, it is asked for once more."""
+        reply = await self._post(address, body)
+        return reply if not reply or reply.get(part) else await self._post(address, body)
 
     async def _version(self) -> str | None:
         reply = await self._client.get(f"{self._endpoint.root}/version")

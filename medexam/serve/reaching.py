@@ -15,7 +15,7 @@ from medexam.serve.endpoints import Endpoint
 from medexam.serve.finding import Finder, named_endpoints, registry_of
 from medexam.serve.launching.starting import start_servers
 from medexam.serve.litellm_calls import get_litellm
-from medexam.serve.probe import PROBE_TIMEOUT_S, Capabilities, probe_endpoint
+from medexam.serve.probe import PROBE_TIMEOUT_S, Capabilities, check_same, probe_endpoint
 from medexam.serve.servers import Servers
 from medexam.serve.vllm import VLLMEngine
 from medexam.specs.model import ModelSpec
@@ -71,7 +71,7 @@ async def _reach(
         renderer = await build_renderer(asked, seen[0])
         tokenizer = renderer or (asked if seen[0].tokenizes else None)
         alike = partial(_probe_like, first=seen[0], timeout_s=timeout_s)
-        servers.check = alike
+        servers.check = partial(check_same, first=seen[0], timeout_s=timeout_s)
         if finder is not None:
             servers.accompany(finder.follow(servers, seen[0].model, alike))
         else:

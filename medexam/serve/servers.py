@@ -141,8 +141,8 @@ class Servers:
             server, preferred = first or self.least_busy() or await self._next_arrival(), None
             server.outstanding += weight
             try:
-                await self._check_again(server)
                 reply = await send(server)
+                await self._check_again(server)
             except CURABLE as fault:
                 server.fail(fault)
                 if is_refusal(fault):
@@ -178,7 +178,7 @@ class Servers:
             await server.client.close()
 
     async def _check_again(self, server: Server) -> None:
-        """Find out whether a server that was lost is still the same; raises `TransportError` while it is silent.
+        """Find out whether a server that replies after a loss is the same; raises `TransportError` if it is silent.
 
         One that serves another model now takes part no more; where it was the last, `EngineError` ends the run.
         """
