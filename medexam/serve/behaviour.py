@@ -11,12 +11,9 @@ from typing import Any
 from medexam.model_identity import Behaviour, mean_gap
 from medexam.serve.turns import Turn
 
-TEXT = (
-    "A woman of 54 has had chest pain for two hours; her ECG shows ST elevation in II, III and aVF. "
-    "¿Qué arteria está ocluida? 1. Coronaria derecha. In 17 of 51 (33 %), p < 0.05. def dose(kg): return 5 * kg"
-)
-"""Prose, numbers, code and a second language, so that a change of any weight shows in some of its tokens."""
-REPLY_TOKENS = 4
+TEXT = "Chest pain for two hours; ST elevation in II, III and aVF. ¿Qué arteria? 17 of 51 (33 %)."
+"""Prose, numbers and a second language, so that other weights show in some token; short, since it is asked twice."""
+REPLY_TOKENS = 2
 """Tokens of the continuation."""
 HOSTED_TOKENS = 16
 """Tokens of a hosted model's reply to the dialogue, which is all that it shows."""
