@@ -20,10 +20,10 @@ from dspy.lm15 import Request
 from medexam.datasets import load_exam_set
 from medexam.programs import build_program
 from medexam.serve import CHOICE, ScriptedEngine
-from medexam.serve.embedded import EmbeddedEngine
-from medexam.serve.local_model import LocalModel
-from medexam.serve.turns import to_turns
-from medexam.serve.weights import find_weights
+from medexam.serve.chat_messages import to_turns
+from medexam.serve.engines.embedded import EmbeddedEngine
+from medexam.serve.local_model.model import LocalModel
+from medexam.serve.local_model.weights import find_weights
 from medexam.specs import FewShotSpec, ZeroShotSpec
 from medexam.specs.dataset import DatasetSpec
 from medexam.specs.model import ModelSpec

@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.cli.current_runs import read_current
+from medexam.cli.views.current_runs import read_current
 from medexam.datasets import ExamSet, load_exam_set
-from medexam.experiments.page import write_page
-from medexam.experiments.run_folder import RunFolder
+from medexam.experiments.report.page import write_page
+from medexam.experiments.store.run_folder import RunFolder
 from medexam.predictions import Reason, RetrievedPassage, Status
 from medexam.questions import Question
 from medexam.specs import DatasetSpec

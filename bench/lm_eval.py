@@ -43,7 +43,7 @@ from medexam.datasets import load_exam_set
 from medexam.programs import build_program
 from medexam.questions import Discipline, Question
 from medexam.serve import Engine, build_engine
-from medexam.serve.weights import smollm2_folder
+from medexam.serve.local_model.weights import smollm2_folder
 from medexam.specs import DatasetSpec, LikelihoodSpec, ModelSpec
 
 OPTION_TEXT = LikelihoodSpec(kind="likelihood", norm="sum", prompt="lm_eval")

@@ -26,14 +26,14 @@ from typing import Any
 import dspy
 from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
-from medexam.cli.optimize_view import TrialProgress
-from medexam.cli.progress import TerminalProgress
+from medexam.cli.progress.run import TerminalProgress
+from medexam.cli.views.optimize import TrialProgress
 from medexam.datasets import load_exam_set
-from medexam.experiments.optimising.optimization import Optimization
-from medexam.experiments.optimising.optimizing import optimize
-from medexam.experiments.optimising.planning import plan_optimization
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.runner import run_plan
+from medexam.experiments.optimize.optimization import Optimization
+from medexam.experiments.optimize.optimizer import optimize
+from medexam.experiments.optimize.plan import plan_optimization
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import run_plan
 from medexam.signatures import render_question
 from medexam.specs import DatasetSpec
 

@@ -21,10 +21,10 @@ from pathlib import Path
 
 from vllm_speed import make_questions, marked, run_engine
 
-from medexam.serve.hosted import build_hosted_engine
-from medexam.serve.keys import make_key
-from medexam.serve.launching.supervising import Fleet
-from medexam.serve.launching.vllm_command import plan_servers
+from medexam.serve.engines.hosted import build_hosted_engine
+from medexam.serve.launch.fleet import Fleet
+from medexam.serve.launch.vllm_command import plan_servers
+from medexam.serve.network.keys import make_key
 from medexam.specs.model import ModelSpec
 
 LOAD_S = 900.0

@@ -353,8 +353,8 @@ def fresh_cache() -> Iterator[Path]:
 @contextmanager
 def clocked() -> Iterator[dict[str, float]]:
     """Seconds that runs spend in each part of retrieval while the context is open."""
-    from medexam.experiments import planning
-    from medexam.experiments.retrieving import Retrieval
+    from medexam.experiments.plan import planner as planning
+    from medexam.experiments.plan.passage_lookup import Retrieval
 
     spent: dict[str, float] = {}
 
@@ -382,9 +382,9 @@ def clocked() -> Iterator[dict[str, float]]:
 
 
 def measure_second_run(arguments: argparse.Namespace) -> dict[str, Any]:
-    from medexam.cli.progress import TerminalProgress
-    from medexam.experiments import runner
-    from medexam.experiments.planning import plan_experiment
+    from medexam.cli.progress.run import TerminalProgress
+    from medexam.experiments.plan.planner import plan_experiment
+    from medexam.experiments.run import runner
 
     document = {
         "name": "headqa_rag",

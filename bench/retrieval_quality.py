@@ -6,7 +6,7 @@ A passage's title holds the focus of MedQuAD's question and its type, and MedQuA
 question that was asked can be written again. Only answers of a single passage are looked for: each question then has
 one right passage among all of the corpus, and recall@k is the share of questions that have it among their first k.
 The questions are those whose ids have the lowest SHA-256. MRR and nDCG are of the first ten. The means are those of
-`medexam.metrics.retrieval`, and are checked here against ir-measures.
+`medexam.metrics.passages.rankings`, and are checked here against ir-measures.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 import ir_measures
 from ir_measures import RR, R, nDCG
 
-from medexam.metrics.retrieval import score_rankings
+from medexam.metrics.passages.rankings import score_rankings
 from medexam.places import cache_dir
 from medexam.retrievers.base import Passage
 from medexam.retrievers.building import plan_retriever

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from dspy.lm15 import Request, Response
 
-from medexam.cli.progress import TerminalProgress
-from medexam.experiments import runner
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.tracking import track
+from medexam.cli.progress.run import TerminalProgress
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run import runner
+from medexam.experiments.track.runs import track
 from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo, ScriptedEngine
-from medexam.serve.logprobs import Candidates, build_reading, respond
-from medexam.serve.turns import requested_continuations
+from medexam.serve.chat_messages import requested_continuations
+from medexam.serve.logprobs.tokens import Candidates, build_reading, respond
 
 
 class RandomScores:

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from medexam.datasets import load_task_set
-from medexam.experiments.task_scoring import load_scorer_encoder, score_tasks
+from medexam.experiments.score.task_scorers import load_scorer_encoder, score_tasks
 from medexam.metrics.cliniqlink.profiles import PUBLISHED
 from medexam.metrics.cliniqlink.scoring import score_cliniqlink
 from medexam.metrics.cliniqlink.semantic import clean_text

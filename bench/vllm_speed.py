@@ -31,7 +31,7 @@ from dspy.lm15 import Config, Message, Request
 
 from medexam.datasets import load_exam_set
 from medexam.serve.contract import CHOICE, Engine
-from medexam.serve.hosted import build_hosted_engine
+from medexam.serve.engines.hosted import build_hosted_engine
 from medexam.signatures import render_question
 from medexam.specs.dataset import DatasetSpec
 from medexam.specs.model import ModelSpec

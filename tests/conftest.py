@@ -44,7 +44,7 @@ def question() -> Question:
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An MLflow store with its tables made, to be copied: making them takes two seconds."""
-    from medexam.experiments.mlflow_store import open_store
+    from medexam.experiments.track.store import open_store
 
     path = tmp_path_factory.mktemp("empty") / "mlflow.db"
     with open_store(f"sqlite:///{path}") as client:

@@ -6,8 +6,8 @@ from typing import Any
 
 from medexam.answer_key import AnswerKey
 from medexam.datasets import ExamSet
-from medexam.experiments.rescoring import score_cell
-from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
+from medexam.experiments.report.derived import score_cell
+from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, RunRecord
 from medexam.predictions import Prediction
 from medexam.questions import Question
 from medexam.specs import CellSpec

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from medexam import fingerprints
-from medexam.cli.reading_line import ReadingLine
+from medexam.cli.progress.hashing import ReadingLine
 from medexam.errors import EngineError
 from medexam.fingerprints import MEMORY, fingerprint_folder, hash_files, resolve_commit, watch_hashing
 

@@ -1,7 +1,9 @@
-"""The house: which module may import which, read from the source."""
+"""The house: which module may import which, and how many stand in a room, read from the source."""
 
 import ast
 import importlib
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,19 +11,6 @@ import pytest
 import medexam
 
 ROOT = Path(medexam.__file__).parent
-WORDS = {
-    "errors",
-    "quiet",
-    "places",
-    "fingerprints",
-    "sentences",
-    "tasks",
-    "questions",
-    "answer_key",
-    "continuations",
-    "model_identity",
-    "predictions",
-}
 GROUND = {"specs"}
 FLOOR_2 = {"datasets", "signatures", "metrics", "retrievers", "serve"}
 MAY_IMPORT = {
@@ -31,6 +20,23 @@ MAY_IMPORT = {
     "experiments": GROUND | FLOOR_2 | {"programs"},
     "cli": GROUND | FLOOR_2 | {"programs", "experiments"},
 }
+"""Wing -> the wings, or single modules of them, that it may import beside itself and the modules at the root."""
+INNER_FLOORS = {
+    "experiments": (
+        *("store", "score.task_scorers", "plan", "score", "compare"),
+        *("report", "report.plots", "report.papers", "report.page", "track"),
+        *("run", "run.ray", "audit", "translate", "finetune", "optimize"),
+    ),
+    "serve": (
+        *("contract", "chat_messages", "network", "pool", "logprobs", "local_model", "discovery", "launch"),
+        *("engines", "naming", "build", "", "diagnostics"),
+    ),
+    "metrics": ("", "cliniqlink", "paired"),
+    "datasets": ("", "casimedicos", "reading", "task_set", "exam_set", "checking", "translate", "build.pages", "build"),
+    "cli": ("options", "progress", "views", "data", ""),
+}
+"""Wing -> its rooms from the ground up; a room imports itself and those before it. `""`: modules beside the rooms."""
+MOST_MODULES = 20
 HEAVY = {
     "dspy",
     "torch",
@@ -67,19 +73,73 @@ def _module_level(tree: ast.Module) -> list[ast.stmt]:
     return [node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.If))]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_go_down(path: Path) -> None:
-    inner = path.relative_to(ROOT).parts
-    wing = inner[0] if len(inner) > 1 else None
-    for name in _imports(path):
-        package, *rest = name.split(".")
-        if package != "medexam" or not rest:
-            continue
-        target = rest[0]
-        if target in WORDS or target == wing or target == "__version__":
-            continue
-        allowed = MAY_IMPORT.get(wing, set()) if wing else set()
-        assert target in allowed or ".".join(rest[:2]) in allowed, f"{path.relative_to(ROOT)} may not import {name}"
+def _find_arrows(root: Path) -> list[tuple[str, str]]:
+    """Each import within the package under `root`: dotted paths of the module and of what it imports."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        here = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found += [(here, name.removeprefix("medexam.")) for name in _imports(path) if name.startswith("medexam.")]
+    return found
+
+
+def _faults(root: Path) -> Iterator[str]:
+    """What stands against the floors, the inner floors and the size of rooms in the package under `root`."""
+    wings = {path.name for path in root.iterdir() if path.is_dir() and any(path.glob("*.py"))}
+    yield from (f"{wing} stands on no floor" for wing in sorted(wings - MAY_IMPORT.keys()))
+    for here, target in _find_arrows(root):
+        wing, other = (name.split(".")[0] if name.split(".")[0] in wings else "" for name in (here, target))
+        if wing == other:
+            if wing in INNER_FLOORS and here != wing and _floor(wing, target) > _floor(wing, here):
+                yield f"{here} may not import {target}: it stands above"
+        elif other and here and not {other, ".".join(target.split(".")[:2])} & MAY_IMPORT.get(wing, set()):
+            yield f"{here} may not import {target}"
+    for folder in sorted({path.parent for path in root.rglob("*.py")}):
+        modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+        if len(modules) > MOST_MODULES:
+            yield f"{folder.relative_to(root)} holds {len(modules)} modules, over {MOST_MODULES}"
+        yield from (
+            f"{path.relative_to(root)} is called like its package" for path in modules if path.stem == folder.name
+        )
+
+
+def _floor(wing: str, name: str) -> int:
+    """Where the longest listed room that holds `name` stands in its wing."""
+    floors, parts = INNER_FLOORS[wing], name.split(".")[1:]
+    rooms = (".".join(parts[:length]) for length in range(len(parts), -1, -1))
+    return floors.index(next(room for room in rooms if room in floors or not room))
+
+
+def test_every_import_goes_down() -> None:
+    assert not list(_faults(ROOT))
+
+
+@pytest.mark.parametrize(
+    ("module", "added"),
+    [
+        ("experiments/store/paths.py", "from medexam.experiments.report.tables import Table"),
+        ("experiments/plan/words.py", "from medexam.experiments.score import current"),
+        ("serve/network/retry.py", "from medexam.serve.pool.server_pool import Server"),
+        ("metrics/chance.py", "from medexam.datasets import ExamSet"),
+        ("questions.py", "from medexam.specs import ModelSpec"),
+    ],
+)
+def test_an_arrow_that_points_up_is_found(tmp_path: Path, module: str, added: str) -> None:
+    root = tmp_path / "medexam"
+    shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns("*.pyc", "*.gz", "*.json"))
+    with (root / module).open("a", encoding="utf-8") as stream:
+        stream.write(f"\n{added}\n")
+    (fault,) = _faults(root)
+    assert fault.startswith(module.removesuffix(".py").replace("/", "."))
+
+
+def test_a_crowded_room_is_found(tmp_path: Path) -> None:
+    root = tmp_path / "medexam"
+    shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns("*.pyc", "*.gz", "*.json"))
+    for number in range(MOST_MODULES + 1):
+        (root / "experiments" / "score" / f"more_{number}.py").write_text('"""More."""\n', encoding="utf-8")
+    (fault,) = _faults(root)
+    assert fault.startswith("experiments/score holds")
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

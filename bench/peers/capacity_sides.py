@@ -236,7 +236,7 @@ def read_report(folder: Path) -> Any:
 
 def find_tokenizer() -> Path:
     """SmolLM2's folder; asked of another process, for a bench that stays small."""
-    code = "from medexam.serve.weights import smollm2_folder; print(smollm2_folder())"
+    code = "from medexam.serve.local_model.weights import smollm2_folder; print(smollm2_folder())"
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return Path(said.stdout.strip())
 

@@ -31,11 +31,11 @@ def export(
     runs_dir: RunsDirOption = None,
 ) -> None:
     """Write a sheet for each rater: a sample of answers, blinded, each sheet in an order of its own."""
-    from medexam.experiments.auditing.folder import INSTRUCTIONS, KEY, AuditFolder, write_sheets
-    from medexam.experiments.auditing.items import read_audit_items
-    from medexam.experiments.auditing.sampling import choose_sample
-    from medexam.experiments.places import default_runs_dir, run_paths
-    from medexam.experiments.run_folder import find_runs
+    from medexam.experiments.audit.folder import INSTRUCTIONS, KEY, AuditFolder, write_sheets
+    from medexam.experiments.audit.items import read_audit_items
+    from medexam.experiments.audit.sampling import choose_sample
+    from medexam.experiments.store.paths import default_runs_dir, run_paths
+    from medexam.experiments.store.run_folder import find_runs
 
     folders = find_runs(run_paths(runs, runs_dir or default_runs_dir()))
     items = read_audit_items(folders)
@@ -65,12 +65,12 @@ def import_ratings(
 
     Marks of answers that have changed since they were exported are left out and named.
     """
-    from medexam.experiments.auditing.audit import audit_document, find_audit
-    from medexam.experiments.auditing.checking import check_answers, describe_changes
-    from medexam.experiments.auditing.folder import AuditFolder
-    from medexam.experiments.auditing.ratings import read_ratings
-    from medexam.experiments.auditing.tables import build_audit_tables, write_audit_report
-    from medexam.experiments.places import default_runs_dir
+    from medexam.experiments.audit.checking import check_answers, describe_changes
+    from medexam.experiments.audit.folder import AuditFolder
+    from medexam.experiments.audit.ratings import read_ratings
+    from medexam.experiments.audit.result import audit_document, find_audit
+    from medexam.experiments.audit.tables import build_audit_tables, write_audit_report
+    from medexam.experiments.store.paths import default_runs_dir
 
     ratings = check_answers(read_ratings(AuditFolder(folder), sheet or ()), runs_dir or default_runs_dir())
     sys.stderr.write("".join(f"medexam: {line}\n" for line in describe_changes(ratings)))

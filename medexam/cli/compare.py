@@ -12,10 +12,10 @@ from medexam.cli.options import JsonOption, RunsDirOption
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medexam.experiments.comparison import Comparison
-    from medexam.experiments.language_consistency import Consistency
-    from medexam.experiments.run_folder import RunFolder
-    from medexam.experiments.task_comparison import AnyComparison
+    from medexam.experiments.compare.languages import Consistency
+    from medexam.experiments.compare.result import Comparison
+    from medexam.experiments.compare.task_comparison import AnyComparison
+    from medexam.experiments.store.run_folder import RunFolder
 
 RunsArgument = Annotated[
     list[Path],
@@ -41,10 +41,10 @@ def compare(
     runs_dir: RunsDirOption = None,
 ) -> None:
     """Compare stored runs with the first one on the questions that all have scored; asks no model."""
-    from medexam.experiments.comparing import find_compared
-    from medexam.experiments.places import default_runs_dir, run_paths
-    from medexam.experiments.ranking import mixed_notes
-    from medexam.experiments.summary import reading_warnings
+    from medexam.experiments.compare.ranking import mixed_notes
+    from medexam.experiments.compare.runs import find_compared
+    from medexam.experiments.store.paths import default_runs_dir, run_paths
+    from medexam.experiments.store.stored_run import reading_warnings
 
     folders = find_compared(run_paths(runs, runs_dir or default_runs_dir()))
     for warning in reading_warnings(folders):
@@ -65,8 +65,8 @@ def compare(
     for note in mixed_notes(found.runs):
         sys.stderr.write(f"medexam: warning: {note}\n")
     if track or tracking_uri is not None:
-        from medexam.experiments.comparison_tracking import track_comparison
-        from medexam.experiments.mlflow_store import default_tracking_uri
+        from medexam.experiments.track.comparisons import track_comparison
+        from medexam.experiments.track.store import default_tracking_uri
 
         uri = tracking_uri or default_tracking_uri(runs_dir or folders[0].path.resolve().parent)
         mlflow_run_id = track_comparison(found, tracking_uri=uri)
@@ -75,12 +75,12 @@ def compare(
 
 def _compare_exams(folders: "Sequence[RunFolder]", *, as_json: bool, markdown: Path | None) -> "Comparison":
     """Print the comparison and write what is asked for."""
-    from medexam.experiments.comparing import compare_runs
-    from medexam.experiments.comparison import comparison_document
+    from medexam.experiments.compare.result import comparison_document
+    from medexam.experiments.compare.runs import compare_runs
 
     comparison = compare_runs(folders)
     if markdown is not None:
-        from medexam.experiments.comparison_markdown import write_paired_report
+        from medexam.experiments.report.comparison_markdown import write_paired_report
 
         write_paired_report(comparison, markdown)
         sys.stderr.write(f"wrote {markdown}\n")
@@ -92,8 +92,8 @@ def _compare_exams(folders: "Sequence[RunFolder]", *, as_json: bool, markdown: P
 
 
 def _print(comparison: "Comparison") -> None:
-    from medexam.cli.compare_printing import print_comparison
-    from medexam.experiments.comparison_tables import SHOWN_PAIRS, build_comparison_tables, headline, verdicts
+    from medexam.cli.views.comparison import print_comparison
+    from medexam.experiments.report.comparison_tables import SHOWN_PAIRS, build_comparison_tables, headline, verdicts
 
     said = verdicts(comparison)
     if len(comparison.pairs) > SHOWN_PAIRS:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medexam.experiments.language_consistency import Consistency
-    from medexam.experiments.run_folder import RunFolder
+    from medexam.experiments.compare.languages import Consistency
+    from medexam.experiments.store.run_folder import RunFolder
 
 
 def compare_languages(folders: "Sequence[RunFolder]", *, as_json: bool, markdown: Path | None) -> "Consistency":
@@ -17,13 +17,14 @@ def compare_languages(folders: "Sequence[RunFolder]", *, as_json: bool, markdown
 
     Raises what `check_consistency` raises.
     """
-    from medexam.cli.compare_printing import print_comparison
-    from medexam.experiments.comparison_tables import headline
-    from medexam.experiments.language_consistency import build_consistency_tables, check_consistency, consistency_report
+    from medexam.cli.views.comparison import print_comparison
+    from medexam.experiments.compare.languages import check_consistency
+    from medexam.experiments.report.comparison_tables import headline
+    from medexam.experiments.report.language_tables import build_consistency_tables, consistency_report
 
     found = check_consistency(folders)
     if markdown is not None:
-        from medexam.experiments.comparison_markdown import write_markdown
+        from medexam.experiments.report.comparison_markdown import write_markdown
 
         write_markdown(consistency_report(found), markdown)
         sys.stderr.write(f"wrote {markdown}\n")

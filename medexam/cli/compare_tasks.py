@@ -10,8 +10,8 @@ from medexam.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medexam.experiments.run_folder import RunFolder
-    from medexam.experiments.task_comparison import TaskComparison
+    from medexam.experiments.compare.task_comparison import TaskComparison
+    from medexam.experiments.store.run_folder import RunFolder
 
 
 def compare_tasks(
@@ -23,13 +23,13 @@ def compare_tasks(
             "--languages looks at questions that are right or wrong; these runs answer in words: leave it out, runs in "
             "two languages are compared by their measures"
         )
-    from medexam.experiments.task_comparing import compare_task_runs
-    from medexam.experiments.task_comparison import task_comparison_document
+    from medexam.experiments.compare.task_comparing import compare_task_runs
+    from medexam.experiments.compare.task_comparison import task_comparison_document
 
     comparison = compare_task_runs(folders)
     if markdown is not None:
-        from medexam.experiments.comparison_markdown import write_markdown
-        from medexam.experiments.task_comparison_markdown import paired_task_report
+        from medexam.experiments.report.comparison_markdown import write_markdown
+        from medexam.experiments.report.task_comparison_markdown import paired_task_report
 
         write_markdown(paired_task_report(comparison), markdown)
         sys.stderr.write(f"wrote {markdown}\n")
@@ -41,9 +41,13 @@ def compare_tasks(
 
 
 def _print(comparison: "TaskComparison") -> None:
-    from medexam.cli.compare_printing import print_comparison
-    from medexam.experiments.comparison_tables import SHOWN_PAIRS
-    from medexam.experiments.task_comparison_tables import build_task_comparison_tables, task_headline, task_verdicts
+    from medexam.cli.views.comparison import print_comparison
+    from medexam.experiments.report.comparison_tables import SHOWN_PAIRS
+    from medexam.experiments.report.task_comparison_tables import (
+        build_task_comparison_tables,
+        task_headline,
+        task_verdicts,
+    )
 
     said = task_verdicts(comparison)
     if len(comparison.pairs) > SHOWN_PAIRS and len(comparison.pairs[0].by_group) > 1:

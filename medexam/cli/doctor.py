@@ -12,10 +12,10 @@ from medexam.cli.options import INCOMPLETE, JsonOption, refuse
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
-    from medexam.serve.examining.diagnosis import Diagnosis, Examination, Patient
-    from medexam.serve.examining.read_check import ReadVerdict
-    from medexam.serve.examining.replicas import Replicas
-    from medexam.serve.probe import Capabilities
+    from medexam.serve.diagnostics.diagnosis import Diagnosis, Examination, Patient
+    from medexam.serve.diagnostics.read_check import ReadVerdict
+    from medexam.serve.diagnostics.replicas import Replicas
+    from medexam.serve.discovery.probe import Capabilities
 
 
 def doctor(
@@ -46,8 +46,8 @@ def doctor(
     """
     import asyncio
 
-    from medexam.serve.examining.advice import advise
-    from medexam.serve.examining.diagnosis import examine, find_patients
+    from medexam.serve.diagnostics.advice import advise
+    from medexam.serve.diagnostics.diagnosis import examine, find_patients
 
     if api_key_env is not None and api_key_file is not None:
         raise SpecError("--api-key-env, --api-key-file: there is one key; give one of them")
@@ -73,7 +73,7 @@ def _print_identities(patients: "Sequence[Patient]", *, as_json: bool) -> None:
     import asyncio
 
     from medexam.errors import EngineError
-    from medexam.serve.examining.diagnosis import identify
+    from medexam.serve.diagnostics.diagnosis import identify
 
     found = asyncio.run(identify(patients))
     faults = [one for one in found.values() if isinstance(one, EngineError)]

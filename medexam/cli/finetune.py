@@ -11,7 +11,7 @@ from medexam.cli.options import INCOMPLETE, JsonOption, TrackingOption
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
-    from medexam.experiments.finetuning.finetuning import Finetuned
+    from medexam.experiments.finetune.encoder import Finetuned
 
 
 def finetune(
@@ -38,8 +38,8 @@ def finetune(
     as_json: JsonOption = False,
 ) -> None:
     """Fine-tune an encoder on spans, into a folder that `span_reader` reads with."""
-    from medexam.experiments.finetuning.finetuning import finetune as carry_out
-    from medexam.experiments.finetuning.settings import FinetuningSettings
+    from medexam.experiments.finetune.encoder import finetune as carry_out
+    from medexam.experiments.finetune.settings import FinetuningSettings
     from medexam.specs.validation import validate
 
     if intermediate_epochs is not None and intermediate is None:
@@ -81,7 +81,7 @@ class _Progress:
     """A bar for each stage on standard error; without a terminal a line for each."""
 
     def __init__(self) -> None:
-        from medexam.cli.bars import open_bars
+        from medexam.cli.progress.bars import open_bars
 
         self._bars = open_bars()
         self._task: Any = None
@@ -115,9 +115,9 @@ class _Progress:
 def _track(done: "Finetuned", tracking_uri: str | None) -> None:
     """Send it to MLflow; an outage costs nothing but a line, for the folder is complete."""
     from medexam.errors import TrackingError
-    from medexam.experiments.finetuning.tracking import track_finetuning
-    from medexam.experiments.mlflow_store import default_tracking_uri
-    from medexam.experiments.places import default_runs_dir
+    from medexam.experiments.finetune.tracking import track_finetuning
+    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.track.store import default_tracking_uri
 
     try:
         track_finetuning(done, tracking_uri=tracking_uri or default_tracking_uri(default_runs_dir()))

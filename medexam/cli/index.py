@@ -101,8 +101,8 @@ def _builder(
 ) -> "Iterator[Callable[..., IndexManifest]]":
     """What encodes: this process, or the workers of a cluster, which is open meanwhile."""
     if executor == "ray":
-        from medexam.experiments.ray_cluster import open_cluster
-        from medexam.experiments.ray_indexing import build_index_on_ray
+        from medexam.experiments.run.ray.cluster import open_cluster
+        from medexam.experiments.run.ray.indexing import build_index_on_ray
 
         with open_cluster(ray_address) as cluster:
             yield partial(build_index_on_ray, cluster, device=device, shards=shards)
@@ -122,7 +122,7 @@ def _check_executor(executor: str, kind: str, shards: int | None, ray_address: s
 
 def _build(corpus: "Corpus", encoder: "Encoder", out: Path, build: "Callable[..., IndexManifest]") -> "IndexManifest":
     """Build with a bar on standard error; an interruption says how far it came and exits with code 3."""
-    from medexam.cli.bars import EncodingProgress, open_bars
+    from medexam.cli.progress.bars import EncodingProgress, open_bars
     from medexam.retrievers.index_manifest import read_progress
 
     try:

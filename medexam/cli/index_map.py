@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.current_runs import read_current
 from medexam.cli.options import JsonOption
+from medexam.cli.views.current_runs import read_current
 from medexam.errors import RunFolderError, SpecError
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from medexam.experiments.corpus_map import CorpusMap, Watch
-    from medexam.experiments.summary import ExamRun
+    from medexam.experiments.report.plots.corpus_map import CorpusMap, Watch
+    from medexam.experiments.store.stored_run import ExamRun
     from medexam.questions import Language
     from medexam.retrievers.index_manifest import EncoderRecord
 
@@ -47,9 +47,9 @@ def draw(
     as_json: JsonOption = False,
 ) -> None:
     """Draw passages by source and questions by discipline on a UMAP projection."""
-    from medexam.experiments.corpus_map import make_map
-    from medexam.experiments.corpus_map_plot import check_place, new_figure, write_map
-    from medexam.experiments.run_folder import CORPUS_MAP
+    from medexam.experiments.report.plots.corpus_map import make_map
+    from medexam.experiments.report.plots.corpus_map_plot import check_place, new_figure, write_map
+    from medexam.experiments.store.run_folder import CORPUS_MAP
     from medexam.retrievers.index_manifest import read_manifest
     from medexam.specs import DatasetSpec
     from medexam.specs.validation import validate
@@ -87,9 +87,9 @@ def _warn_of_language(encoder: "EncoderRecord", language: "Language") -> None:
 
 def _run(run: Path) -> "ExamRun":
     """The one run that a path or an id names; raises `RunFolderError` where there is none."""
-    from medexam.experiments.places import default_runs_dir, run_paths
-    from medexam.experiments.run_folder import RunFolder
-    from medexam.experiments.summary import is_exam_run
+    from medexam.experiments.store.paths import default_runs_dir, run_paths
+    from medexam.experiments.store.run_folder import RunFolder
+    from medexam.experiments.store.stored_run import is_exam_run
 
     (path,) = run_paths([run], default_runs_dir())
     (stored,) = read_current([RunFolder(path)])
@@ -102,9 +102,9 @@ def _run(run: Path) -> "ExamRun":
 
 def _attach(run: "ExamRun", picture: Path, tracking_uri: str | None) -> dict[str, str | None]:
     """Hand the picture to a run; where it lies there, and in which MLflow run (None: in none)."""
-    from medexam.experiments.corpus_map import attach_map
-    from medexam.experiments.run_folder import CORPUS_MAP
-    from medexam.experiments.tracking import default_tracking_uri
+    from medexam.experiments.store.run_folder import CORPUS_MAP
+    from medexam.experiments.track.corpus_map import attach_map
+    from medexam.experiments.track.runs import default_tracking_uri
 
     folder = run.folder.path.resolve()
     uri = tracking_uri or default_tracking_uri(folder.parent)
@@ -117,7 +117,7 @@ def _attach(run: "ExamRun", picture: Path, tracking_uri: str | None) -> dict[str
 @contextmanager
 def _watching() -> "Iterator[Watch]":
     """A bar for each step on a terminal, a line for each elsewhere."""
-    from medexam.cli.bars import open_bars
+    from medexam.cli.progress.bars import open_bars
 
     tasks: dict[str, TaskID] = {}
     with open_bars() as bars:

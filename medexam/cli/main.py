@@ -11,12 +11,12 @@ import typer
 
 from medexam.cli.audit import app as audit_app
 from medexam.cli.compare import compare
-from medexam.cli.data import app as data_app
+from medexam.cli.data.commands import app as data_app
 from medexam.cli.doctor import doctor
 from medexam.cli.finetune import finetune
 from medexam.cli.index import app as index_app
 from medexam.cli.optimize import optimize
-from medexam.cli.reading_line import ReadingLine
+from medexam.cli.progress.hashing import ReadingLine
 from medexam.cli.report import report
 from medexam.cli.run import plan, run
 from medexam.cli.serve import serve

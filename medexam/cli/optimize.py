@@ -12,8 +12,8 @@ from medexam.cli.run import SPEC_HELP, SetOption
 from medexam.errors import SpecError, TrackingError
 
 if TYPE_CHECKING:
-    from medexam.experiments.optimising.optimization import Optimization
-    from medexam.experiments.optimising.planning import OptimizationPlan
+    from medexam.experiments.optimize.optimization import Optimization
+    from medexam.experiments.optimize.plan import OptimizationPlan
 
 
 def optimize(
@@ -46,7 +46,7 @@ def optimize(
             return
         done = _carry_out(planned)
     _track(done, tracking_uri)
-    from medexam.cli.optimize_view import optimization_document, print_optimization
+    from medexam.cli.views.optimize import optimization_document, print_optimization
 
     if as_json:
         sys.stdout.write(json.dumps(optimization_document(done), ensure_ascii=False, indent=2) + "\n")
@@ -59,9 +59,9 @@ def optimize(
 
 def _complete(resume: str, runs_dir: Path | None) -> "Optimization | None":
     """The optimisation to go on with, where it is complete: it is shown without its models and data."""
-    from medexam.experiments.optimising.folder import find_optimization
-    from medexam.experiments.optimising.optimization import Ending, load_optimization
-    from medexam.experiments.places import default_runs_dir
+    from medexam.experiments.optimize.folder import find_optimization
+    from medexam.experiments.optimize.optimization import Ending, load_optimization
+    from medexam.experiments.store.paths import default_runs_dir
 
     done = load_optimization(find_optimization(resume, runs_dir or default_runs_dir()))
     return done if done.ending is Ending.COMPLETE else None
@@ -82,9 +82,9 @@ def _plan(
     if resume is None and spec is None:
         raise SpecError("nothing to optimise: give a SPEC, or an optimisation to go on with by --resume FOLDER")
     document = load_document(spec) if spec is not None else {}
-    from medexam.experiments.optimising.folder import find_optimization
-    from medexam.experiments.optimising.planning import plan_optimization, plan_resumed
-    from medexam.experiments.places import default_runs_dir
+    from medexam.experiments.optimize.folder import find_optimization
+    from medexam.experiments.optimize.plan import plan_optimization, plan_resumed
+    from medexam.experiments.store.paths import default_runs_dir
 
     if resume is not None:
         return plan_resumed(find_optimization(resume, runs_dir or default_runs_dir()), overrides)
@@ -94,7 +94,7 @@ def _plan(
 
 
 def _print_plan(planned: "OptimizationPlan", *, as_json: bool) -> None:
-    from medexam.cli.optimize_view import plan_document, print_plan
+    from medexam.cli.views.optimize import plan_document, print_plan
 
     if as_json:
         sys.stdout.write(json.dumps(plan_document(planned), ensure_ascii=False, indent=2) + "\n")
@@ -103,9 +103,9 @@ def _print_plan(planned: "OptimizationPlan", *, as_json: bool) -> None:
 
 
 def _carry_out(planned: "OptimizationPlan") -> "Optimization":
-    from medexam.cli.optimize_view import TrialProgress
-    from medexam.experiments.optimising.optimizing import optimize as carry_out
-    from medexam.experiments.optimising.optimizing import why_nothing_more
+    from medexam.cli.views.optimize import TrialProgress
+    from medexam.experiments.optimize.optimizer import optimize as carry_out
+    from medexam.experiments.optimize.optimizer import why_nothing_more
 
     with TrialProgress() as progress:
         done = carry_out(planned, progress)
@@ -116,8 +116,8 @@ def _carry_out(planned: "OptimizationPlan") -> "Optimization":
 
 def _track(done: "Optimization", tracking_uri: str | None) -> None:
     """Send it to MLflow; an outage costs nothing but a line, for the folder is complete."""
-    from medexam.experiments.mlflow_store import default_tracking_uri
-    from medexam.experiments.optimising.tracking import track_optimization
+    from medexam.experiments.optimize.tracking import track_optimization
+    from medexam.experiments.track.store import default_tracking_uri
 
     try:
         track_optimization(done, tracking_uri=tracking_uri or default_tracking_uri(done.folder.path.parent))
@@ -126,7 +126,7 @@ def _track(done: "Optimization", tracking_uri: str | None) -> None:
 
 
 def _say_next(done: "Optimization", spec: str | None) -> None:
-    from medexam.experiments.optimising.optimization import Ending
+    from medexam.experiments.optimize.optimization import Ending
 
     folder = done.folder.path
     if done.ending is not Ending.COMPLETE:

@@ -33,8 +33,8 @@ def report(
     ] = None,
 ) -> None:
     """Show stored runs as tables and plots; scores them again, asks no model."""
-    from medexam.experiments.places import default_runs_dir, run_paths
-    from medexam.experiments.run_folder import find_runs
+    from medexam.experiments.store.paths import default_runs_dir, run_paths
+    from medexam.experiments.store.run_folder import find_runs
 
     options = ReportOptions(as_json, plots, markdown, html, layout, parse_weights(weight or []))
     folders = find_runs(run_paths(runs, default_runs_dir()))

@@ -7,19 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medexam.cli.current_runs import read_current
-from medexam.cli.overviews import print_models, print_ranking_notes
-from medexam.cli.owed import print_owed
 from medexam.cli.report_options import Layout, ReportOptions
+from medexam.cli.views.current_runs import read_current
+from medexam.cli.views.overviews import print_models, print_ranking_notes
+from medexam.cli.views.owed import print_owed
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from medexam.experiments.baselines import Contrast
-    from medexam.experiments.people import AgainstPeople
-    from medexam.experiments.run_folder import RunFolder
-    from medexam.experiments.summary import ExamRun
+    from medexam.experiments.compare.baselines import Contrast
+    from medexam.experiments.report.papers.human_baseline import AgainstPeople
+    from medexam.experiments.store.run_folder import RunFolder
+    from medexam.experiments.store.stored_run import ExamRun
 
 
 def report_exams(folders: "list[RunFolder]", options: ReportOptions) -> None:
@@ -28,9 +28,9 @@ def report_exams(folders: "list[RunFolder]", options: ReportOptions) -> None:
         raise SpecError("--weight ranks runs that answer in words; these answer exams: leave it out")
     if options.layout is not None and options.html is not None:
         raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
-    from medexam.experiments.baselines import contrast_runs
-    from medexam.experiments.people import against_people
-    from medexam.experiments.summary import is_exam_run
+    from medexam.experiments.compare.baselines import contrast_runs
+    from medexam.experiments.report.papers.human_baseline import against_people
+    from medexam.experiments.store.stored_run import is_exam_run
 
     as_json, markdown = options.as_json, options.markdown
     stored = [run for run in read_current(folders) if is_exam_run(run)]
@@ -57,16 +57,16 @@ def report_exams(folders: "list[RunFolder]", options: ReportOptions) -> None:
 def _write_markdown(
     stored: "list[ExamRun]", path: Path, contrasts: "list[Contrast]", people: "list[tuple[AgainstPeople, ...]]"
 ) -> None:
-    from medexam.experiments.comparing import run_names
-    from medexam.experiments.markdown import write_report
-    from medexam.experiments.people_tables import people_tables
+    from medexam.experiments.compare.runs import run_names
+    from medexam.experiments.report.markdown import write_report
+    from medexam.experiments.report.papers.human_baseline_tables import people_tables
 
     write_report(stored, path, contrasts, people_tables(people, run_names(stored)))
     sys.stderr.write(f"wrote {path}\n")
 
 
 def _print_json(stored: "list[ExamRun]", people: "list[tuple[AgainstPeople, ...]]") -> None:
-    from medexam.experiments.summary import run_document
+    from medexam.experiments.store.stored_run import run_document
 
     documents = [
         run_document(run) | {"against_people": [row.document() for row in rows]}
@@ -76,7 +76,7 @@ def _print_json(stored: "list[ExamRun]", people: "list[tuple[AgainstPeople, ...]
 
 
 def _write_plots(stored: "list[ExamRun]", folder: Path) -> None:
-    from medexam.experiments.plots import write_plots
+    from medexam.experiments.report.plots.files import write_plots
 
     written = write_plots(stored, folder)
     if not written:
@@ -86,8 +86,13 @@ def _write_plots(stored: "list[ExamRun]", folder: Path) -> None:
 
 def _report_paper(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
     """The tables of the HEAD-QA v2 paper."""
-    from medexam.experiments.paper_layout import build_paper_tables, paper_document, paper_tables, write_paper_report
-    from medexam.experiments.ranking import ranking_notes
+    from medexam.experiments.compare.ranking import ranking_notes
+    from medexam.experiments.report.papers.headqa_v2 import (
+        build_paper_tables,
+        paper_document,
+        paper_tables,
+        write_paper_report,
+    )
 
     tables = paper_tables(stored)
     if markdown is not None:
@@ -97,13 +102,13 @@ def _report_paper(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bo
 
 def _report_headqa_v1(stored: "list[ExamRun]", markdown: Path | None, *, as_json: bool) -> None:
     """The tables of the HEAD-QA v1 paper, which are as wide as they are."""
-    from medexam.experiments.headqa_v1_layout import (
+    from medexam.experiments.compare.ranking import ranking_notes
+    from medexam.experiments.report.papers.headqa_v1 import (
         build_headqa_v1_tables,
         headqa_v1_document,
         headqa_v1_tables,
         write_headqa_v1_report,
     )
-    from medexam.experiments.ranking import ranking_notes
 
     tables = headqa_v1_tables(stored)
     if markdown is not None:
@@ -135,7 +140,7 @@ def _show_layout(
 
 
 def _write_page(stored: "list[ExamRun]", path: Path) -> None:
-    from medexam.experiments.page import write_page
+    from medexam.experiments.report.page import write_page
 
     size = write_page(stored, path)
     sys.stderr.write(f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)\n")
@@ -147,12 +152,12 @@ def _print_tables(
     """Our own tables, and what a reader should know of each run."""
     from rich.console import Console
 
-    from medexam.experiments.comparing import run_names
-    from medexam.experiments.people_tables import build_people_tables
-    from medexam.experiments.retrieval_tables import build_contrast_tables, build_retrieval_tables
-    from medexam.experiments.run_tables import build_cost_tables
-    from medexam.experiments.score_tables import build_score_tables
-    from medexam.experiments.tables import build_breakdowns, build_table
+    from medexam.experiments.compare.runs import run_names
+    from medexam.experiments.report.papers.human_baseline_tables import build_people_tables
+    from medexam.experiments.report.retrieval_tables import build_contrast_tables, build_retrieval_tables
+    from medexam.experiments.report.run_tables import build_cost_tables
+    from medexam.experiments.report.score_tables import build_score_tables
+    from medexam.experiments.report.tables import build_breakdowns, build_table
 
     console = Console()
     console.print(build_table(stored))

@@ -5,15 +5,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medexam.cli.current_runs import read_current
-from medexam.cli.owed import print_owed
 from medexam.cli.report_options import ReportOptions
+from medexam.cli.views.current_runs import read_current
+from medexam.cli.views.owed import print_owed
 from medexam.errors import RunFolderError, SpecError
 
 if TYPE_CHECKING:
-    from medexam.experiments.run_folder import RunFolder
-    from medexam.experiments.summary import TaskRun
-    from medexam.experiments.tables import Table
+    from medexam.experiments.report.tables import Table
+    from medexam.experiments.store.run_folder import RunFolder
+    from medexam.experiments.store.stored_run import TaskRun
 
 
 def report_tasks(folders: "list[RunFolder]", options: ReportOptions) -> None:
@@ -23,8 +23,8 @@ def report_tasks(folders: "list[RunFolder]", options: ReportOptions) -> None:
         raise SpecError(
             "--plots and --layout show exams; these runs answer in words: leave them out, --html and --markdown work"
         )
-    from medexam.experiments.summary import is_task_run, run_document
-    from medexam.experiments.task_tables import board_tables, make_boards, standings
+    from medexam.experiments.report.task_tables import board_tables, make_boards, standings
+    from medexam.experiments.store.stored_run import is_task_run, run_document
 
     if len({folder.read_record().cell.dataset.name for folder in folders}) > 1 and (markdown or html):
         raise SpecError("--markdown and --html hold one benchmark: report the runs of each apart")
@@ -34,7 +34,7 @@ def report_tasks(folders: "list[RunFolder]", options: ReportOptions) -> None:
     if markdown is not None:
         _write(markdown, _markdown(runs, tables))
     if html is not None:
-        from medexam.experiments.page.tasks import write_task_page
+        from medexam.experiments.report.page.tasks import write_task_page
 
         size = write_task_page(runs, html, tables)
         sys.stderr.write(f"wrote {html} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)\n")
@@ -46,7 +46,7 @@ def report_tasks(folders: "list[RunFolder]", options: ReportOptions) -> None:
 
 
 def _markdown(runs: "list[TaskRun]", boards: "list[Table]") -> str:
-    from medexam.experiments.task_report import task_comparison_report, task_report
+    from medexam.experiments.report.task_report import task_comparison_report, task_report
 
     if len(runs) == 1:
         return task_report(runs[0], runs[0].folder.read_predictions(), boards)
@@ -64,10 +64,10 @@ def _write(path: Path, text: str) -> None:
 def _print(runs: "list[TaskRun]", boards: "list[Table]") -> None:
     from rich.console import Console
 
-    from medexam.cli.overviews import print_models, print_overviews
-    from medexam.experiments.run_tables import build_cost_tables
-    from medexam.experiments.tables import TerminalTable
-    from medexam.experiments.task_report import task_notes
+    from medexam.cli.views.overviews import print_models, print_overviews
+    from medexam.experiments.report.run_tables import build_cost_tables
+    from medexam.experiments.report.tables import TerminalTable
+    from medexam.experiments.report.task_report import task_notes
 
     console = Console()
     print_overviews(console, runs)

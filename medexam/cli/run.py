@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.current_runs import say
 from medexam.cli.options import (
     INCOMPLETE,
     AcceptOption,
@@ -18,12 +17,13 @@ from medexam.cli.options import (
     TrackingOption,
     check_resumed,
 )
+from medexam.cli.views.current_runs import say
 from medexam.errors import SpecError, TrackingError
 
 if TYPE_CHECKING:
-    from medexam.experiments.planning import Plan
-    from medexam.experiments.runner import Stop
-    from medexam.experiments.summary import AnyRun
+    from medexam.experiments.plan.planner import Plan
+    from medexam.experiments.run.runner import Stop
+    from medexam.experiments.store.stored_run import AnyRun
 
 EXECUTORS = ("local", "ray")
 
@@ -103,15 +103,15 @@ def _carry_out(
     plan: "Plan", max_failures: int | None, ray_address: str | None, ray_workers: int | None, *, on_ray: bool
 ) -> "tuple[list[AnyRun], Stop | None]":
     """Ask what the plan owes, here or on a cluster, which is not opened where nothing is owed to a model."""
-    from medexam.cli.progress import TerminalProgress
-    from medexam.experiments.runner import run_plan
+    from medexam.cli.progress.run import TerminalProgress
+    from medexam.experiments.run.runner import run_plan
 
     asks = [planned for planned in plan.cells if planned.asks_model and planned.owed]
     if not on_ray or not asks:
         with TerminalProgress() as progress:
             return run_plan(plan, progress, max_failures=max_failures)
-    from medexam.experiments.distributing import RayExecutor
-    from medexam.experiments.ray_cluster import open_cluster
+    from medexam.experiments.run.ray.cluster import open_cluster
+    from medexam.experiments.run.ray.executor import RayExecutor
 
     where = f"the Ray cluster at {ray_address}" if ray_address else "a Ray cluster on this machine"
     sys.stderr.write(f"Preparing {where} ...\n")
@@ -130,7 +130,7 @@ def plan(
 ) -> None:
     """Say what would run: cells, questions, calls and one rendered prompt each."""
     planned = _plan(spec, settings, limit, runs_dir, only_look=True)
-    from medexam.cli.plan_view import plan_document, print_plan
+    from medexam.cli.views.plan import plan_document, print_plan
 
     if as_json:
         sys.stdout.write(json.dumps(plan_document(planned), ensure_ascii=False, indent=2) + "\n")
@@ -155,8 +155,8 @@ def _plan(
         if "dataset.limit" in overrides:
             raise SpecError("--limit and --set dataset.limit say the same: give one of them")
         overrides["dataset.limit"] = limit
-    from medexam.experiments.places import default_runs_dir
-    from medexam.experiments.planning import plan_experiment
+    from medexam.experiments.plan.planner import plan_experiment
+    from medexam.experiments.store.paths import default_runs_dir
 
     planned = plan_experiment(
         document,
@@ -170,8 +170,8 @@ def _plan(
 
 
 def _plan_resume(run: str, runs_dir: Path | None) -> "Plan":
-    from medexam.experiments.places import default_runs_dir
-    from medexam.experiments.planning import plan_resume
+    from medexam.experiments.plan.planner import plan_resume
+    from medexam.experiments.store.paths import default_runs_dir
 
     planned = plan_resume(run, runs_dir=runs_dir or default_runs_dir())
     _warn(planned)
@@ -187,7 +187,7 @@ def _warn(planned: "Plan") -> None:
 
 def _track(runs: "list[AnyRun]", runs_dir: Path, tracking_uri: str | None) -> None:
     """Send the runs to MLflow; an outage costs nothing but a line, for the folders are complete."""
-    from medexam.experiments.tracking import default_tracking_uri, track
+    from medexam.experiments.track.runs import default_tracking_uri, track
 
     try:
         track(runs, tracking_uri=tracking_uri or default_tracking_uri(runs_dir))
@@ -196,15 +196,15 @@ def _track(runs: "list[AnyRun]", runs_dir: Path, tracking_uri: str | None) -> No
 
 
 def _complete(run: str, runs_dir: Path | None) -> "AnyRun | None":
-    from medexam.experiments.current import load_complete
-    from medexam.experiments.places import default_runs_dir
+    from medexam.experiments.report.current import load_complete
+    from medexam.experiments.store.paths import default_runs_dir
 
     return load_complete(run, runs_dir or default_runs_dir(), say)
 
 
 def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as_json: bool) -> None:
     if as_json:
-        from medexam.experiments.summary import run_document
+        from medexam.experiments.store.stored_run import run_document
 
         sys.stdout.write(json.dumps([run_document(stored) for stored in runs], ensure_ascii=False, indent=2) + "\n")
     elif runs:
@@ -214,8 +214,8 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
 def _print_tables(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None) -> None:
     from rich.console import Console
 
-    from medexam.cli.overviews import print_overviews
-    from medexam.experiments.run_tables import build_failure_table
+    from medexam.cli.views.overviews import print_overviews
+    from medexam.experiments.report.run_tables import build_failure_table
 
     console = Console()
     print_overviews(console, runs)

@@ -20,10 +20,10 @@ from medexam.cli.options import refuse, refuse_others
 from medexam.errors import EngineError
 
 if TYPE_CHECKING:
-    from medexam.serve.launching.processes import Launch
-    from medexam.serve.launching.slurm import Allocation
-    from medexam.serve.launching.supervising import Fleet
-    from medexam.serve.registry import Registry
+    from medexam.serve.discovery.registry import Registry
+    from medexam.serve.launch.fleet import Fleet
+    from medexam.serve.launch.processes import Launch
+    from medexam.serve.launch.slurm import Allocation
 
 _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
@@ -99,7 +99,7 @@ def serve(
 
 
 def _plan(model: str, wanted: dict[str, Any], host: str, port: int | None, *, show: bool) -> "Sequence[Launch]":
-    from medexam.serve.launching.vllm_command import plan_servers
+    from medexam.serve.launch.vllm_command import plan_servers
 
     if not show:
         sys.stderr.write(f"preparing {model} ...\n")
@@ -116,9 +116,9 @@ def _serve_here(
 ) -> None:
     import httpx
 
-    from medexam.serve.keys import kept_key, make_key
-    from medexam.serve.launching.supervising import Fleet
-    from medexam.serve.registry import Registry, local_registry, machine
+    from medexam.serve.discovery.registry import Registry, local_registry, machine
+    from medexam.serve.launch.fleet import Fleet
+    from medexam.serve.network.keys import kept_key, make_key
 
     told = Registry(registry) if registry else local_registry()
     key = os.environ.get("VLLM_API_KEY") or make_key()
@@ -152,9 +152,9 @@ def _tell(line: str) -> None:
 def _serve_by_slurm(
     model: str, wanted: dict[str, Any], allocation: "Allocation", registry: Path | None, *, show: bool
 ) -> None:
-    from medexam.serve.launching.slurm import script, submit
-    from medexam.serve.launching.slurm_job import ServeJob
-    from medexam.serve.registry import Registry, local_registry
+    from medexam.serve.discovery.registry import Registry, local_registry
+    from medexam.serve.launch.slurm import script, submit
+    from medexam.serve.launch.slurm_job import ServeJob
 
     told = Registry(registry) if registry else local_registry()
     job = ServeJob(model=model, registry=told.path, logs=allocation.folder, **wanted)
@@ -181,7 +181,7 @@ def _allocate(
     pairs: list[str] | None,
 ) -> "Allocation":
     """What Slurm is asked for; its other options as `KEY=VALUE`, or `KEY` alone where one has no value."""
-    from medexam.serve.launching.slurm import Allocation, minutes
+    from medexam.serve.launch.slurm import Allocation, minutes
 
     split = [pair.lstrip("-").partition("=") for pair in pairs or []]
     return Allocation(
@@ -225,7 +225,7 @@ def _list_profiles() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from medexam.serve.launching.profile import load_profile, profile_names
+    from medexam.serve.launch.profile import load_profile, profile_names
 
     profiles = {name: load_profile(name) for name in profile_names()}
     sizes = sorted({layout.gpu_gb for profile in profiles.values() for layout in profile.layouts if layout.gpu_gb})
@@ -250,7 +250,7 @@ def _list_profiles() -> None:
 
 
 def _python(named: Path | None) -> Path | None:
-    from medexam.serve.launching.starting import vllm_python
+    from medexam.serve.launch.own_servers import vllm_python
 
     return named or vllm_python()
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli.current_runs import read_current
 from medexam.cli.options import RunsDirOption
+from medexam.cli.views.current_runs import read_current
 
 RunsArgument = Annotated[
     list[Path],
@@ -23,10 +23,10 @@ def track(
     runs_dir: RunsDirOption = None,
 ) -> None:
     """Send stored runs and optimisations to MLflow; what is already there is updated."""
-    from medexam.experiments.places import default_runs_dir, run_paths
-    from medexam.experiments.run_folder import find_runs
-    from medexam.experiments.tracking import default_tracking_uri
-    from medexam.experiments.tracking import track as send
+    from medexam.experiments.store.paths import default_runs_dir, run_paths
+    from medexam.experiments.store.run_folder import find_runs
+    from medexam.experiments.track.runs import default_tracking_uri
+    from medexam.experiments.track.runs import track as send
 
     paths = run_paths(runs, runs_dir or default_runs_dir())
     optimizations = list(dict.fromkeys(found for path in paths for found in _optimizations(path)))
@@ -42,7 +42,7 @@ def track(
 
 def _optimizations(path: Path) -> list[Path]:
     """The optimisation at `path`, or those in it."""
-    from medexam.experiments.optimising.folder import OptimizationFolder
+    from medexam.experiments.optimize.folder import OptimizationFolder
 
     inside = sorted(path.iterdir()) if path.is_dir() else []
     return [place.resolve() for place in (path, *inside) if OptimizationFolder(place).exists()]
@@ -50,15 +50,15 @@ def _optimizations(path: Path) -> list[Path]:
 
 def _holds_runs(path: Path) -> bool:
     """Whether runs are to be looked for at `path`: where no optimisation is, it must hold some."""
-    from medexam.experiments.run_folder import RunFolder
+    from medexam.experiments.store.run_folder import RunFolder
 
     return not _optimizations(path) or any(RunFolder(place).exists() for place in (path, *path.iterdir()))
 
 
 def _send_optimization(path: Path, uri: str) -> None:
-    from medexam.experiments.optimising.folder import OptimizationFolder
-    from medexam.experiments.optimising.optimization import load_optimization
-    from medexam.experiments.optimising.tracking import track_optimization
+    from medexam.experiments.optimize.folder import OptimizationFolder
+    from medexam.experiments.optimize.optimization import load_optimization
+    from medexam.experiments.optimize.tracking import track_optimization
 
     optimization = load_optimization(OptimizationFolder(path))
     mlflow_run_id = track_optimization(optimization, tracking_uri=uri)

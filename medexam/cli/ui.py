@@ -23,9 +23,9 @@ def ui(
     """Serve the MLflow UI until Ctrl-C."""
     if tracking_uri is not None:
         refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
-    from medexam.experiments.mlflow_store import default_tracking_uri
-    from medexam.experiments.places import default_runs_dir
-    from medexam.experiments.ui import check_port, experiment_pages, serve_ui
+    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.track.store import default_tracking_uri
+    from medexam.experiments.track.ui import check_port, experiment_pages, serve_ui
 
     uri = tracking_uri or default_tracking_uri(runs_dir or default_runs_dir())
     check_port(host, port)

@@ -6,8 +6,8 @@ It only finds and reads; whether the content is sound is for loading and checkin
 from pathlib import Path
 from typing import cast
 
-from medexam.datasets.casimedicos import CaseLanguage
-from medexam.datasets.casimedicos_exam import read_casimedicos_exam
+from medexam.datasets.casimedicos.documents import CaseLanguage
+from medexam.datasets.casimedicos.exam import read_casimedicos_exam
 from medexam.datasets.headqa_v1 import read_headqa_v1
 from medexam.datasets.headqa_v2 import read_headqa_v2
 from medexam.datasets.locating import locate_files

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from medexam.datasets.casimedicos_tasks import read_casimedicos_tasks
+from medexam.datasets.casimedicos.extraction import read_casimedicos_tasks
 from medexam.datasets.catalogue import find_entry
 from medexam.datasets.cliniqlink import read_cliniqlink
 from medexam.datasets.file_digest import digest_files

@@ -5,8 +5,8 @@ Only data. How the numbers are found is told by the modules beside this one.
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from medexam.metrics.option_score_results import OptionScoreMetrics
-from medexam.metrics.retrieval_results import RetrievalMetrics
+from medexam.metrics.option_scores.results import OptionScoreMetrics
+from medexam.metrics.passages.results import RetrievalMetrics
 from medexam.questions import Discipline
 
 Interval = tuple[float, float]

@@ -6,10 +6,10 @@ Nothing is loaded and no question is asked. What a live engine says of itself is
 from typing import Any
 
 from medexam.errors import EndpointSilentError, EngineError
-from medexam.serve.endpoints import Endpoint
-from medexam.serve.finding import Finder, named_endpoints, registry_of
-from medexam.serve.network import network
-from medexam.serve.probe import PROBE_TIMEOUT_S, ask_name
+from medexam.serve.discovery.finder import Finder, named_endpoints, registry_of
+from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, ask_name
+from medexam.serve.network.endpoints import Endpoint
+from medexam.serve.network.event_loop import network
 from medexam.specs.model import ModelSpec
 
 
@@ -31,13 +31,13 @@ def known_model(spec: ModelSpec) -> dict[str, Any]:
     """
     match spec.engine:
         case "embedded":
-            from medexam.serve.dtypes import pick_device, pick_dtype
-            from medexam.serve.weights import find_weights
+            from medexam.serve.local_model.dtypes import pick_device, pick_dtype
+            from medexam.serve.local_model.weights import find_weights
 
             dtype = pick_dtype(spec.dtype, pick_device(spec.device))
             return {"engine": spec.engine, "weights": find_weights(spec).content, "dtype": dtype}
         case "scripted":
-            from medexam.serve.scripted import script_digest
+            from medexam.serve.engines.scripted import script_digest
 
             assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
             return {"engine": spec.engine, "script": script_digest(spec.path)}

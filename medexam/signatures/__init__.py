@@ -2,6 +2,13 @@
 
 from medexam.signatures.adapter import ExamAdapter
 from medexam.signatures.answer_format import answer_opening, find_answers, parse_answer, render_answer
+from medexam.signatures.exam_signatures import (
+    AnswerAfterReasoning,
+    AnswerQuestion,
+    Reason,
+    ReasonAndAnswer,
+    behind_passages,
+)
 from medexam.signatures.generations import Generation
 from medexam.signatures.likelihood import LikelihoodAdapter, WeighOptions, option_texts
 from medexam.signatures.prompts import (
@@ -14,13 +21,6 @@ from medexam.signatures.prompts import (
     load_words,
 )
 from medexam.signatures.rendering import render_question
-from medexam.signatures.signatures import (
-    AnswerAfterReasoning,
-    AnswerQuestion,
-    Reason,
-    ReasonAndAnswer,
-    behind_passages,
-)
 from medexam.signatures.span_alignment import FoundSpan, find_span
 from medexam.signatures.task_adapter import TaskAdapter
 from medexam.signatures.task_signatures import CLINIQLINK, AskedTask, QuoteContext

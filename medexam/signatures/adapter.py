@@ -21,7 +21,7 @@ from medexam.specs.program import AnswerForm, AnswerFormat
 
 
 class ExamAdapter(SingleCallAdapter):
-    """Formats and parses the signatures of `medexam.signatures.signatures`.
+    """Formats and parses the signatures of `medexam.signatures.exam_signatures`.
 
     Demonstrations become user and assistant turns, as in the paper's figure 7. Besides the signature's outputs, a
     prediction carries `generation`, the reply that they were read from; `answer` is None when it held no legal option.

@@ -8,9 +8,9 @@ import pytest
 
 import medexam
 from browsing import CHROMIUM, Browser
-from medexam.cli.current_runs import read_current
+from medexam.cli.views.current_runs import read_current
 from medexam.datasets import load_exam_set
-from medexam.experiments.page import write_page
+from medexam.experiments.report.page import write_page
 from medexam.predictions import Failure, Reason, RetrievedPassage, Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run

@@ -15,11 +15,11 @@ import pytest
 
 from medexam.answer_key import AnswerKey, Gold
 from medexam.errors import TrackingError
-from medexam.experiments.mlflow_store import default_tracking_uri
-from medexam.experiments.rescoring import score_cell
-from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
-from medexam.experiments.tracking import track
-from medexam.experiments.ui import experiment_pages, serve_ui, ui_command
+from medexam.experiments.report.derived import score_cell
+from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, RunRecord
+from medexam.experiments.track.runs import track
+from medexam.experiments.track.store import default_tracking_uri
+from medexam.experiments.track.ui import experiment_pages, serve_ui, ui_command
 from medexam.predictions import Prediction, Status
 from medexam.specs import CellSpec
 from medexam.specs.identity import digest, identity
@@ -29,7 +29,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 START_S = 120
 SERVE = """
 import sys
-from medexam.experiments.ui import serve_ui
+from medexam.experiments.track.ui import serve_ui
 
 sys.exit(serve_ui(sys.argv[1], host="127.0.0.1", port=int(sys.argv[2])))
 """

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.runner import run_plan
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import run_plan
+from medexam.experiments.store.stored_run import StoredRun
 from watching import Silent
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Faults are asked again almost at once, and servers rest briefly."""
-    monkeypatch.setattr("medexam.serve.retrying.FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr("medexam.serve.servers.REST_S", 0.2)
+    monkeypatch.setattr("medexam.serve.network.retry.FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("medexam.serve.pool.server_pool.REST_S", 0.2)
 
 
 @pytest.fixture

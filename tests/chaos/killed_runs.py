@@ -14,9 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.run_folder import PREDICTIONS
-from medexam.experiments.runner import run_plan
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import run_plan
+from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.serve import ScriptedEngine
 from watching import Silent
 

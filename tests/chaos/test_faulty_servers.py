@@ -7,10 +7,10 @@ from wire_server import Wire, serving
 
 from chaos.faulty_proxy import FAULTS, Proxy, proxying
 from medexam.errors import EngineError
-from medexam.experiments.run_folder import PREDICTIONS
-from medexam.experiments.summary import StoredRun
+from medexam.experiments.store.run_folder import PREDICTIONS
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
-from medexam.serve.retrying import ATTEMPTS
+from medexam.serve.network.retry import ATTEMPTS
 from watching import Silent
 
 pytestmark = pytest.mark.chaos

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.experiments.run_folder import METRICS, PREDICTIONS
+from medexam.experiments.store.run_folder import METRICS, PREDICTIONS
 
 pytestmark = pytest.mark.chaos
 

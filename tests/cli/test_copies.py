@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from medexam.datasets import load_exam_set, load_task_set
-from medexam.experiments.formatting import decimal, percent
-from medexam.experiments.mlflow_store import default_tracking_uri
-from medexam.experiments.run_folder import PARQUET, RunFolder
-from medexam.experiments.task_scoring import score_tasks
+from medexam.experiments.report.formatting import decimal, percent
+from medexam.experiments.score.task_scorers import score_tasks
+from medexam.experiments.store.run_folder import PARQUET, RunFolder
+from medexam.experiments.track.store import default_tracking_uri
 from medexam.metrics import compute_metrics
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec

@@ -10,9 +10,9 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-from medexam.cli.data_quality import quality
-from medexam.cli.data_stats import stats
-from medexam.cli.data_translate import translate
+from medexam.cli.data.quality import quality
+from medexam.cli.data.stats import stats
+from medexam.cli.data.translate import translate
 from medexam.cli.main import main
 from medexam.datasets import check_exam_set
 from medexam.errors import DatasetError, MedExamError
@@ -70,7 +70,7 @@ def test_translate_prints_errors_and_selection_and_tracks_them(invoke, scripted,
     (folder,) = (tmp_path / "runs").glob("translate-*")
     assert f"4 questions in {folder}/en.parquet" in shown
     assert check_exam_set("headqa_v2", None, folder).passed
-    from medexam.experiments.mlflow_store import open_store
+    from medexam.experiments.track.store import open_store
 
     uri = f"sqlite:///{tmp_path / 'runs' / 'mlflow.db'}"
     with open_store(uri) as client:

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from medexam.experiments.mlflow_store import open_store
+from medexam.experiments.track.store import open_store
 from retrievers.tiny_models import save_bert
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from wire_server import Wire, serving
 
-from medexam.serve.registry import Registered, Registry, machine
+from medexam.serve.discovery.registry import Registered, Registry, machine
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_servers_of_two_models_under_one_name_are_refused(ask) -> None:
 
 def test_a_registered_server_of_another_model_stays_out(ask, tmp_path, monkeypatch) -> None:
     registry = Registry(tmp_path / "servers.json")
-    monkeypatch.setattr("medexam.serve.finding.LOOK_S", 0.01)
+    monkeypatch.setattr("medexam.serve.discovery.finder.LOOK_S", 0.01)
     with serving(Wire()) as one, serving(Wire(drift=0.3)) as other:
         registry.add(Registered(one.address, "tiny", machine(), 1))
 

@@ -4,10 +4,10 @@ import pytest
 import yaml
 
 from medexam.answer_key import AnswerKey, Gold
-from medexam.cli.pace import Pace
-from medexam.cli.progress import TerminalProgress
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.runner import run_plan
+from medexam.cli.progress.pace import Pace
+from medexam.cli.progress.run import TerminalProgress
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import run_plan
 from medexam.predictions import Failure, Prediction, Status
 from medexam.specs.model import ModelSpec
 
@@ -82,7 +82,7 @@ def test_without_a_terminal_a_long_run_says_now_and_then_how_it_goes(plan, monke
     with TerminalProgress() as progress:
         run_plan(plan, progress)
     assert capsys.readouterr().err.count("questions") == 1
-    monkeypatch.setattr("medexam.cli.progress.REPEAT_S", 0.0)
+    monkeypatch.setattr("medexam.cli.progress.run.REPEAT_S", 0.0)
     (planned,) = plan.cells
     with TerminalProgress() as progress:
         progress.cell_starts(planned)
@@ -113,7 +113,7 @@ def test_what_is_prepared(model, shown, capsys) -> None:
 
 
 def test_on_a_terminal_the_figures_stand_below_the_bar(plan, monkeypatch, capsys) -> None:
-    monkeypatch.setattr("medexam.cli.progress.REDRAW_S", 0.0)
+    monkeypatch.setattr("medexam.cli.progress.run.REDRAW_S", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     (planned,) = plan.cells
     with TerminalProgress() as progress:

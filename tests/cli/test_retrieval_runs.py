@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.runner import run_plan
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import run_plan
 from medexam.retrievers.index_manifest import read_manifest
 from retrievers.tiny_models import save_medcpt
 from watching import Silent

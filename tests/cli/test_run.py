@@ -17,7 +17,7 @@ import yaml
 from wire_server import Wire, is_identifying, serving
 
 from medexam.datasets import load_exam_set
-from medexam.experiments.asking import GRACE_S
+from medexam.experiments.run.scheduler import GRACE_S
 from medexam.specs import DatasetSpec
 
 

@@ -12,9 +12,9 @@ import httpx
 import pytest
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
-from medexam.serve.keys import read_key_file
-from medexam.serve.launching.slurm import minutes
-from medexam.serve.registry import Registry
+from medexam.serve.discovery.registry import Registry
+from medexam.serve.launch.slurm import minutes
+from medexam.serve.network.keys import read_key_file
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_times_in_slurms_words(text: str, expected: int) -> None:
 
 
 def test_list_shows_every_profile(medexam) -> None:
-    from medexam.serve.launching.profile import profile_names
+    from medexam.serve.launch.profile import profile_names
 
     code, output, _ = medexam("serve", "--list")
     assert code == 0

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from medexam.datasets.casimedicos import (
+from medexam.datasets.casimedicos.documents import (
     CUT_ANOMALIES,
     OTHER_ANOMALIES,
     Component,
     read_casimedicos,
     shared_options,
 )
-from medexam.datasets.casimedicos_files import ARCHIVE
-from medexam.datasets.casimedicos_variants import explanation_variants, gold_span
+from medexam.datasets.casimedicos.files import ARCHIVE
+from medexam.datasets.casimedicos.variants import explanation_variants, gold_span
 from medexam.errors import DatasetError
 
 SAMPLE = Path(__file__).parent / "casimedicos"
@@ -344,7 +344,7 @@ def test_links_in_an_archive_are_not_followed(tmp_path) -> None:
 
 
 def test_a_member_that_would_fill_the_memory_is_not_read(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("medexam.datasets.casimedicos_files._MOST_BYTES", 10)
+    monkeypatch.setattr("medexam.datasets.casimedicos.files._MOST_BYTES", 10)
     path = _archive(tmp_path / ARCHIVE, {"EN/dev.tsv": _lines(PLAIN).encode()})
     with pytest.raises(DatasetError, match=r"EN/dev\.tsv would fill \d+ bytes"):
         read_casimedicos(path, "en", ["dev"])

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from typer.testing import CliRunner
 
-from medexam.cli.data import app
+from medexam.cli.data.commands import app
 from medexam.datasets import load_exam_set
 from medexam.specs import DatasetSpec
 from task_data import write_casimedicos

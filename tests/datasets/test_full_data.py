@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from typer.testing import CliRunner
 
-from medexam.cli.data import app
+from medexam.cli.data.commands import app
 from medexam.datasets import check_exam_set, load_exam_set
 from medexam.questions import Discipline
 from medexam.specs import DatasetSpec

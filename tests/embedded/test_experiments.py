@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.runner import run_plan
-from medexam.experiments.summary import StoredRun
-from medexam.serve.weights import smollm2_folder
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import run_plan
+from medexam.experiments.store.stored_run import StoredRun
+from medexam.serve.local_model.weights import smollm2_folder
 from watching import Silent
 
 pytestmark = pytest.mark.model

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from medexam.experiments.markdown import run_report
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.runner import run_plan
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.report.markdown import run_report
+from medexam.experiments.run.runner import run_plan
 from watching import Silent
 
 pytestmark = pytest.mark.model

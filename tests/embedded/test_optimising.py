@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from medexam.experiments.optimising.optimizing import optimize
-from medexam.experiments.optimising.planning import plan_optimization
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.runner import run_plan
+from medexam.experiments.optimize.optimizer import optimize
+from medexam.experiments.optimize.plan import plan_optimization
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import run_plan
 from watching import Silent, Trials
 
 pytestmark = pytest.mark.model
@@ -54,7 +54,7 @@ def test_probabilities_are_those_of_the_model(done, runs_dir) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from medexam.serve.weights import smollm2_folder
+    from medexam.serve.local_model.weights import smollm2_folder
 
     plan = plan_optimization(DOCUMENT, {}, runs_dir=runs_dir)
     folder = smollm2_folder()

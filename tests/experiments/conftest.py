@@ -3,9 +3,9 @@
 import pytest
 
 from medexam.answer_key import AnswerKey, Gold
-from medexam.experiments.mlflow_store import default_tracking_uri
-from medexam.experiments.rescoring import score_cell
-from medexam.experiments.run_folder import ENVIRONMENT, RunFolder, RunRecord
+from medexam.experiments.report.derived import score_cell
+from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, RunRecord
+from medexam.experiments.track.store import default_tracking_uri
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.questions import Discipline, Exam, Option, Question
 from medexam.specs import CellSpec

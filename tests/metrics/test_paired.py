@@ -12,7 +12,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from medexam.errors import DatasetError
 from medexam.metrics import compute_metrics
 from medexam.metrics.counting import Tally
-from medexam.metrics.paired import (
+from medexam.metrics.paired.pairs import (
     adjust_holm,
     compare_pair,
     complementarity,
@@ -22,7 +22,7 @@ from medexam.metrics.paired import (
     mcnemar_p,
     paired_differences,
 )
-from medexam.metrics.paired_results import Difference
+from medexam.metrics.paired.results import Difference
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from scipy.stats import binomtest, ttest_rel
 from statsmodels.stats.multitest import multipletests
 
 from medexam.metrics.intervals import RESAMPLES, SEED
-from medexam.metrics.paired_tasks import compare_groups, compare_measures, sign_flip_p
+from medexam.metrics.paired.measures import compare_groups, compare_measures, sign_flip_p
 from medexam.metrics.tasks import question_of
 
 

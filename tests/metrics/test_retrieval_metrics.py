@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medexam.metrics.retrieval import ndcg_at, recall_at, reciprocal_rank, score_rankings
+from medexam.metrics.passages.rankings import ndcg_at, recall_at, reciprocal_rank, score_rankings
 
 IDS = [f"p{number}" for number in range(30)]
 

@@ -11,7 +11,7 @@ import dspy
 import pytest
 import yaml
 
-from medexam.experiments.retrieving import HitCache, Retrieval
+from medexam.experiments.plan.passage_lookup import HitCache, Retrieval
 from medexam.programs import Entailments, ReadSpan, build_prediction, build_program, read_again
 from medexam.programs.extraction import read_sentences
 from medexam.programs.formats import read_list

@@ -20,7 +20,7 @@ def cluster():
     import slow_script
 
     import ray
-    from medexam.experiments.ray_cluster import Cluster
+    from medexam.experiments.run.ray.cluster import Cluster
 
     # Workers need not find the module.
     ray.cloudpickle.register_pickle_by_value(slow_script)

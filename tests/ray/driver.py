@@ -10,10 +10,10 @@ from pathlib import Path
 import slow_script
 
 import ray
-from medexam.experiments.distributing import RayExecutor
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.ray_cluster import open_cluster
-from medexam.experiments.runner import run_plan
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.ray.cluster import open_cluster
+from medexam.experiments.run.ray.executor import RayExecutor
+from medexam.experiments.run.runner import run_plan
 from watching import Silent
 
 if __name__ == "__main__":

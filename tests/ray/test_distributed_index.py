@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.experiments.ray_indexing import ShardBuilder, build_index_on_ray
+from medexam.experiments.run.ray.indexing import ShardBuilder, build_index_on_ray
 from medexam.retrievers.corpora import build_corpus, load_corpus
 from medexam.retrievers.encoders import build_encoder
 from medexam.retrievers.index_building import BLOCK, build_index

@@ -18,13 +18,13 @@ import yaml
 
 from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, RunFolderError, SpecError
-from medexam.experiments.distributing import RayExecutor
-from medexam.experiments.nearest import NearestDemonstrations
-from medexam.experiments.parts import PARTS
-from medexam.experiments.planning import plan_experiment, plan_resume
-from medexam.experiments.ray_cluster import open_cluster
-from medexam.experiments.run_folder import PREDICTIONS
-from medexam.experiments.runner import Stop, run_plan
+from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
+from medexam.experiments.plan.planner import plan_experiment, plan_resume
+from medexam.experiments.run.ray.cluster import open_cluster
+from medexam.experiments.run.ray.executor import RayExecutor
+from medexam.experiments.run.runner import Stop, run_plan
+from medexam.experiments.store.run_folder import PREDICTIONS
+from medexam.experiments.store.shards import PARTS
 from medexam.programs import WithNearest, build_program
 from medexam.programs.loading import save_program
 from medexam.specs import DatasetSpec, ZeroShotSpec

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from medexam.errors import CommitUnknownError, EngineError, IndexStaleError
-from medexam.experiments.reading import pin_reader
-from medexam.experiments.retrieving import plan_retrieval
+from medexam.experiments.plan.context_lookup import pin_reader
+from medexam.experiments.plan.passage_lookup import plan_retrieval
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.retrievers.encoder_weights import minilm_folder

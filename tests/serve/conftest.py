@@ -7,14 +7,14 @@ import pytest
 from dspy.lm15 import Config, Message, Request
 
 from medexam.serve.contract import CHOICE
-from medexam.serve.embedded import EmbeddedEngine
+from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.specs import ModelSpec
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Faults are asked again at once."""
-    monkeypatch.setattr("medexam.serve.retrying.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("medexam.serve.network.retry.FIRST_WAIT_S", 0.001)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import yaml
 from wire_server import Wire, serving
 
 from medexam.errors import EndpointUnreachableError, EngineError
-from medexam.serve import dtypes
+from medexam.serve.local_model import dtypes
 from medexam.serve.naming import known_model, with_served_name
 from medexam.specs import ModelSpec
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from medexam.serve.behaviour import TEXT
+from medexam.serve.discovery.behaviour import TEXT
 
 
 @dataclass

@@ -14,8 +14,8 @@ import pytest
 from fake_vllm import write_fake_vllm, write_model_folder
 
 from medexam.places import cache_dir
-from medexam.serve.keys import read_key_file
-from medexam.serve.registry import Registered, Registry, machine
+from medexam.serve.discovery.registry import Registered, Registry, machine
+from medexam.serve.network.keys import read_key_file
 from slurm.cluster import Cluster
 
 pytestmark = pytest.mark.slurm

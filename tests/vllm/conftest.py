@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from medexam.serve.endpoints import NO_KEY
+from medexam.serve.network.endpoints import NO_KEY
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,7 +16,7 @@ from medexam.datasets import load_exam_set
 from medexam.programs import build_program
 from medexam.questions import Question
 from medexam.serve import build_engine
-from medexam.serve.network import network
+from medexam.serve.network.event_loop import network
 from medexam.specs import DatasetSpec, LikelihoodSpec, ModelSpec
 
 pytestmark = pytest.mark.vllm

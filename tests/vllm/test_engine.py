@@ -12,16 +12,16 @@ from dspy.lm15 import Config, ContextLengthError, Message, Request, Response
 
 from medexam.datasets import load_exam_set
 from medexam.errors import EndpointUnreachableError
-from medexam.serve.chat_text import ServerRenderer
 from medexam.serve.contract import CHOICE, Engine
-from medexam.serve.endpoints import normalise_address
-from medexam.serve.finding import named_endpoints
-from medexam.serve.hosted import build_hosted_engine
-from medexam.serve.local_template import LocalTemplate
-from medexam.serve.network import network
-from medexam.serve.probe import probe_endpoint
-from medexam.serve.servers import Servers
-from medexam.serve.vllm import VLLMEngine
+from medexam.serve.discovery.finder import named_endpoints
+from medexam.serve.discovery.probe import probe_endpoint
+from medexam.serve.engines.hosted import build_hosted_engine
+from medexam.serve.engines.prompt_text import ServerRenderer
+from medexam.serve.engines.vllm import VLLMEngine
+from medexam.serve.local_model.template import LocalTemplate
+from medexam.serve.network.endpoints import normalise_address
+from medexam.serve.network.event_loop import network
+from medexam.serve.pool.server_pool import Servers
 from medexam.signatures import render_question
 from medexam.specs.dataset import DatasetSpec
 from medexam.specs.model import ModelSpec

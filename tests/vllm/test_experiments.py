@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.runner import run_plan
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import run_plan
 from watching import Silent
 
 ENDPOINT = os.environ.get("MEDEXAM_VLLM_ENDPOINT")

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from medexam.model_identity import SAME_NATS, mean_gap
-from medexam.serve.behaviour import TEXT
-from medexam.serve.building import build_engine
-from medexam.serve.weights import smollm2_folder
+from medexam.serve.build import build_engine
+from medexam.serve.discovery.behaviour import TEXT
+from medexam.serve.local_model.weights import smollm2_folder
 from medexam.specs import ModelSpec
 
 pytestmark = pytest.mark.vllm

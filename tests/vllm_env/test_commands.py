@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medexam.serve.launching.profile import Layout, Profile, load_profile, profile_names
-from medexam.serve.launching.vllm_command import Node, plan_servers
+from medexam.serve.launch.profile import Layout, Profile, load_profile, profile_names
+from medexam.serve.launch.vllm_command import Node, plan_servers
 
 PYTHON = os.environ.get("MEDEXAM_VLLM_PYTHON")
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from medexam.experiments.planning import plan_experiment
-from medexam.experiments.runner import run_plan
-from medexam.serve import finding
-from medexam.serve.keys import make_key, write_key
-from medexam.serve.launching.processes import group_lives
-from medexam.serve.launching.supervising import Fleet
-from medexam.serve.launching.vllm_command import plan_servers
-from medexam.serve.registry import Registered, Registry
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import run_plan
+from medexam.serve.discovery import finder as finding
+from medexam.serve.discovery.registry import Registered, Registry
+from medexam.serve.launch.fleet import Fleet
+from medexam.serve.launch.processes import group_lives
+from medexam.serve.launch.vllm_command import plan_servers
+from medexam.serve.network.keys import make_key, write_key
 from watching import Silent
 
 PYTHON = os.environ.get("MEDEXAM_VLLM_PYTHON")

@@ -9,7 +9,7 @@ from medexam.datasets.build.drafts import Draft
 from medexam.datasets.build.formulas import read_formula
 from medexam.datasets.build.images import Picture, find_pictures, parse_links, read_pictures
 from medexam.datasets.build.keys import list_numbers
-from medexam.datasets.build.page_text import Box, OpenBooklet
+from medexam.datasets.build.pages.glyphs import Box, OpenBooklet
 from medexam.errors import DatasetError
 
 SHARPNESS = 3.0

@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from medexam.datasets.build.drafts import Draft, Drawing
-from medexam.datasets.build.hyphens import Vocabulary, join_lines
-from medexam.datasets.build.layout import Layout, Line
-from medexam.datasets.build.numbering import Numbered, RawQuestion
-from medexam.datasets.build.page_text import Box
+from medexam.datasets.build.pages.glyphs import Box
+from medexam.datasets.build.pages.hyphens import Vocabulary, join_lines
+from medexam.datasets.build.pages.layout import Layout, Line
+from medexam.datasets.build.pages.numbering import Numbered, RawQuestion
 
 _BESIDE = 6.0
 """Points that a drawing may stand out of its question's column."""

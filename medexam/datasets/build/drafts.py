@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from medexam.datasets.build.hyphens import Hyphen
 from medexam.datasets.build.images import Picture
-from medexam.datasets.build.page_text import Box
+from medexam.datasets.build.pages.glyphs import Box
+from medexam.datasets.build.pages.hyphens import Hyphen
 
 
 @dataclass(frozen=True, slots=True)

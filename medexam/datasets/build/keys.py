@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from medexam.datasets.build.glyph_rows import render_glyphs
-from medexam.datasets.build.page_text import Glyph, PageText, open_booklet
+from medexam.datasets.build.pages.glyphs import Glyph, PageText, open_booklet
+from medexam.datasets.build.pages.rows import render_glyphs
 from medexam.errors import DatasetError
 
 SHOWN = 5

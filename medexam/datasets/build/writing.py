@@ -9,7 +9,7 @@ from typing import Any
 
 from medexam.datasets.build.drafts import Draft
 from medexam.datasets.build.exam_names import CATEGORIES, ExamName
-from medexam.datasets.build.page_text import INSTALL
+from medexam.datasets.build.pages.glyphs import INSTALL
 from medexam.datasets.headqa_v2 import FIELDS, SOURCE_METADATA
 from medexam.errors import DatasetError
 

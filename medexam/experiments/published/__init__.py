@@ -1,1 +1,1 @@
-"""What papers publish: data files, each figure with its source, read by `medexam.experiments.published_figures`."""
+"""What papers publish: data files, read by `experiments/report/papers/`; each figure with its source."""

@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from medexam.cli.data_build import build as command
+from medexam.cli.data.build import build as command
 from medexam.errors import DatasetError, MedExamError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from medexam.datasets.build.hyphens import Vocabulary, decide, join_lines, load_words
+from medexam.datasets.build.pages.hyphens import Vocabulary, decide, join_lines, load_words
 
 BREAKS = ("La membra-", "na y la prote-", "ína de la célu-", "la: membrana, proteína, célula, síntesis, efecto.")
 

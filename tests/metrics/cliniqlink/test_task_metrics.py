@@ -3,7 +3,7 @@
 import pytest
 
 from medexam.datasets import load_task_set
-from medexam.experiments.task_scoring import score_tasks
+from medexam.experiments.score.task_scorers import score_tasks
 from medexam.metrics.cliniqlink.inverse import gold_flaw
 from medexam.metrics.cliniqlink.task_metrics import score_cliniqlink_run
 from medexam.predictions import Failure, Prediction, Reason, Status

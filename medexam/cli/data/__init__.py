@@ -1,0 +1,1 @@
+"""`medexam data`."""

@@ -1,0 +1,143 @@
+"""`medexam data build`: an exam booklet and its answer key to a data set that every strategy can be run on.
+
+It parses, calls `medexam.datasets.build` and prints; it knows nothing of PDFs.
+"""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from medexam.errors import DatasetError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from medexam.datasets.build import BuildReport, Built, Finding
+    from medexam.questions import Discipline, Language
+
+FINDINGS_SHOWN = 5
+"""How many findings of one kind are printed; the report holds them all."""
+
+
+def build(
+    booklet: Annotated[Path, typer.Option("--booklet", metavar="PDF", help="The exam as the Ministry publishes it.")],
+    key: Annotated[
+        list[Path],
+        typer.Option("--key", metavar="CSV|PDF", help="The official answers; may be repeated, then they must agree."),
+    ],
+    name: Annotated[str, typer.Option("--name", help="Such as Cuaderno_2020_0_B: year, version, discipline.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="The folder of the data set; it may hold other exams.")
+    ],
+    images: Annotated[
+        Path | None, typer.Option("--images", metavar="DIR", help="The exam's pictures, numbered in their names.")
+    ] = None,
+    without_images: Annotated[
+        bool, typer.Option("--without-images", help="Build questions that are linked to pictures without them.")
+    ] = False,
+    corrections: Annotated[
+        Path | None, typer.Option("--corrections", metavar="YAML", help="Corrections by question, each with a reason.")
+    ] = None,
+    formula_reader: Annotated[
+        str | None,
+        typer.Option(
+            "--formula-reader",
+            metavar="CMD",
+            help="A command that gets the PNG of a chemical structure and prints its SMILES.",
+        ),
+    ] = None,
+    language: Annotated[str, typer.Option("--language", help="The language that the booklet is in.")] = "es",
+    year: Annotated[int | None, typer.Option("--year", help="Where the name does not tell it.")] = None,
+    discipline: Annotated[str | None, typer.Option("--discipline", help="Where the name does not tell it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the build report as one JSON document.")] = False,
+) -> None:
+    """Turn an exam booklet and its answer key into a data set, with a report and a page to check it by."""
+    from medexam.cli.progress.bars import open_bars
+    from medexam.datasets.build import BuildRequest, build_exam
+    from medexam.datasets.catalogue import check_language
+
+    check_language("headqa_v2", language)
+    request = BuildRequest(
+        booklet=booklet,
+        keys=tuple(key),
+        name=name,
+        language=cast("Language", language),
+        images=images,
+        without_images=without_images,
+        corrections=corrections,
+        formula_reader=formula_reader,
+        year=year,
+        discipline=_parse_discipline(discipline),
+    )
+    begun = time.monotonic()
+    with open_bars() as bars:
+        task = bars.add_task("Reading pages", total=None, note="")
+        built = build_exam(request, out, lambda done, total: bars.update(task, completed=done, total=total))
+    if as_json:
+        typer.echo(built.report.model_dump_json(indent=2))
+        return
+    from rich.console import Console
+
+    _print_built(Console(highlight=False, markup=False, soft_wrap=True), built, out, time.monotonic() - begun)
+
+
+def _parse_discipline(name: str | None) -> "Discipline | None":
+    from medexam.datasets.rows import parse_discipline
+    from medexam.questions import Discipline
+
+    known = None if name is None else parse_discipline(name)
+    if name is not None and known is None:
+        raise DatasetError(f"--discipline {name!r}: the disciplines are {', '.join(Discipline)}")
+    return known
+
+
+def _print_built(console: "Console", built: "Built", out: Path, seconds: float) -> None:
+    from rich.table import Table
+
+    report = built.report
+    console.print(
+        f"{report.name}: {report.discipline} {report.year}, {report.language}, {report.pages} pages in {seconds:.1f} s",
+        style="bold",
+    )
+    table = Table("", "Questions", "", box=None, pad_edge=False)
+    for label, count, note in _count(report):
+        table.add_row(label, f"{count:,}", note)
+    console.print(table)
+    _print_findings(console, "left out", "red", report.left_out)
+    _print_findings(console, "suspicious", "yellow", report.suspicious)
+    console.print(f"questions: {built.parquet}\nreport:    {built.report_path}\nlook at:   {built.review}")
+    console.print(f"check it:  medexam data check headqa_v2 --path {out} --language {report.language}")
+
+
+def _count(report: "BuildReport") -> list[tuple[str, int, str]]:
+    announced = f"the cover announces {report.announced}" if report.announced else ""
+    options = ", ".join(f"{count} with {number} options" for number, count in report.by_option_count.items())
+    return [
+        ("printed", report.printed, announced),
+        ("not found", len(report.missing), _list(report.missing)),
+        ("annulled", len(report.annulled), _list(report.annulled)),
+        ("left out", len(report.left_out), _list(tuple(finding.number for finding in report.left_out))),
+        ("built", report.built, options),
+        ("with image", report.with_images, ""),
+        ("corrected by hand", len(report.corrections), _list(tuple(one.number for one in report.corrections))),
+        ("suspicious", len({finding.number for finding in report.suspicious}), ""),
+    ]
+
+
+def _list(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _print_findings(console: "Console", word: str, style: str, findings: "tuple[Finding, ...]") -> None:
+    kinds: dict[str, list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault(finding.kind, []).append(finding)
+    for kind, found in kinds.items():
+        console.print(f"{word}: {kind.replace('_', ' ')}: {len(found)}", style=style)
+        for finding in found[:FINDINGS_SHOWN]:
+            page = f", page {finding.page}" if finding.page else ""
+            console.print(f"  {finding.key}{page}: {finding.detail}")
+        if len(found) > FINDINGS_SHOWN:
+            console.print(f"  and {len(found) - FINDINGS_SHOWN} more in the report")

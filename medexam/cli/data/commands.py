@@ -1,0 +1,227 @@
+"""`medexam data`: which data sets are here, are they sound, what do they ask, and bring one from the hub.
+
+It parses, calls `medexam.datasets` and prints; it decides nothing about data. Errors go to the caller as they are.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from medexam.cli.data.build import build
+from medexam.cli.data.quality import quality
+from medexam.cli.data.stats import stats
+from medexam.cli.data.translate import translate
+from medexam.cli.options import JsonOption, PathOption, refuse
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from medexam.answer_key import Gold
+    from medexam.datasets import Anomaly, CatalogueEntry, CheckReport, LanguageCheck
+    from medexam.questions import Language, Question
+
+EXAMPLES_SHOWN = 5
+"""How many anomalies of one kind `check` prints; `--json` holds them all."""
+UNSOUND = 2
+
+app = typer.Typer(help="Data sets: what is here, is it sound, what does it ask.", no_args_is_help=True)
+
+app.command()(stats)
+app.command()(build)
+app.command()(translate)
+app.command()(quality)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="headqa_sample, headqa_v1, headqa_v2 or casimedicos.")]
+Languages = Annotated[list[str] | None, typer.Option("--language", help="May be repeated; all of them when left out.")]
+
+
+@app.command("list")
+def list_sets(as_json: JsonOption = False) -> None:
+    """Data sets by name: languages, size, and where they lie or how to bring them."""
+    from medexam.datasets.catalogue import CATALOGUE
+
+    sets = [_describe(entry) for entry in CATALOGUE.values()]
+    if as_json:
+        typer.echo(json.dumps(sets, ensure_ascii=False, indent=2))
+        return
+    from rich.table import Table
+
+    table = Table("Name", "What", "Languages", "Questions", box=None, pad_edge=False)
+    table.add_column("Where", overflow="fold")
+    for described in sets:
+        folders: dict[str, list[str]] = {}
+        for language, files in described["files"].items():
+            if files:
+                folders.setdefault(str(Path(files[0]).parent), []).append(language)
+        places = [f"{' '.join(here)} in {folder}" for folder, here in folders.items()]
+        table.add_row(
+            described["name"],
+            described["title"],
+            " ".join(described["files"]),
+            f"{described['questions']:,}",
+            "\n".join(places) or f"not here: {described['get']}",
+        )
+    _console().print(table)
+
+
+@app.command()
+def check(name: Name, language: Languages = None, path: PathOption = None, as_json: JsonOption = False) -> None:
+    """Count a data set's questions and list every anomaly; exit code 2 when there are errors.
+
+    Several languages are also compared with each other.
+    """
+    from medexam.datasets import check_exam_set
+
+    report = check_exam_set(name, cast("list[Language] | None", language), path)
+    if as_json:
+        typer.echo(report.model_dump_json(indent=2))
+    else:
+        _print_report(_console(), report)
+    if not report.passed:
+        raise typer.Exit(UNSOUND)
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    name: Name,
+    key: Annotated[str | None, typer.Option("--key", help="One question, such as headqa-v1/2013/biology/1.")] = None,
+    limit: Annotated[int, typer.Option("--limit", help="How many questions, spread over the exams.")] = 3,
+    seed: Annotated[int, typer.Option("--seed", help="Which questions the limit keeps.")] = 0,
+    language: Annotated[str, typer.Option("--language")] = "en",
+    split: Annotated[str, typer.Option("--split", help="all, train, dev or test.")] = "all",
+    year: Annotated[list[int] | None, typer.Option("--year", help="May be repeated.")] = None,
+    discipline: Annotated[list[str] | None, typer.Option("--discipline", help="May be repeated.")] = None,
+    images: Annotated[str, typer.Option("--images", help="all, with or without.")] = "all",
+    path: PathOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print real questions with the official answer marked."""
+    from medexam.datasets import find_question, load_exam_set
+    from medexam.specs import DatasetSpec
+    from medexam.specs.validation import validate
+
+    wanted: dict[str, Any] = {"name": name, "language": language, "path": path}
+    if key is not None:
+        choosing = {"limit", "seed", "split", "year", "discipline", "images"}
+        refuse(context, choosing, "--key names the one question to show: leave out one or the other")
+    else:
+        wanted |= {"limit": limit, "seed": seed, "split": split, "images": images}
+        wanted |= {"years": year or None, "disciplines": discipline or None}
+    exam_set = load_exam_set(validate(DatasetSpec, wanted))
+    questions = exam_set.questions if key is None else (find_question(exam_set, key),)
+    if as_json:
+        shown = [
+            question.model_dump(mode="json") | {"gold": exam_set.key[question.key].number} for question in questions
+        ]
+        typer.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+        return
+    console = _console()
+    for question in questions:
+        _print_question(console, question, exam_set.key[question.key])
+
+
+@app.command()
+def fetch(
+    name: Name,
+    language: Languages = None,
+    hub: Annotated[
+        str | None, typer.Option("--hub", help="Another hub id, or a folder with a copy of the hub's.")
+    ] = None,
+) -> None:
+    """Bring headqa_v1 or headqa_v2 from the Hugging Face hub to $MEDEXAM_CACHE (~/.cache/medexam)."""
+    from medexam.datasets import fetch_exam_set
+
+    for fetched in fetch_exam_set(name, cast("list[Language] | None", language), hub=hub):
+        typer.echo(
+            f"{name} {fetched.language}: {fetched.questions:,} questions from {fetched.origin} in {fetched.path}"
+        )
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, soft_wrap=True)
+
+
+def _describe(entry: "CatalogueEntry") -> dict[str, Any]:
+    from medexam.datasets import find_files
+
+    return {
+        "name": entry.name,
+        "title": entry.title,
+        "questions": entry.questions,
+        "licence": entry.licence,
+        "citation": entry.citation,
+        "terms": entry.terms,
+        "files": {language: [str(file) for file in find_files(entry.name, language)] for language in entry.languages},
+        "get": _ways_to(entry),
+    }
+
+
+def _ways_to(entry: "CatalogueEntry") -> str:
+    if entry.hub is not None:
+        return f"medexam data fetch {entry.name}, or set MEDEXAM_DATA"
+    return "ships in the package" if entry.origin is None else f"set MEDEXAM_DATA; from {entry.origin}"
+
+
+def _print_report(console: "Console", report: "CheckReport") -> None:
+    for checked in report.languages:
+        console.print(f"{report.name} {checked.language} {checked.version}  {checked.source}", style="bold")
+        _print_counts(console, checked)
+        _print_anomalies(console, "error", "red", checked.errors)
+        _print_anomalies(console, "note", "yellow", checked.notes)
+        console.print()
+    if len(report.languages) > 1:
+        console.print(
+            f"languages compared: {', '.join(checked.language for checked in report.languages)}", style="bold"
+        )
+        _print_anomalies(console, "error", "red", report.language_errors)
+        _print_anomalies(console, "note", "yellow", report.language_notes)
+    errors = len(report.language_errors) + sum(len(checked.errors) for checked in report.languages)
+    console.print(
+        "sound" if report.passed else f"not sound: {errors} errors", style="green" if report.passed else "red"
+    )
+
+
+def _print_counts(console: "Console", checked: "LanguageCheck") -> None:
+    from rich.table import Table
+
+    options = ", ".join(f"{count:,} with {number} options" for number, count in checked.by_option_count.items())
+    console.print(
+        f"{checked.exams} exams, {checked.questions:,} questions: {options or 'none'}; "
+        f"{checked.with_images:,} with images; "
+        f"{checked.without_official_answer:,} without an official answer"
+    )
+    years = sorted({year for counts in checked.by_discipline.values() for year in counts})
+    table = Table("", *(str(year or "no year") for year in years), "all", box=None, pad_edge=False)
+    for discipline, counts in checked.by_discipline.items():
+        table.add_row(discipline, *(f"{counts.get(year, 0):,}" for year in years), f"{sum(counts.values()):,}")
+    console.print(table)
+
+
+def _print_anomalies(console: "Console", word: str, style: str, anomalies: "tuple[Anomaly, ...]") -> None:
+    kinds: dict[str, list[Anomaly]] = {}
+    for anomaly in anomalies:
+        kinds.setdefault(anomaly.kind, []).append(anomaly)
+    for kind, found in kinds.items():
+        console.print(f"{word}: {kind.replace('_', ' ')}: {len(found):,}", style=style)
+        for anomaly in found[:EXAMPLES_SHOWN]:
+            console.print(f"  {anomaly.place}: {anomaly.detail}")
+        if len(found) > EXAMPLES_SHOWN:
+            console.print(f"  and {len(found) - EXAMPLES_SHOWN:,} more; --json lists them all")
+
+
+def _print_question(console: "Console", question: "Question", gold: "Gold") -> None:
+    exam = question.exam
+    subject = exam.discipline if exam.year is None else f"{exam.discipline} {exam.year}"
+    console.print(f"{question.key}  {exam.name}, {subject}, {question.language}", style="bold cyan")
+    if question.image is not None:
+        console.print(f"(refers to the picture {question.image})", style="dim")
+    console.print(question.stem)
+    for option in question.options:
+        right = option.number == gold.number
+        console.print(f"{'*' if right else ' '} {option.number}. {option.text}", style="green" if right else None)
+    console.print()

@@ -1,0 +1,44 @@
+"""What `medexam data translate` shows while it goes on: a bar for each set-up."""
+
+import sys
+
+from rich.progress import TaskID
+
+from medexam.cli.progress.bars import WorkProgress
+from medexam.experiments.translate.plan import Task
+from medexam.predictions import Prediction
+
+
+class TranslationProgress(WorkProgress):
+    """A `TranslationObserver` that draws a bar for each set-up on standard error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._task: TaskID | None = None
+        self._failed = 0
+
+    def task_starts(self, task: Task) -> None:
+        """Open a bar; without a terminal, write a line."""
+        total, owed = len(task.sources), len(task.owed)
+        label = task.name.rpartition("-")[0]
+        self._failed = 0
+        self._task = self._bars.add_task(label, total=total, completed=total - owed, note="")
+        if not self._console.is_terminal:
+            sys.stderr.write(f"{label}: {owed:,} of {total:,} questions to translate ...\n")
+
+    def asked(self) -> None:
+        """Nothing is shown of what is in flight."""
+
+    def answered(self, prediction: Prediction) -> None:
+        """Move the bar; say how many failed."""
+        self._failed += prediction.failure is not None
+        if self._task is not None:
+            self._bars.update(self._task, advance=1, note=f"{self._failed} failed" if self._failed else "")
+
+    def stopping(self, in_flight: int) -> None:
+        """Say that Ctrl-C was heard."""
+        self._console.print(
+            f"Stopping: waiting a few seconds for {in_flight} questions in flight; Ctrl-C again stops at once.",
+            highlight=False,
+            soft_wrap=True,
+        )

@@ -1,0 +1,1 @@
+"""What commands show on standard error while they work."""

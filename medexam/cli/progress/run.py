@@ -1,0 +1,101 @@
+"""What a run shows on standard error while it goes on: a bar and a line of figures for each cell, and a bar for an
+index that it makes.
+"""
+
+import sys
+import time
+
+from rich.progress import TaskID
+from rich.text import Text
+
+from medexam.cli.progress.bars import EncodingProgress, WorkProgress
+from medexam.cli.progress.pace import Pace
+from medexam.datasets import ExamSet
+from medexam.experiments.plan.planner import AnyCell
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.predictions import Prediction
+
+REDRAW_S = 0.25
+"""Seconds between two computations of the figures on a terminal."""
+REPEAT_S = 30.0
+"""Seconds between two lines of figures without a terminal."""
+
+
+class TerminalProgress(WorkProgress):
+    """A `RunObserver` that draws on standard error; without a terminal it writes a line now and then."""
+
+    def __init__(self) -> None:
+        self._task: TaskID | None = None
+        self._label = ""
+        self._pace: Pace | None = None
+        self._looked = 0.0
+        self._figures = Text()
+        self._encoding: EncodingProgress | None = None
+        super().__init__(self._draw_figures)
+
+    def retrieval_starts(self, planned: AnyCell) -> None:
+        """Say that passages are being looked up."""
+        self._console.print(f"Looking up passages for {planned.label} ...", highlight=False)
+        self._encoding = None
+
+    def passages_encoded(self, planned: AnyCell, done: int) -> None:
+        """Move the bar of the index that is being made."""
+        if planned.retrieval is None or planned.retrieval.size is None:
+            return
+        if self._encoding is None:
+            self._encoding = EncodingProgress(self._bars, "Encoding the corpus", planned.retrieval.size)
+        self._encoding(done)
+
+    def cell_starts(self, planned: AnyCell) -> None:
+        """Open a bar for the cell."""
+        total = len(planned.question_set.questions)
+        done = total - len(planned.owed)
+        key = planned.question_set.key if isinstance(planned.question_set, ExamSet) else None
+        pace = Pace(key, total, done, planned.right)
+        self._label, self._looked, self._figures = planned.label, time.monotonic(), Text()
+        pace.describe(self._looked)
+        self._task = self._bars.add_task(planned.label, total=total, completed=done, note="")
+        self._pace = pace
+
+    def asked(self) -> None:
+        """Count a question as in flight."""
+        if self._pace is not None:
+            self._pace.asked()
+
+    def answered(self, prediction: Prediction) -> None:
+        """Count the answer; without a terminal, say now and then how it goes."""
+        pace = self._pace
+        if pace is None:
+            return
+        pace.answered(prediction)
+        if not self._console.is_terminal and (now := time.monotonic()) - self._looked >= REPEAT_S:
+            self._looked = now
+            figures = pace.describe(now, time_left=True)
+            sys.stderr.write(f"{self._label}: {pace.done:,} of {pace.total:,} questions · {figures}\n")
+
+    def stopping(self, in_flight: int) -> None:
+        """Say that Ctrl-C was heard."""
+        self._console.print(
+            f"Stopping: waiting a few seconds for {in_flight} questions in flight; Ctrl-C again stops at once.",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    def cell_ends(self, run: AnyRun) -> None:
+        """Close the cell's bar; without a terminal, say that the run is on disk."""
+        if self._pace is not None and self._task is not None:
+            self._bars.update(self._task, completed=self._pace.done)
+        self._pace = self._task = None
+        if not self._console.is_terminal:
+            sys.stderr.write(f"{run.record.run_id}: {run.metrics.n} of {len(run.record.questions)} questions\n")
+
+    def _draw_figures(self) -> Text | None:
+        """The line below the bars, as the thread that draws them asks for it; None between two cells."""
+        pace, task, now = self._pace, self._task, time.monotonic()
+        if pace is None or task is None:
+            return None
+        if now - self._looked >= REDRAW_S:
+            self._looked = now
+            self._bars.update(task, completed=pace.done)
+            self._figures = Text(pace.describe(now), overflow="fold")
+        return self._figures

@@ -1,0 +1,177 @@
+"""What `medexam optimize` shows: what may be tried, a bar for each program that is asked, and the trials."""
+
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.progress import TaskID
+from rich.table import Table
+from rich.text import Text
+
+from medexam.cli.progress.bars import WorkProgress
+from medexam.experiments.optimize.budget import Budget
+from medexam.experiments.optimize.optimization import Optimization
+from medexam.experiments.optimize.plan import OptimizationPlan
+from medexam.experiments.optimize.trials import Trial, describe_score, metric_title
+from medexam.predictions import Prediction
+
+
+class TrialProgress(WorkProgress):
+    """An `OptimizationObserver` that draws on standard error; without a terminal it writes a line a trial."""
+
+    def __init__(self) -> None:
+        self._budget: Budget | None = None
+        self._task: TaskID | None = None
+        self._best: Trial | None = None
+        self._in_flight = 0
+        self._done = 0
+        super().__init__(self._figures)
+
+    def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:
+        """Open the bar."""
+        self._budget = budget
+        rounds = plan.optimizer.rounds if plan.optimizer.kind == "copro" else 1
+        total = rounds * plan.candidates * len(plan.validation.question_set.questions)
+        self._task = self._bars.add_task(f"{plan.optimizer.kind} {plan.program.label}", total=total, note="")
+
+    def trial_starts(self, name: str, questions: int) -> None:
+        """Nothing is shown before a program's first answer."""
+
+    def trial_ends(self, trial: Trial) -> None:
+        """Say how the program did."""
+        if self._best is None or trial.score > self._best.score:
+            self._best = trial
+        line = f"trial {trial.number}, {trial.name}: {trial.right} of {trial.n} right"
+        if self._console.is_terminal:
+            self._console.print(line, highlight=False)
+        else:
+            sys.stderr.write(line + "\n")
+
+    def asked(self) -> None:
+        """Count a question as in flight."""
+        self._in_flight += 1
+
+    def answered(self, prediction: Prediction) -> None:  # noqa: ARG002
+        """Move the bar."""
+        self._in_flight -= 1
+        self._done += 1
+        if self._task is not None:
+            self._bars.update(self._task, completed=self._done)
+
+    def stopping(self, in_flight: int) -> None:  # noqa: ARG002
+        """Say that Ctrl-C was heard."""
+        self._console.print("Stopping: waiting a few seconds for what is in flight.", highlight=False)
+
+    def _figures(self) -> Text | None:
+        """What is spent, and the best so far."""
+        budget = self._budget
+        if budget is None:
+            return None
+        limits = budget.limits
+        calls = f"{budget.calls:,}" + (f" of {limits.calls:,}" if limits.calls else "")
+        tokens = f"{budget.tokens:,}" + (f" of {limits.tokens:,}" if limits.tokens else "")
+        parts = [f"{calls} calls", f"{tokens} tokens", f"{self._in_flight} questions in flight"]
+        if self._best is not None:
+            parts.append(f"best so far: trial {self._best.number}, {self._best.right} right")
+        return Text(" · ".join(parts), overflow="fold")
+
+
+def plan_document(plan: OptimizationPlan) -> dict[str, Any]:
+    """What would be tried, JSON-ready."""
+    spec = plan.optimizer
+    return {
+        "id": plan.folder.name,
+        "folder": str(plan.folder.path.resolve()),
+        "optimizer": spec.model_dump(mode="json"),
+        "program": plan.program.label,
+        "model": plan.cell.model.label,
+        "train": len(plan.train.questions),
+        "dropped": list(plan.dropped),
+        "validation": len(plan.validation.question_set.questions),
+        "tested": plan.tested,
+        "candidates": plan.candidates,
+        "calls_per_trial": plan.trial_calls,
+        "most_calls": plan.most_calls,
+    }
+
+
+def print_plan(plan: OptimizationPlan) -> None:
+    """What would be tried, as a table."""
+    spec = plan.optimizer
+    table = Table(title=f"{plan.folder.name}", title_justify="left", show_header=False)
+    table.add_column()
+    table.add_column()
+    writes = " and the writing of instructions" if spec.kind in ("mipro", "gepa", "copro") else ""
+    rows = {
+        "optimiser": f"{spec.kind}, by {spec.metric.replace('_', ' ')}",
+        "program": f"{plan.program.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",
+        "training questions": f"{len(plan.train.questions):,}, without {len(plan.dropped)} that are nearly others",
+        "validation questions": f"{len(plan.validation.question_set.questions):,}",
+        "tested questions": f"{plan.tested:,}, neither shown nor asked",
+        "programs": f"{plan.candidates}"
+        + (f" of {plan.wanted}, as the budget allows" if plan.candidates < plan.wanted else ""),
+        "calls": f"at most {plan.most_calls:,}{writes}",
+        "budget": _budget(plan),
+    }
+    for name, text in rows.items():
+        table.add_row(name, text)
+    Console().print(table)
+
+
+def optimization_document(done: Optimization) -> dict[str, Any]:
+    """The optimisation, JSON-ready."""
+    return {
+        "id": done.folder.name,
+        "folder": str(done.folder.path.resolve()),
+        "optimizer": done.optimizer.model_dump(mode="json"),
+        "ending": done.ending.value,
+        "why": done.why,
+        "seconds": done.seconds,
+        "calls": done.spent.calls,
+        "tokens": done.spent.tokens,
+        "models": [{"print": model.print, "name": model.name} for model in done.models],
+        "trials": [trial.to_json() for trial in done.trials],
+        "best": done.best.number if done.best else None,
+    }
+
+
+def print_optimization(done: Optimization) -> None:
+    """The trials as a table."""
+    console = Console()
+    table = Table(title=done.title, title_justify="left")
+    table.add_column("trial", justify="right")
+    table.add_column("program")
+    by_accuracy = done.optimizer.metric == "accuracy"
+    scores = ("accuracy %", "95 % interval" if by_accuracy else metric_title(done.optimizer.metric))
+    for name in ("demos", "n", *scores, "calls"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for trial in done.trials:
+        low, high = trial.accuracy_interval
+        table.add_row(
+            str(trial.number),
+            trial.name + (" (best)" if trial == done.best else ""),
+            str(trial.demos),
+            str(trial.n),
+            f"{100 * trial.accuracy:.1f}",
+            f"{100 * low:.1f} to {100 * high:.1f}"
+            if by_accuracy
+            else describe_score(trial.score, done.optimizer.metric),
+            f"{trial.calls:,}",
+        )
+    console.print(table)
+    early = f"; ended early: {done.why}" if done.why else ""
+    lines = [
+        f"{done.spent.calls:,} calls ({done.beside.calls:,} beside the trials), {done.spent.tokens:,} tokens, "
+        f"{done.seconds:.0f} s{early}",
+        "The best of several looks better on the questions that it was chosen by than it is; compare it on the tested "
+        "ones.",
+        f"Program, demonstrations and report are in {done.folder.path}",
+    ]
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _budget(plan: OptimizationPlan) -> str:
+    spec = plan.optimizer
+    limits = {"calls": spec.max_calls, "tokens": spec.max_tokens, "minutes": spec.max_minutes}
+    return ", ".join(f"{value:,} {name}" for name, value in limits.items() if value is not None) or "no limit"

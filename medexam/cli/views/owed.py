@@ -1,0 +1,21 @@
+"""What a report says of the questions that a run owes."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from medexam.experiments.store.stored_run import AnyRun
+
+
+def print_owed(console: "Console", run: "AnyRun") -> None:
+    """The failures by kind, if any, and the command that asks what is owed."""
+    from medexam.experiments.report.run_tables import build_failure_table
+
+    failed = build_failure_table(run)
+    if failed is not None:
+        console.print(failed)
+    if not run.complete:
+        owed = run.metrics.failed + run.metrics.missing
+        line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,77 @@
+"""What `medexam plan` prints: the cells of an experiment and a real prompt of each."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
+from medexam.experiments.plan.passage_lookup import Preview
+from medexam.experiments.plan.planner import AnyCell, Plan
+from medexam.programs import AskingProgram, WithNearest, build_program
+from medexam.questions import Question
+
+
+def plan_document(plan: Plan) -> list[dict[str, Any]]:
+    """The plan as JSON-ready data, one entry a cell; a run whose corpus is not here has no id and no digest."""
+    return [
+        {
+            "run_id": planned.folder.name if planned.corpus_is_here else None,
+            "spec_digest": planned.spec_digest if planned.corpus_is_here else None,
+            "program": planned.cell.program.label,
+            "model": planned.cell.model.label if planned.asks_model else None,
+            "dataset": planned.cell.dataset.name,
+            "language": planned.cell.dataset.language,
+            "questions": len(planned.question_set.questions),
+            "owed": len(planned.owed),
+            "calls": planned.calls,
+            "warnings": list(planned.warnings),
+            "prompt": _prompt(planned),
+        }
+        for planned in plan.cells
+    ]
+
+
+def print_plan(plan: Plan) -> None:
+    """The plan as a table, and the first question's prompt of each cell below it."""
+    console = Console()
+    table = Table(title=plan.name, title_justify="left")
+    for name in ("program", "model", "data set", "language"):
+        table.add_column(name)
+    for name in ("questions", "owed", "calls"):
+        table.add_column(name, justify="right")
+    for entry in plan_document(plan):
+        numbers = (f"{entry[name]:,}" for name in ("questions", "owed", "calls"))
+        table.add_row(entry["program"], entry["model"] or "none", entry["dataset"], entry["language"], *numbers)
+    console.print(table)
+    for planned in plan.cells:
+        turns = _prompt(planned)
+        if turns:
+            text = Text("\n\n").join(Text.assemble((f"{t['role']}\n", "bold"), t["content"]) for t in turns)
+            console.print(Panel(text, title=planned.label, title_align="left"))
+
+
+def _prompt(planned: AnyCell) -> list[dict[str, str]]:
+    """The turns of the first call for the first question; empty for a control."""
+    program = planned.program
+    if planned.retrieval is not None and isinstance(program, AskingProgram):
+        cell = planned.cell
+        program = build_program(
+            cell.program,
+            cell.dataset.language,
+            max_tokens=cell.model.max_tokens,
+            finder=Preview(planned.retrieval),
+            nearest=NearestDemonstrations,
+        )
+    if not isinstance(program, AskingProgram):
+        return []
+    question = planned.question_set.questions[0]
+    finder = program.finder if isinstance(program, WithNearest) else None
+    if isinstance(finder, NearestDemonstrations) and isinstance(question, Question):
+        finder.fill([question])
+    call = next(program.steps(question))
+    shown = call.inputs.get("demos", call.predictor.demos)
+    turns: list[dict[str, str]] = program.adapter.format(call.predictor.signature, shown, call.inputs)
+    return turns

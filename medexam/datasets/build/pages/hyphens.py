@@ -1,0 +1,148 @@
+"""Lines to running text: a hyphen at the end of a line is undone where it parts a word, kept where it joins two.
+
+The booklet itself and the words of earlier exams are the dictionary, with what Spanish spelling does not allow as a
+second opinion. Every decision is handed back, so that a human can look at them.
+"""
+
+import gzip
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+SHORTEST_WORD = 4
+"""Letters; shorter halves are prefixes or syllables more often than words."""
+
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_BEFORE = re.compile(r"([^\W_]+)-$")
+_AFTER = re.compile(r"^([^\W_]+)")
+_ACCENTS = "áéíóú"
+_VOWELS = "aeiouáéíóúü"
+_NUCLEUS = re.compile(r"[aeiouáéíóúü]+", re.IGNORECASE)
+_AFTER_ACCENT = 2
+"""Syllables that may follow the accented one in a Spanish word; adverbs in -mente are looked at without it."""
+_PREFIXES = (
+    "anti auto bio bromo cloro co contra des endo extra hiper hipo infra inter intra iso macro micro mono multi neo "
+    "neuro para peri poli post pre pro semi sobre sub super supra trans tras tri "
+)
+"""Beginnings of words that are words themselves, or stand as such in lists; a space after each."""
+_GREEK = frozenset({"alfa", "beta", "gamma", "delta"})
+FEWEST_BREAKS = 3
+"""Words that a booklet breaks at a line's end before it is taken for one that does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hyphen:
+    """What was done with one hyphen at the end of a line."""
+
+    text: str
+    """The word as it was put together."""
+    kept: bool
+    reason: str
+
+
+class Vocabulary:
+    """The words of a booklet where no line breaks them, and `known` words of its language."""
+
+    def __init__(self, lines: Iterable[str], known: frozenset[str] = frozenset()) -> None:
+        self._known = known
+        self._words: Counter[str] = Counter()
+        halves: list[tuple[str, str]] = []
+        before = ""
+        for line in lines:
+            text = line.lower()
+            if before and (after := _AFTER.match(text)):
+                halves.append((before, after.group()))
+                text = text[after.end() :]
+            half = _BEFORE.search(text)
+            before = half.group(1) if half else ""
+            self._words.update(_WORD.findall(text[: half.start()] if half else text))
+        for word in list(self._words):
+            if "-" in word:
+                self._words.update(word.split("-"))
+        self.broken = sum(f"{first}{second}" in self for first, second in halves) >= FEWEST_BREAKS
+        """Whether the booklet breaks words at all, as some do and others never."""
+
+    def __contains__(self, word: str) -> bool:
+        return word.lower() in self._words or word.lower() in self._known
+
+
+@cache
+def load_words(language: str) -> frozenset[str]:
+    """Words of earlier exams in `language` that ship in the package; none where there are none."""
+    path = Path(__file__).parent.parent / f"words_{language}.txt.gz"
+    return frozenset(gzip.decompress(path.read_bytes()).decode().split()) if path.exists() else frozenset()
+
+
+def join_lines(lines: Sequence[str], words: Vocabulary) -> tuple[str, tuple[Hyphen, ...]]:
+    """The lines of one paragraph as one text, and what was done with each hyphen at a line's end."""
+    text = ""
+    decided: list[Hyphen] = []
+    for line in lines:
+        before, after = _BEFORE.search(text), _AFTER.match(line)
+        if not text:
+            text = line
+        elif before is None or after is None:
+            glued = (text.endswith("-") and not text.endswith(" -")) or text.endswith("/")
+            text = f"{text}{line}" if glued else f"{text} {line}"
+        else:
+            kept, reason = decide(before.group(1), after.group(1), words)
+            text = f"{text}{line}" if kept else f"{text[:-1]}{line}"
+            mark = "-" if kept else ""
+            decided.append(Hyphen(f"{before.group(1)}{mark}{after.group(1)}", kept, reason))
+    return text, tuple(decided)
+
+
+def decide(first: str, second: str, words: Vocabulary) -> tuple[bool, str]:
+    """Whether the hyphen between two halves is part of the spelling, and why."""
+    if not (first.isalpha() and second.isalpha()):
+        return True, "a digit stands beside it"
+    if second[0].isupper() or (len(first) > 1 and first[1:] != first[1:].lower()):
+        return True, "a capital stands beside it"
+    if f"{first}-{second}" in words:
+        return True, "stands with a hyphen elsewhere"
+    if f"{first}{second}" in words:
+        return False, "stands without a hyphen elsewhere"
+    if len(first) == 1 and first.lower() not in "aeiouáéíóúy":
+        return True, "a single consonant is no syllable"
+    if not _NUCLEUS.search(first) or not _NUCLEUS.search(second):
+        return True, "one half has no vowel"
+    if second.lower() == "mente":
+        return False, "an adverb"
+    if first.lower() in _GREEK:
+        return True, "a Greek letter's name stands before it"
+    if _too_many_accents(first, second):
+        return True, "no Spanish word is accented so"
+    if _are_words(first, second, words):
+        return True, "both halves are words"
+    if words.broken:
+        return False, "a syllable's end"
+    return True, "the booklet breaks no words"
+
+
+def _too_many_accents(first: str, second: str) -> bool:
+    """Whether the joined word would carry two accents, or one too far from its end."""
+    joined = re.sub(r"mente$", "", f"{first}{second}".lower())
+    places = [place for place, letter in enumerate(joined) if letter in _ACCENTS]
+    if len(places) != 1:
+        return len(places) > 1
+    return _count_syllables(joined[places[0] + 1 :].lstrip(_VOWELS)) > _AFTER_ACCENT
+
+
+def _count_syllables(text: str) -> int:
+    return sum(1 for run in _NUCLEUS.findall(text) for _ in range(1 + _hiatuses(run)))
+
+
+def _hiatuses(run: str) -> int:
+    """Breaks between two strong or accented vowels of a run."""
+    strong = "aeoáéíóú"
+    return sum(one in strong and two in strong for one, two in pairwise(run))
+
+
+def _are_words(first: str, second: str, words: Vocabulary) -> bool:
+    if f" {first.lower()} " in f" {_PREFIXES}":
+        return False
+    return min(len(first), len(second)) >= SHORTEST_WORD and first in words and second in words

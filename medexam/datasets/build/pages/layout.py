@@ -1,0 +1,165 @@
+"""Glyphs to lines in reading order, headers and footers left out.
+
+A line knows where it stands, so that a question can be cut out of its page later. It knows nothing of questions.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from medexam.datasets.build.pages.columns import find_gutters, order_rows
+from medexam.datasets.build.pages.glyphs import Box, Glyph, PageText
+from medexam.datasets.build.pages.rows import DASHES, Row, find_rows, render_glyphs
+
+MARGIN_SHARE = 0.09
+"""The part of a page's height, above and below, where headers and footers stand."""
+REPEATED = 0.4
+"""Share of the pages with text, two at least, on which a line of the margin stands that is a header or footer."""
+
+_ENOUGH_PAGES = 3
+"""Left or right pages, which may have other margins, that tell their usual edge."""
+_INDENTED = 4.0
+"""Points further in at which a column is taken to begin with an indented line."""
+_FARTHEST = 60.0
+"""Points further in at which a column is another one."""
+_PAGE_NUMBER = re.compile(
+    rf"^([{DASHES}]\s*\d{{1,3}}\s*[{DASHES}]|p[áa]g(ina|\.)?\s*\d{{1,3}}(\s*(/|de)\s*\d{{1,3}})?)$", re.I
+)
+"""Page numbers that are no text wherever they stand alone; bare ones must repeat, as other footers do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One printed line of one column."""
+
+    text: str
+    box: Box
+    baseline: float
+    column: int
+    """0 for the first or only column; a line across both counts as the first."""
+    indent: float
+    """Points from the left edge of its column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A booklet's lines in reading order, and what was found about its pages."""
+
+    lines: tuple[Line, ...]
+    columns: int
+    """1 or 2: the most that a page has."""
+    left_out: tuple[str, ...]
+    """Headers and footers, each once, with `#` for their digits."""
+    body_size: float
+    """Points."""
+    leading: float
+    """Points between the baselines of two lines of a paragraph."""
+    drawings: tuple[Box, ...]
+    """Those that do not repeat at the same place of several pages, as emblems do."""
+
+
+def read_layout(pages: Sequence[PageText]) -> Layout:
+    """The lines of `pages` in reading order."""
+    body = _most_common(round(glyph.size, 1) for page in pages for glyph in page.glyphs)
+    rows = {page.number: find_rows(page.glyphs, body) for page in pages}
+    margins = _find_margins(pages, rows, body)
+    kept = {
+        page.number: [row for row in rows[page.number] if (page.number, row.baseline) not in margins] for page in pages
+    }
+    inside = {page.number: [row for row in kept[page.number] if _is_inside(row, page.height)] for page in pages}
+    gutters = find_gutters(inside)
+    pieces = [
+        (page.number, column, row.baseline, glyphs)
+        for page in pages
+        for column, row, glyphs in order_rows(kept[page.number], gutters[page.number])
+    ]
+    edges = _find_edges(pieces)
+    lines = tuple(
+        _make_line(number, column, baseline, glyphs, edges[number, column], body)
+        for number, column, baseline, glyphs in pieces
+    )
+    return Layout(
+        lines=lines,
+        columns=2 if any(gutters.values()) else 1,
+        left_out=tuple(sorted(set(margins.values()))),
+        body_size=body,
+        leading=_find_leading(lines) or 1.2 * body,
+        drawings=_find_single_drawings(pages),
+    )
+
+
+def _find_margins(pages: Sequence[PageText], rows: dict[int, list[Row]], body: float) -> dict[tuple[int, float], str]:
+    """Page and baseline of each header and footer, with its text."""
+    found: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    margins: dict[tuple[int, float], str] = {}
+    for page in pages:
+        for row in rows[page.number]:
+            if _is_inside(row, page.height):
+                continue
+            text = render_glyphs(row.glyphs, body)
+            pattern = re.sub(r"\d+", "#", text)
+            if _PAGE_NUMBER.match(text):
+                margins[page.number, row.baseline] = pattern
+            elif not re.match(r"^\d{1,3}\s*[.)]", text):
+                found[pattern].append((page.number, row.baseline))
+    enough = max(2.0, REPEATED * sum(bool(page) for page in rows.values()))
+    for pattern, places in found.items():
+        if len({number for number, _ in places}) >= enough:
+            margins |= dict.fromkeys(places, pattern)
+    return margins
+
+
+def _is_inside(row: Row, height: float) -> bool:
+    """Whether a row stands where no header or footer does."""
+    return MARGIN_SHARE * height < row.baseline < (1 - MARGIN_SHARE) * height
+
+
+def _find_edges(pieces: list[tuple[int, int, float, tuple[Glyph, ...]]]) -> dict[tuple[int, int], float]:
+    """The left edge of each page's columns; a column that begins further in than is usual takes the usual edge."""
+    own: dict[tuple[int, int], float] = {}
+    for number, column, _, glyphs in pieces:
+        start = min(glyph.x0 for glyph in glyphs if not glyph.text.isspace())
+        own[number, column] = min(own.get((number, column), start), start)
+    edges = {}
+    for (number, column), edge in own.items():
+        alike = [other for (page, place), other in own.items() if place == column and page % 2 == number % 2]
+        if len(alike) < _ENOUGH_PAGES:
+            alike = [other for (_, place), other in own.items() if place == column]
+        usual = _most_common(round(other) for other in alike)
+        edges[number, column] = usual if usual + _INDENTED < edge < usual + _FARTHEST else edge
+    return edges
+
+
+def _make_line(number: int, column: int, baseline: float, glyphs: tuple[Glyph, ...], edge: float, body: float) -> Line:
+    ink = [glyph for glyph in glyphs if not glyph.text.isspace()]
+    x0, x1 = min(glyph.x0 for glyph in ink), max(glyph.x1 for glyph in ink)
+    box = Box(number, x0, baseline - 0.3 * body, x1, baseline + 0.9 * body)
+    return Line(render_glyphs(glyphs, body), box, baseline, column, x0 - edge)
+
+
+def _find_leading(lines: Sequence[Line]) -> float:
+    steps = [
+        round(one.baseline - two.baseline, 1)
+        for one, two in pairwise(lines)
+        if one.box.page == two.box.page and one.column == two.column and one.baseline > two.baseline
+    ]
+    return _most_common(steps) if steps else 0.0
+
+
+def _find_single_drawings(pages: Sequence[PageText]) -> tuple[Box, ...]:
+    places = Counter(
+        (round(box.x0), round(box.bottom), round(box.x1), round(box.top)) for page in pages for box in page.drawings
+    )
+    return tuple(
+        box
+        for page in pages
+        for box in page.drawings
+        if places[round(box.x0), round(box.bottom), round(box.x1), round(box.top)] == 1
+    )
+
+
+def _most_common(values: Iterable[float]) -> float:
+    """The value that stands most often, the smallest of several."""
+    return min(Counter(values).items(), key=lambda counted: (-counted[1], counted[0]))[0]

@@ -1,0 +1,113 @@
+"""Glyphs to rows: what stands on one baseline across a page, raised and lowered signs in their place, as text.
+
+It knows nothing of columns.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from medexam.datasets.build.pages.glyphs import Glyph
+
+SMALL = 0.8
+"""A glyph under this share of the body's size is a super- or subscript."""
+DASHES = "-\u2013\u2014\u2212"
+"""Hyphen, dashes and minus."""
+
+_SAME_LINE = 0.3
+"""Of the body's size: how far two baselines of one line may lie apart."""
+_SPACE = 0.2
+"""Of the body's size: a gap between two glyphs that is a space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Glyphs on one baseline, across the page."""
+
+    baseline: float
+    glyphs: tuple[Glyph, ...]
+
+    @property
+    def ink(self) -> list[Glyph]:
+        """Its glyphs without the spaces."""
+        return [glyph for glyph in self.glyphs if not glyph.text.isspace()]
+
+
+def find_rows(glyphs: Sequence[Glyph], body: float) -> list[Row]:
+    """Rows from the top down; super- and subscripts stand in the row of what they are set to."""
+    full = sorted((glyph for glyph in glyphs if glyph.size >= SMALL * body), key=lambda glyph: -glyph.baseline)
+    rows: list[list[Glyph]] = []
+    for glyph in full:
+        if rows and rows[-1][0].baseline - glyph.baseline <= _SAME_LINE * body:
+            rows[-1].append(glyph)
+        else:
+            rows.append([glyph])
+    alone: list[Glyph] = []
+    for glyph in glyphs:
+        if glyph.size < SMALL * body:
+            home = _find_home(glyph, rows, body)
+            (alone if home is None else home).append(glyph)
+    for glyph in sorted(alone, key=lambda glyph: -glyph.baseline):
+        near = next((row for row in rows if abs(row[0].baseline - glyph.baseline) <= _SAME_LINE * body), None)
+        if near is None:
+            rows.append([glyph])
+        else:
+            near.append(glyph)
+    found = [Row(median(glyph.baseline for glyph in row if not _hangs(glyph, row, body)), tuple(row)) for row in rows]
+    return sorted((row for row in found if row.ink), key=lambda row: -row.baseline)
+
+
+def render_glyphs(glyphs: Sequence[Glyph], body: float) -> str:
+    """The text of one line: a space where there is a gap, and `^` where a raised digit would run into a number."""
+    parts: list[str] = []
+    last: Glyph | None = None
+    level = median([glyph.baseline for glyph in glyphs if glyph.size >= SMALL * body] or [0.0])
+    ordered = sorted(glyphs, key=lambda glyph: glyph.x0)
+    for place, glyph in enumerate(ordered):
+        if last is not None:
+            if glyph.text == last.text and glyph.x0 - last.x0 < 0.06 * body and not glyph.text.isspace():
+                continue
+            if glyph.x0 - last.x1 > _SPACE * body:
+                parts.append(" ")
+            elif last.text.isdigit() and _is_raised(glyph, level, body) and not _is_raised(last, level, body):
+                following = ordered[place + 1] if place + 1 < len(ordered) else None
+                parts.append("^" if _is_exponent(glyph, following, level, body) else "")
+        parts.append(glyph.text)
+        last = glyph
+    return re.sub(r"\s+", " ", "".join(parts)).strip()
+
+
+def _is_raised(glyph: Glyph, level: float, body: float) -> bool:
+    return glyph.size < SMALL * body and glyph.baseline > level + 0.1 * body
+
+
+def _is_exponent(glyph: Glyph, following: Glyph | None, level: float, body: float) -> bool:
+    """Whether a raised glyph after a digit begins a number, as in 10^-6 and unlike the charge in CD4+."""
+    if glyph.text.isdigit():
+        return True
+    return (
+        glyph.text in f"{DASHES}+"
+        and following is not None
+        and _is_raised(following, level, body)
+        and (following.text.isdigit())
+    )
+
+
+def _hangs(glyph: Glyph, row: list[Glyph], body: float) -> bool:
+    return glyph.size < SMALL * body and any(other.size >= SMALL * body for other in row)
+
+
+def _find_home(small: Glyph, rows: list[list[Glyph]], body: float) -> list[Glyph] | None:
+    """The row that a super- or subscript belongs to: one that it touches, none when it stands alone."""
+    best: tuple[float, float, list[Glyph]] | None = None
+    for row in rows:
+        rise = small.baseline - row[0].baseline
+        if -0.4 * body <= rise <= 0.7 * body:
+            reach = min(
+                (max(small.x0 - glyph.x1, glyph.x0 - small.x1, 0.0) for glyph in row if not glyph.text.isspace()),
+                default=body,
+            )
+            if reach < body and (best is None or (reach, abs(rise)) < best[:2]):
+                best = (reach, abs(rise), row)
+    return best[2] if best else None

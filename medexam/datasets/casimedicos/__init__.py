@@ -1,0 +1,1 @@
+"""CasiMedicos-Arg: explained exam questions, as an exam and as extraction."""

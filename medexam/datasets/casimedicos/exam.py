@@ -1,0 +1,46 @@
+"""CasiMedicos as an exam: each document a question with numbered options, like those of any other data set here."""
+
+from pathlib import Path
+
+from medexam.datasets.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos
+from medexam.datasets.rows import Reading, Row
+from medexam.questions import Discipline, Exam, Option, Question
+
+VERSION = "CasiMedicos-Arg"
+
+
+def read_casimedicos_exam(path: Path, language: CaseLanguage, *, explained: bool) -> Reading:
+    """All 553 questions in `language`; with `explained` the physician's explanation stands before each.
+
+    The files tell neither the year nor the number printed in the exam, so an exam is a split of theirs, without a year,
+    and a number is the place in it, from 1. Raises `DatasetError` as `read_casimedicos` does.
+    """
+    place = casimedicos_place(path)
+    documents = read_casimedicos(place, language)
+    return Reading(
+        source=str(place),
+        folder=place.parent,
+        version=VERSION,
+        rows=tuple(Row(_question(document, explained=explained), document.correct) for document in documents),
+        faults=(),
+    )
+
+
+def casimedicos_place(path: Path) -> Path:
+    """What `read_casimedicos` reads: the archive, or the folder of the languages that a file was found in."""
+    return path.parent.parent if path.suffix == ".tsv" else path
+
+
+def _question(document: CaseDocument, *, explained: bool) -> Question:
+    asked = f"{document.case} {document.question}".strip()
+    number = int(document.key.rsplit("/", 1)[-1]) + 1
+    return Question(
+        key=document.key,
+        exam=Exam(
+            name=f"casimedicos-{document.split}", year=None, discipline=Discipline.MEDICINE, split=document.split
+        ),
+        number=number,
+        language=document.language,
+        stem=f"{document.explanation}\n\n{asked}" if explained else asked,
+        options=tuple(Option(number=place, text=text) for place, text in enumerate(document.options, start=1)),
+    )

@@ -1,0 +1,133 @@
+"""Tables of an audit, each with a caption that says how to read it, for the terminal and for Markdown."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from medexam.errors import RunFolderError
+from medexam.experiments.audit.checking import describe_changes
+from medexam.experiments.audit.folder import ASPECTS
+from medexam.experiments.audit.result import Audit
+from medexam.experiments.report.formatting import NONE, percent
+from medexam.experiments.report.markdown_parts import render_table
+from medexam.experiments.report.retrieval_tables import coefficient
+from medexam.experiments.report.tables import Table, TerminalTable
+from medexam.metrics import Interval
+from medexam.metrics.audit import Correlation
+
+_COEFFICIENTS = ("Spearman's rho", "Kendall's tau-b")
+_HOW = (
+    "In brackets 95 % intervals by bootstrap over the questions. A dash: fewer than 3 answers, or all alike. No "
+    "interval: all alike in a tenth of the resamples."
+)
+
+
+def build_audit_tables(audit: Audit) -> list[TerminalTable]:
+    """The tables, ready for `Console.print`."""
+    return [TerminalTable(table, caption) for table, caption in audit_tables(audit)]
+
+
+def audit_report(audit: Audit) -> str:
+    """The audit in Markdown."""
+    key = audit.ratings.key
+    answers, questions = len(key.items), len({item.key for item in key.items})
+    parts = ["# Audit", f"{answers} answers to {questions} questions, sample `{key.sample}`, seed {key.seed}."]
+    parts += [f"{line[0].upper()}{line[1:]}." for line in describe_changes(audit.ratings)]
+    for table, caption in audit_tables(audit):
+        parts += [f"## {table.title}", render_table(table), caption]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_audit_report(audit: Audit, path: Path) -> None:
+    """Write the report; raises `RunFolderError` where that fails."""
+    try:
+        path.write_text(audit_report(audit), encoding="utf-8")
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
+
+
+def audit_tables(audit: Audit) -> list[tuple[Table, str]]:
+    """Sheets, raters, marks and measures, in this order; breakdowns where there are several groups or runs."""
+    tables = [_sheets(audit), _marks(audit)]
+    if audit.pairs:
+        tables.append(_raters(audit))
+    if audit.measured:
+        tables.append(_measures(audit))
+        if len(audit.by_group) > 1:
+            tables.append(_breakdown("group", {each.measure: each.by_group for each in audit.measured}))
+        if len(audit.by_run) > 1:
+            tables.append(_breakdown("run", {each.measure: each.by_run for each in audit.measured}))
+    return tables
+
+
+def _sheets(audit: Audit) -> tuple[Table, str]:
+    rows = []
+    for review in audit.ratings.reviews:
+        cells = [review.reviewer, str(len(review.items))]
+        for aspect in ASPECTS:
+            cells += [str(len(review.marks[aspect])), _mark(review.mean(aspect))]
+        rows.append(tuple(cells))
+    headers = ("Rater", "Rows", *(header for aspect in ASPECTS for header in (aspect.capitalize(), "Mean")))
+    return Table("Sheets", headers, tuple(rows)), "Rows of each sheet, how many of them are marked, and the mean mark."
+
+
+def _marks(audit: Audit) -> tuple[Table, str]:
+    rows = tuple(
+        (name, kind, str(marks.answers), *(_mark(marks.means[aspect]) for aspect in ASPECTS))
+        for kind, parts in (("run", audit.by_run), ("group", audit.by_group))
+        for name, marks in parts.items()
+    )
+    headers = ("Name", "Kind", "Answers", *(aspect.capitalize() for aspect in ASPECTS))
+    caption = "Mean marks from 1 to 5 of the answers that are marked; an answer's mark is the mean of its raters'."
+    return Table("Marks", headers, rows, text_columns=2), caption
+
+
+def _raters(audit: Audit) -> tuple[Table, str]:
+    rows = tuple(
+        (
+            " and ".join(pair.agreement.raters),
+            pair.agreement.aspect,
+            str(pair.agreement.n),
+            percent(pair.agreement.same),
+            NONE if pair.agreement.kappa is None else coefficient(pair.agreement.kappa),
+            *_coefficients(pair.correlation),
+        )
+        for pair in audit.pairs
+    )
+    headers = ("Raters", "Aspect", "Answers", "Same mark", "Kappa", *_COEFFICIENTS)
+    caption = f"Answers that both marked; percent with the same mark; Cohen's kappa with quadratic weights. {_HOW}"
+    return Table("Raters against each other", headers, rows, text_columns=2), caption
+
+
+def _measures(audit: Audit) -> tuple[Table, str]:
+    rows = tuple((each.measure, str(each.overall.n), *_coefficients(each.overall)) for each in audit.measured)
+    caption = f"Each automatic measure against the mean of the raters' correctness. {_HOW}"
+    return Table("Measures against the raters", ("Measure", "Answers", *_COEFFICIENTS), rows), caption
+
+
+def _breakdown(kind: str, found: Mapping[str, Mapping[str, Correlation]]) -> tuple[Table, str]:
+    rows = tuple(
+        (measure, name, str(parts[name].n), *_coefficients(parts[name]))
+        for measure, parts in found.items()
+        for name in sorted(parts)
+    )
+    headers = ("Measure", kind.capitalize(), "Answers", *_COEFFICIENTS)
+    return Table(f"Measures against the raters, by {kind}", headers, rows, text_columns=2), _HOW
+
+
+def _coefficients(correlation: Correlation) -> tuple[str, str]:
+    return (
+        _with_interval(correlation.spearman, correlation.spearman_interval),
+        _with_interval(correlation.kendall, correlation.kendall_interval),
+    )
+
+
+def _with_interval(value: float | None, interval: Interval | None) -> str:
+    if value is None:
+        return NONE
+    if interval is None:
+        return coefficient(value)
+    return f"{coefficient(value)} [{coefficient(interval[0])}, {coefficient(interval[1])}]"
+
+
+def _mark(mean: float | None) -> str:
+    return NONE if mean is None else f"{mean:.2f}"

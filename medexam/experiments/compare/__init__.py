@@ -1,0 +1,1 @@
+"""Stored runs on the same questions: pairs, baselines, flips, languages, and which runs may be ranked."""

@@ -1,0 +1,118 @@
+"""Which stored runs show what passages change: each that retrieves, against the same asking without them.
+
+It reads the runs' predictions and the answer key of their data set; nothing is asked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medexam.datasets import ExamSet, load_exam_set
+from medexam.experiments.plan.passage_lookup import is_retrieving
+from medexam.experiments.store.data_changes import asked_same_texts
+from medexam.experiments.store.questions import stored_questions
+from medexam.experiments.store.stored_run import ExamRun
+from medexam.metrics.paired.pairs import count_flips
+from medexam.metrics.paired.results import Flips
+from medexam.predictions import Prediction
+from medexam.specs import DatasetSpec
+
+_PASSAGES_ONLY = {"kind", "then", "context", "retriever", "k", "query", "query_language"}
+"""Settings that a program with passages may have otherwise than the same program without."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """One run that retrieves, beside a baseline."""
+
+    run: ExamRun
+    flips: Flips
+    passages: Mapping[str, tuple[str, ...]]
+    """Key of each question that flipped -> ids of the passages that `run` found, most relevant first."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A run without passages, and the runs that add them."""
+
+    baseline: ExamRun
+    against: tuple[Against, ...]
+    """At least one, in the order of the runs."""
+
+
+def contrast_runs(runs: Sequence[ExamRun]) -> list[Contrast]:
+    """Every run without passages that is a baseline of another of `runs`, with those; empty where there is none.
+
+    A baseline has the data set, the language and the model of the run that retrieves. Where one of them asks in the
+    same way too, the others are left aside. Raises `DatasetError` where the data set cannot be read, lacks a
+    question that both were asked, or holds other texts.
+    """
+    pairs = [(baseline, run) for run in runs for baseline in _baselines(run, runs)]
+    if not pairs:
+        return []
+    sets: dict[DatasetSpec, ExamSet] = {}
+    predictions: dict[str, Mapping[str, Prediction]] = {}
+    contrasts = []
+    for baseline in runs:
+        found = []
+        for run in [run for other, run in pairs if other is baseline]:
+            spec = run.record.cell.dataset.whole
+            if spec not in sets:
+                sets[spec] = load_exam_set(spec)
+            for each in (baseline, run):
+                predictions.setdefault(str(each.folder.path), each.folder.read_predictions())
+            before, after = (predictions[str(each.folder.path)] for each in (baseline, run))
+            found.append(_against(baseline, run, sets[spec], before, after))
+        if found:
+            contrasts.append(Contrast(baseline, tuple(found)))
+    return contrasts
+
+
+def _against(
+    baseline: ExamRun,
+    run: ExamRun,
+    exams: ExamSet,
+    before: Mapping[str, Prediction],
+    after: Mapping[str, Prediction],
+) -> Against:
+    shared = set(baseline.record.questions)
+    asked = [question.key for question in stored_questions(run.record, exams) if question.key in shared]
+    flips = count_flips(asked, exams.key, before, after)
+    passages = {
+        question: tuple(passage.id for passage in after[question].passages or ())
+        for question in (*flips.right_to_wrong, *flips.wrong_to_right)
+    }
+    return Against(run, flips, passages)
+
+
+def _baselines(run: ExamRun, runs: Sequence[ExamRun]) -> list[ExamRun]:
+    """The runs to compare `run` with; none where it does not retrieve or asks no model."""
+    if run.model is None or not is_retrieving(run.record.cell.program):
+        return []
+    candidates = [other for other in runs if _is_comparable(run, other)]
+    return [other for other in candidates if _asks_alike(run, other)] or candidates
+
+
+def _is_comparable(run: ExamRun, other: ExamRun) -> bool:
+    mine, its = run.record.cell.dataset, other.record.cell.dataset
+    return (
+        other.model == run.model
+        and not other.mixed
+        and not is_retrieving(other.record.cell.program)
+        and (mine.name, mine.language) == (its.name, its.language)
+        and asked_same_texts(run.record, other.record)
+        and not set(run.record.questions).isdisjoint(other.record.questions)
+    )
+
+
+def _asks_alike(run: ExamRun, other: ExamRun) -> bool:
+    """Whether `other` asks as `run` does behind its passages."""
+    mine, its = run.record.cell.program, other.record.cell.program
+    kind = getattr(mine, "then", mine.kind)
+    return its.kind == kind and _asking(mine) == _asking(its)
+
+
+def _asking(program: Any) -> dict[str, Any]:
+    """The settings that say how a question is asked, whatever stands before it."""
+    settings: dict[str, Any] = program.model_dump(exclude=_PASSAGES_ONLY)
+    return settings | {"shows_options": getattr(program, "shows_options", None)}

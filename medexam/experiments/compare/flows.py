@@ -1,0 +1,85 @@
+"""How answers flow from one run to another: right, wrong and unanswered before and after, on the same questions.
+
+It reads the runs' predictions and the answer key of their data set; nothing is asked.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from medexam.answer_key import AnswerKey
+from medexam.datasets import load_exam_set
+from medexam.errors import DatasetError
+from medexam.experiments.compare.runs import compare_runs
+from medexam.experiments.store.stored_run import ExamRun
+from medexam.metrics.paired.results import Difference
+from medexam.predictions import Prediction, Status
+
+
+class Mark(StrEnum):
+    """How one question that was asked and scored is marked."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One run beside the first, on the questions that all runs have scored."""
+
+    before: ExamRun
+    after: ExamRun
+    counts: Mapping[tuple[Mark, Mark], int]
+    """(mark in `before`, mark in `after`) -> questions; only those that occur."""
+    accuracy: Difference
+    """That of `after` minus that of `before`, a fraction of 1."""
+
+    @property
+    def n(self) -> int:
+        """The questions that both runs have scored."""
+        return sum(self.counts.values())
+
+
+def find_flows(runs: Sequence[ExamRun]) -> list[Flow]:
+    """Every further run beside the first, on the questions that all runs of the first one's data set have scored.
+
+    A run that mixes models is the first only if all do.
+
+    Empty where fewer than two runs have that data set, where no question is scored by all of them, and where the data
+    set is not at hand: the right answers are not stored with a run.
+    """
+    alike = [run for run in runs if run.record.cell.dataset.name == runs[0].record.cell.dataset.name]
+    alike.sort(key=lambda run: run.mixed)
+    if len(alike) < 2:
+        return []
+    try:
+        comparison = compare_runs([run.folder for run in alike])
+        key = load_exam_set(alike[0].record.cell.dataset.whole).key
+    except DatasetError:
+        return []
+    before, *others = (run.folder.read_predictions() for run in alike)
+    return [
+        Flow(alike[0], run, count_marks(comparison.questions, key, before, after), pair.paired.accuracy)
+        for run, after, pair in zip(alike[1:], others, comparison.pairs, strict=True)
+    ]
+
+
+def count_marks(
+    questions: Sequence[str], key: AnswerKey, before: Mapping[str, Prediction], after: Mapping[str, Prediction]
+) -> dict[tuple[Mark, Mark], int]:
+    """(mark before, mark after) -> how many of `questions`, all of which both have scored."""
+    return dict(
+        Counter(
+            (mark(before[question], key[question].number), mark(after[question], key[question].number))
+            for question in questions
+        )
+    )
+
+
+def mark(prediction: Prediction, gold: int) -> Mark:
+    """The mark of a question whose right option has the number `gold`; the prediction has not failed."""
+    if prediction.status is Status.UNANSWERED:
+        return Mark.UNANSWERED
+    return Mark.RIGHT if prediction.answer == gold else Mark.WRONG

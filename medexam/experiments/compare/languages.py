@@ -1,0 +1,105 @@
+"""The same questions in two languages, asked by the same program and model: translation errors and knowledge errors.
+
+A question that is right in one language alone is a suspect of its translation; one that is wrong in both, with the same
+answer, rather is something the model does not know. Which of two wrong causes it was nobody can tell from answers: the
+report counts them and names the suspects. It reads stored runs and asks nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from medexam.datasets import load_exam_set
+from medexam.errors import SpecError
+from medexam.experiments.compare.result import Comparison, run_documents
+from medexam.experiments.compare.runs import compare_runs
+from medexam.experiments.store.run_folder import RunFolder, RunRecord
+from medexam.experiments.store.stored_run import ExamRun
+from medexam.metrics.paired.results import Flips
+from medexam.specs.identity import differences
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """Two runs that differ in language alone, on the questions that both have scored."""
+
+    comparison: Comparison
+    languages: tuple[str, str]
+    same_wrong: tuple[str, ...]
+    """Keys of the questions that both have wrong with the same answer; leaving a question unanswered is no answer."""
+
+    @property
+    def runs(self) -> tuple[ExamRun, ...]:
+        """The run in the first language, then the one in the second."""
+        return self.comparison.runs
+
+    @property
+    def corrected(self) -> tuple[str, ...]:
+        """What is said of golds that were corrected since a run was scored."""
+        return self.comparison.corrected
+
+    @property
+    def flips(self) -> Flips:
+        """Both right, only one, neither, and McNemar's exact test."""
+        return self.comparison.pairs[0].paired.flips
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints, JSON-ready."""
+        flips = self.flips
+        first, second = self.languages
+        return {
+            "runs": run_documents(self.comparison),
+            "languages": list(self.languages),
+            "dropped": asdict(self.comparison.dropped),
+            "notes": list(self.comparison.notes),
+            "questions": flips.n,
+            "both_right": flips.both_right,
+            f"only_{first}": list(flips.right_to_wrong),
+            f"only_{second}": list(flips.wrong_to_right),
+            "neither": flips.both_wrong,
+            "neither_with_the_same_answer": list(self.same_wrong),
+            "mcnemar_p": flips.p,
+            "same_answer": self.comparison.pairs[0].paired.same_answer,
+        }
+
+
+def check_consistency(folders: Sequence[RunFolder]) -> Consistency:
+    """Set two runs side by side that differ in language alone.
+
+    Raises `SpecError` where they are not two, ask in one language, or differ in more, and what `compare_runs` raises.
+    """
+    if len(folders) != 2:
+        raise SpecError(f"--languages takes two runs, and {len(folders)} were given: name one run in each language")
+    records = [folder.read_record() for folder in folders]
+    first, second = (record.cell.dataset.language for record in records)
+    if first == second:
+        raise SpecError(f"both runs ask in {first}: name runs in two languages, or compare them without --languages")
+    if others := differing(records[0], records[1]):
+        raise SpecError(
+            f"the runs differ in more than their language ({', '.join(others)}): run one spec with the other's "
+            "language, or compare them without --languages"
+        )
+    comparison = compare_runs(folders)
+    answers = [folder.read_predictions() for folder in folders]
+    key = load_exam_set(records[0].cell.dataset.whole).key
+    same = tuple(
+        question
+        for question in comparison.questions
+        if answers[0][question].answer not in (None, key[question].number)
+        and answers[0][question].answer == answers[1][question].answer
+    )
+    return Consistency(comparison, (first, second), same)
+
+
+def differing(one: RunRecord, other: RunRecord) -> list[str]:
+    """What two runs differ in beside their language, as dotted keys.
+
+    The files of a data set, with their twins, and the words of a prompt belong to their language; so does the language
+    of the queries if both specs say the same of it.
+    """
+    found = differences(one.identity, other.identity)
+    own = {"dataset.language", "dataset.fingerprint", "twins"}
+    queried = {getattr(record.cell.program, "query_language", None) for record in (one, other)}
+    if len(queried) == 1:
+        own.add("program.query_language")
+    return [key for key in found if key not in own and not key.startswith("words")]

@@ -1,0 +1,82 @@
+"""Which runs may be ranked by their scores: whole ones of one model, if all of a table asked the same questions.
+
+It decides and says why; tables, pages and the terminal show it.
+"""
+
+import shlex
+from collections.abc import Sequence
+
+from medexam.experiments.store.answerers import describe_answerers
+from medexam.experiments.store.stored_run import AnyRun
+
+
+def rivals(runs: Sequence[AnyRun]) -> list[bool]:
+    """Whether each run may be called the best of `runs`; none may if `why_unranked` gives a reason."""
+    comparable = why_unranked(runs) is None
+    return [comparable and is_rankable(run) for run in runs]
+
+
+def is_rankable(run: AnyRun) -> bool:
+    """Whether the run's score is one model's on all of its questions."""
+    return run.complete and not run.mixed
+
+
+def best_places(scores: Sequence[float | None], among: Sequence[bool]) -> list[int]:
+    """The places of the highest score `among` the runs that may be ranked, ties included; empty for fewer than two."""
+    known = {
+        place: score
+        for place, (score, rival) in enumerate(zip(scores, among, strict=True))
+        if rival and score is not None
+    }
+    return [place for place, score in known.items() if len(known) > 1 and score == max(known.values())]
+
+
+def why_unranked(runs: Sequence[AnyRun]) -> str | None:
+    """Why the scores of `runs` are not ranked, with the command that compares them; None if they may be ranked."""
+    difference = describe_difference(runs)
+    if difference is None:
+        return None
+    by_dataset: dict[str, list[AnyRun]] = {}
+    for run in runs:
+        by_dataset.setdefault(run.record.cell.dataset.name, []).append(run)
+    commands = [command for group in by_dataset.values() if (command := _compare_command(group)) is not None]
+    way_out = "; ".join(commands) or "they share no question: run their specs on the same ones to compare them"
+    return f"Scores are not ranked: the runs asked {difference}. {way_out}."
+
+
+def ranking_notes(runs: Sequence[AnyRun]) -> list[str]:
+    """What a reader must know before ranking `runs` by a table of their scores; usually empty."""
+    reason = why_unranked(runs)
+    mixed = [f"{note[0].upper()}{note[1:]}." for note in mixed_notes(runs)]
+    return mixed if reason is None else [reason, *mixed]
+
+
+def mixed_notes(runs: Sequence[AnyRun]) -> list[str]:
+    """What to say of each run whose answers are of several models, without a full stop; usually empty."""
+    return [
+        f"the run {run.record.run_id} mixes models and is not ranked: {describe_answerers(run.answerers)}"
+        for run in runs
+        if run.mixed
+    ]
+
+
+def describe_difference(runs: Sequence[AnyRun]) -> str | None:
+    """How the questions of `runs` differ, as `different languages (en, es)`; None if all asked the same ones."""
+    datasets = [run.record.cell.dataset for run in runs]
+    for what, values in (
+        ("data sets", [dataset.name for dataset in datasets]),
+        ("languages", [dataset.language for dataset in datasets]),
+        ("forms of the questions", [dataset.label for dataset in datasets]),
+    ):
+        if len(distinct := dict.fromkeys(values)) > 1:
+            return f"different {what} ({', '.join(distinct)})"
+    return None if len({frozenset(run.record.questions) for run in runs}) == 1 else "different questions"
+
+
+def _compare_command(runs: Sequence[AnyRun]) -> str | None:
+    """What compares runs of one data set on the questions that all of them asked; None if there is no such question."""
+    shared = len(frozenset.intersection(*(frozenset(run.record.questions) for run in runs)))
+    if len(runs) < 2 or not shared:
+        return None
+    command = shlex.join(["medexam", "compare", *(str(run.folder.path) for run in runs)])
+    return f"On the {shared:,} questions that they share, this compares them: {command}"

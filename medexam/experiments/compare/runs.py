@@ -1,0 +1,267 @@
+"""`medexam compare`: stored runs against a baseline, on the questions that all of them have scored.
+
+It reads the runs' predictions and the answer keys of their data sets; nothing is asked and nothing is written.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from medexam.answer_key import AnswerKey
+from medexam.datasets import ExamSet, load_exam_set
+from medexam.errors import DatasetError, SpecError
+from medexam.experiments.compare.ranking import mixed_notes
+from medexam.experiments.compare.result import Comparison, Dropped, Flipped, Group, Pair, describe_all, describe_dropped
+from medexam.experiments.store.data_changes import describe_golds
+from medexam.experiments.store.questions import stored_questions
+from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, owed
+from medexam.experiments.store.stored_run import AnyRun, ExamRun, find_answerers, stored_run
+from medexam.metrics import compute_metrics
+from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, judge
+from medexam.predictions import Prediction, Status
+from medexam.questions import Question
+from medexam.specs import DatasetSpec
+from medexam.tasks import Task, TaskSet
+
+Q = TypeVar("Q", Question, Task)
+Predictions = Mapping[str, Prediction]
+
+
+def find_compared(paths: Sequence[Path]) -> list[RunFolder]:
+    """The run folders named by `paths`, as `find_runs` finds them, two or more; the baseline first.
+
+    That is the first run, but of a folder of runs the first that does not mix models.
+
+    Raises `SpecError` where a run is named twice or is the only one, and `RunFolderError` for a path without a run.
+    """
+    named = [path for path in paths if RunFolder(path).exists()]
+    twice = [path for path, times in Counter(path.resolve() for path in named).items() if times > 1]
+    if twice:
+        raise SpecError(
+            f"run {twice[0].name} is given twice, and there is nothing to compare it with; name each run once"
+        )
+    folders = find_runs(paths)
+    if len(folders) < 2:
+        raise SpecError(
+            f"{folders[0].path} is the only run: give the baseline and one run or more to compare with it, or a folder "
+            "that holds them; `medexam report` shows a single run"
+        )
+    if not RunFolder(paths[0]).exists():
+        baseline = next((folder for folder in folders if not _mixes(folder)), folders[0])
+        folders.sort(key=lambda folder: folder is not baseline)
+    return folders
+
+
+def _mixes(folder: RunFolder) -> bool:
+    return len(find_answerers(folder, folder.read_record())) > 1
+
+
+def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
+    """Compare the runs in `folders`, two or more, with the first one.
+
+    Raises `DatasetError` where they asked different data sets, where no question is scored by all of them, or where a
+    data set cannot be read or lacks a question that was asked.
+    """
+    records = [folder.read_record() for folder in folders]
+    check_one_data_set(records)
+    loaded: dict[DatasetSpec, ExamSet] = {}
+    for record in records:
+        whole = record.cell.dataset.whole
+        if whole not in loaded:
+            loaded[whole] = load_exam_set(whole)
+    sets = [loaded[record.cell.dataset.whole] for record in records]
+    asked = [stored_questions(record, data) for record, data in zip(records, sets, strict=True)]
+    predictions = [folder.read_predictions() for folder in folders]
+    kept, dropped = find_common(
+        asked[0], records, predictions, lambda question: _golds_agree(question, [data.key for data in sets])
+    )
+    check_any_common(kept, folders, dropped)
+    key = sets[0].key
+    runs = tuple(
+        stored_run(folder, compute_metrics(kept, key, found), found)
+        for folder, found in zip(folders, predictions, strict=True)
+    )
+    names = run_names(runs)
+    return Comparison(
+        runs=runs,
+        names=names,
+        asked=tuple(len(record.questions) for record in records),
+        owed=tuple(len(owed(record.questions, found)) for record, found in zip(records, predictions, strict=True)),
+        questions=tuple(question.key for question in kept),
+        dropped=dropped,
+        pairs=_pairs(runs, names, kept, key, predictions),
+        together=complementarity(kept, key, predictions),
+        flipped=_flipped(kept, key, predictions),
+        notes=(*note_differences(records, sets), *mixed_notes(runs)),
+        corrected=note_corrections(folders, records, sets),
+    )
+
+
+def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
+    """A name for each run, as short as tells all apart.
+
+    Its program, with model, language or both where that is needed; else the ids of the runs that share their program,
+    or all their paths. Behind it stands whether it mixes models.
+    """
+    programs = Counter(run.program for run in runs)
+
+    def language(run: AnyRun) -> str:
+        dataset = run.record.cell.dataset
+        return " ".join([dataset.language, *dataset.form])
+
+    ways: tuple[Callable[[AnyRun], str], ...] = (
+        lambda run: run.program,
+        lambda run: " ".join(filter(None, (run.program, run.model))),
+        lambda run: f"{run.program} {language(run)}",
+        lambda run: " ".join(filter(None, (run.program, run.model, language(run)))),
+        lambda run: run.program if programs[run.program] == 1 else run.folder.name,
+    )
+    for way in ways:
+        names = tuple(mark_mixed(run, way(run)) for run in runs)
+        if len(set(names)) == len(names):
+            return names
+    return tuple(mark_mixed(run, str(run.folder.path)) for run in runs)
+
+
+def mark_mixed(run: AnyRun, name: str) -> str:
+    """The run's name in tables and pictures, which says so if its answers are of several models."""
+    return f"{name} (mixed models)" if run.mixed else name
+
+
+def check_one_data_set(records: Sequence[RunRecord]) -> None:
+    """Raises `DatasetError` where the runs asked different data sets."""
+    first = records[0]
+    for record in records[1:]:
+        mine, its = first.cell.dataset.name, record.cell.dataset.name
+        if mine != its:
+            raise DatasetError(
+                f"the runs asked different data sets: {mine} ({first.run_id}) and {its} ({record.run_id}); "
+                "compare runs of one data set, or run one spec again with the other's --set dataset.name"
+            )
+
+
+def find_common(
+    baseline: Iterable[Q],
+    records: Sequence[RunRecord],
+    predictions: Sequence[Predictions],
+    golds_agree: Callable[[str], bool],
+) -> tuple[list[Q], Dropped]:
+    """The baseline's questions that every run has scored under the same gold, and how many others there are.
+
+    `golds_agree` is asked by the keys of questions that every run was asked for.
+    """
+    in_all = set.intersection(*(set(record.questions) for record in records))
+    in_any = set().union(*(record.questions for record in records))
+    kept = []
+    dropped = Dropped(len(in_any) - len(in_all), 0, 0, 0)
+    for question in baseline:
+        if question.key not in in_all:
+            continue
+        found = [run.get(question.key) for run in predictions]
+        if any(prediction is not None and prediction.status is Status.FAILED for prediction in found):
+            dropped = replace(dropped, failed=dropped.failed + 1)
+        elif any(prediction is None for prediction in found):
+            dropped = replace(dropped, not_asked_yet=dropped.not_asked_yet + 1)
+        elif not golds_agree(question.key):
+            dropped = replace(dropped, other_gold=dropped.other_gold + 1)
+        else:
+            kept.append(question)
+    return kept, dropped
+
+
+def check_any_common(kept: Sized, folders: Sized, dropped: Dropped) -> None:
+    """Raises `DatasetError` where the runs in `folders` have no question in common."""
+    if not kept:
+        raise DatasetError(
+            f"there is nothing to compare, for no question is scored by {describe_all(folders)} "
+            f"({describe_dropped(dropped)}); run their specs on the same questions, finish them with "
+            "`medexam run --resume RUN`, or name other runs"
+        )
+
+
+def _pairs(
+    runs: Sequence[ExamRun],
+    names: Sequence[str],
+    questions: Sequence[Question],
+    key: AnswerKey,
+    predictions: Sequence[Predictions],
+) -> tuple[Pair, ...]:
+    baseline, others = predictions[0], predictions[1:]
+    paired = [compare_pair(questions, key, baseline, other) for other in others]
+    adjusted = adjust_holm([each.flips.p for each in paired])
+    disciplines = _groups(questions, key, predictions, lambda question: question.exam.discipline.value)
+    dated = [question for question in questions if question.exam.year is not None]
+    years = _groups(dated, key, predictions, lambda question: str(question.exam.year))
+    return tuple(
+        Pair(run, name, each, p, judge(each.accuracy, p), by_discipline, by_year)
+        for run, name, each, p, by_discipline, by_year in zip(
+            runs[1:], names[1:], paired, adjusted, disciplines, years, strict=True
+        )
+    )
+
+
+def _groups(
+    questions: Sequence[Question],
+    key: AnswerKey,
+    predictions: Sequence[Predictions],
+    group_of: Callable[[Question], str],
+) -> list[dict[str, Group]]:
+    """One breakdown a pair, its groups in the order of their names; one family of tests over all of them."""
+    members: dict[str, list[Question]] = {}
+    for question in questions:
+        members.setdefault(group_of(question), []).append(question)
+    found = [
+        {name: compare_pair(members[name], key, predictions[0], other) for name in sorted(members)}
+        for other in predictions[1:]
+    ]
+    adjusted = iter(adjust_holm([paired.flips.p for groups in found for paired in groups.values()]))
+    return [{name: Group(paired, next(adjusted)) for name, paired in groups.items()} for groups in found]
+
+
+def _flipped(questions: Sequence[Question], key: AnswerKey, predictions: Sequence[Predictions]) -> tuple[Flipped, ...]:
+    found = []
+    for question in questions:
+        gold = key[question.key].number
+        answers = tuple(run[question.key].answer for run in predictions)
+        if len({answer == gold for answer in answers}) == 2:
+            found.append(Flipped(question.key, gold, answers))
+    return tuple(found)
+
+
+def _golds_agree(question: str, keys: Sequence[AnswerKey]) -> bool:
+    """Whether every key holds an answer to the question, and the same one."""
+    return all(question in key for key in keys) and len({key[question].number for key in keys}) == 1
+
+
+def note_corrections(
+    folders: Sequence[RunFolder], records: Sequence[RunRecord], sets: Sequence[ExamSet | TaskSet]
+) -> tuple[str, ...]:
+    """One line for each run whose golds have changed since it was last scored."""
+    lines = map(describe_golds, folders, records, sets)
+    return tuple(line for line in lines if line is not None)
+
+
+def note_differences(records: Sequence[RunRecord], sets: Sequence[ExamSet | TaskSet]) -> tuple[str, ...]:
+    """How the runs differ in what they asked: languages, and versions of the data; mostly nothing.
+
+    Runs of schema 1 are compared by the files that they read, all others by what their data hold.
+    """
+    datasets = [record.cell.dataset for record in records]
+    languages = list(dict.fromkeys(dataset.language for dataset in datasets))
+    notes = []
+    if len(languages) > 1:
+        notes.append(
+            f"the runs asked in different languages ({', '.join(languages)}): the same question has the same key in "
+            "each, so that this compares languages too"
+        )
+    versions: dict[tuple[object, ...], set[tuple[str, ...]]] = {}
+    for record, data in zip(records, sets, strict=True):
+        dataset, is_old = record.cell.dataset, record.schema == 1
+        read = (record.dataset_fingerprint,) if is_old else (data.fingerprint, data.golds_fingerprint)
+        versions.setdefault((dataset.language, is_old, *dataset.form), set()).add(read)
+    for (language, *_), read_by in versions.items():
+        if len(read_by) > 1:
+            notes.append(f"the runs in {language} read {len(read_by)} different versions of the data (SHA-256)")
+    return tuple(notes)

@@ -1,0 +1,155 @@
+"""Fine-tunes an encoder on spans by transformers' own Trainer, and leaves a folder whole or not at all."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from medexam.errors import DatasetError, SpecError
+from medexam.experiments.finetune.settings import FinetuningSettings
+from medexam.experiments.finetune.training import FinetuningObserver, teach
+from medexam.experiments.finetune.windows import SpanFile, make_lessons, read_span_file, seen_before
+from medexam.experiments.store.environment import describe_environment
+from medexam.metrics.spans import SpanSetScores, score_spans
+from medexam.quiet import quiet_transformers
+from medexam.retrievers.reading.loading import LoadedReader, load_trainable
+from medexam.retrievers.reading.spans import TransformersSpanReader
+from medexam.retrievers.reading.windows import by_length
+
+RECORD = "finetuning.json"
+PREDICTIONS = "validation_predictions.jsonl"
+
+
+@dataclass(frozen=True)
+class Validated:
+    """The result on the validation file."""
+
+    squad: SpanSetScores
+    """By SQuAD v1.1's rule."""
+    spanish: SpanSetScores
+    """By MLQA's Spanish rule."""
+    seen: tuple[str, ...]
+    """Keys of the questions that the model was taught, with the same context."""
+
+
+@dataclass(frozen=True)
+class Finetuned:
+    """What came out."""
+
+    folder: Path
+    record: dict[str, Any]
+    """What `finetuning.json` holds."""
+    losses: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    """Stage -> step and mean loss since the one before."""
+    validated: Validated | None = None
+
+
+def finetune(settings: FinetuningSettings, observer: FinetuningObserver) -> Finetuned:
+    """Learn from the files and write the model to `settings.out`, with its record and what it says of the validation.
+
+    The same settings, files and machine give the same weights. Raises `SpecError` where the folder exists,
+    `DatasetError` where a file cannot be read or holds nothing to learn from, and `EngineError` where the model cannot
+    be loaded or its loss is no number.
+    """
+    with _drafting(settings.out) as draft:
+        return _finetune(settings, observer, draft)
+
+
+def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft: Path) -> Finetuned:
+    stages = {"intermediate": settings.intermediate, "train": settings.train}
+    files = {name: read_span_file(path) for name, path in stages.items() if path is not None}
+    validation = read_span_file(settings.validation) if settings.validation is not None else None
+    if validation and not any(item.answers for item in validation.items):
+        raise DatasetError(f"{validation.path}: none of its questions has an answer to score against")
+    seen = seen_before(validation, list(files.values())) if validation else []
+    loaded = load_trainable(settings.model, settings.revision, settings.device, settings.seed)
+    taught = {
+        name: make_lessons(file, loaded.tokenizer, settings.window, settings.shared) for name, file in files.items()
+    }
+    for line in [line for lessons in taught.values() for line in lessons.warnings()]:
+        observer.warns(line)
+    if validation and seen:
+        observer.warns(
+            f"{validation.path}: {len(seen):,} of {len(validation.items):,} questions stand in the training data too, "
+            "so the score tells what was learnt by heart: leave them out to see what the model can do"
+        )
+    begun = time.monotonic()
+    losses = {}
+    for name, lessons in taught.items():
+        epochs = settings.epochs if name == "train" else settings.intermediate_epochs
+        losses[name] = teach(loaded, name, lessons, epochs, settings, observer)
+    record: dict[str, Any] = {
+        "settings": settings.model_dump(mode="json"),
+        "base": {"name": loaded.weights.label, "revision": loaded.weights.revision},
+        "data": {name: lessons.document() for name, lessons in taught.items()},
+        "device": loaded.device,
+        "seconds": round(time.monotonic() - begun, 1),
+        "losses": losses,
+        "environment": describe_environment(),
+    }
+    validated, predictions = None, None
+    if validation is not None:
+        predictions = _answer(loaded, validation, settings)
+        validated = _score(validation, predictions, seen)
+        record["validation"] = {
+            "path": str(validation.path.resolve()),
+            "sha256": validation.sha256,
+            "questions": len(validation.items),
+            "seen_in_training": seen,
+            "squad": asdict(validated.squad),
+            "spanish": asdict(validated.spanish),
+        }
+    _write(loaded, draft, record, predictions)
+    return Finetuned(settings.out, record, losses, validated)
+
+
+def _answer(loaded: LoadedReader, file: SpanFile, settings: FinetuningSettings) -> dict[str, str]:
+    """Key -> the span for each question that has an answer, empty where its context has no words; block by block."""
+    reading = replace(loaded, model=loaded.model.eval())
+    reader = TransformersSpanReader(reading, settings.answer_tokens, settings.window, settings.shared)
+    items = [item for item in file.items if item.answers]
+    said = {item.key: "" for item in items}
+    for places in by_length([len(item.context) for item in items], 8 * reader.batch):
+        pairs = [(items[place].question, items[place].context) for place in places]
+        for place, span in zip(places, reader.read(pairs), strict=True):
+            said[items[place].key] = span.text if span is not None else ""
+    return said
+
+
+def _score(file: SpanFile, said: Mapping[str, str], seen: Sequence[str]) -> Validated:
+    pairs = [(said[item.key], item.references) for item in file.items if item.answers]
+    return Validated(score_spans(pairs), score_spans(pairs, "spanish"), tuple(seen))
+
+
+def _write(loaded: LoadedReader, folder: Path, record: dict[str, Any], predictions: dict[str, str] | None) -> None:
+    with quiet_transformers():
+        loaded.model.save_pretrained(folder, safe_serialization=True)
+        loaded.tokenizer.save_pretrained(folder)
+    (folder / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    if predictions is not None:
+        rows = (json.dumps({"id": key, "prediction": text}, ensure_ascii=False) for key, text in predictions.items())
+        (folder / PREDICTIONS).write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+
+
+@contextmanager
+def _drafting(out: Path) -> Iterator[Path]:
+    """A folder beside `out` that takes its place at the end of the block; gone where the block fails.
+
+    Raises `SpecError` where `out` exists or cannot be written, before anything is learnt.
+    """
+    if out.exists():
+        raise SpecError(f"{out}: exists already: choose another folder by --out, or move that one away")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        # Nobody else's draft, where two write to one place.
+        with TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent, ignore_cleanup_errors=True) as place:
+            draft = Path(place) / out.name
+            draft.mkdir()
+            yield draft
+            draft.rename(out)
+    except OSError as error:
+        raise SpecError(f"{out}: cannot be written: {error}; choose another folder by --out") from None

@@ -1,0 +1,70 @@
+"""The curve of an optimisation: the score of each trial and the best one so far."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from medexam.experiments.optimize.trials import Trial, metric_title
+from medexam.experiments.report.plots.style import GREY, PALETTE, wrap
+from medexam.specs.optimizer import Metric
+
+INCHES = (9.5, 4.8)
+LABEL_WIDTH = 26
+"""Characters of a line of a label."""
+LABELS = 6
+"""So many improvements are named at most, the best one always."""
+LEAST_SPAN = 0.05
+"""What the axis shows at least, from its lowest to its highest score."""
+
+
+def draw_curve(axes: Any, trials: Sequence[Trial], metric: Metric) -> None:
+    """Each trial's score, the best so far as a stair, and the names of the trials that set a new best.
+
+    Accuracies have their 95 % interval; the n of the axis is the first trial's.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    scale = 1.0 if metric == "log_probability" else 100.0
+    numbers = [trial.number for trial in trials]
+    scores = [scale * trial.score for trial in trials]
+    if metric == "accuracy":
+        lows, highs = zip(*(trial.accuracy_interval for trial in trials), strict=True)
+        down = [score - 100 * low for score, low in zip(scores, lows, strict=True)]
+        up = [100 * high - score for score, high in zip(scores, highs, strict=True)]
+        axes.errorbar(numbers, scores, yerr=[down, up], fmt="none", color=PALETTE[5], alpha=0.5, capsize=3)
+    axes.plot(numbers, scores, "o", color=PALETTE[5], markersize=5, label=f"score of a trial ({len(trials)})")
+    bests = list(accumulate(scores, max))
+    axes.plot(numbers, bests, drawstyle="steps-post", color=PALETTE[0], linewidth=1.8, label="best so far")
+    improved = [place for place, score in enumerate(scores) if not place or score > bests[place - 1]]
+    axes.plot(
+        [numbers[place] for place in improved],
+        [scores[place] for place in improved],
+        "D",
+        color=PALETTE[1],
+        label="new best",
+    )
+    low, high = axes.get_ylim()
+    room = max(high - low, scale * LEAST_SPAN)
+    axes.set_ylim(low, high + 0.3 * room)
+    axes.set_xlim(min(numbers) - 0.8, max(numbers) + 0.8)
+    _name(axes, [(numbers[place], scores[place], trials[place].name) for place in improved][-LABELS:])
+    axes.set_xlabel("trial")
+    axes.set_ylabel(f"{metric_title(metric)} of n = {trials[0].n}")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axes.grid(axis="y", alpha=0.3)
+    axes.figure.legend(loc="outside lower center", ncols=4, frameon=False)
+
+
+def _name(axes: Any, improved: Sequence[tuple[int, float, str]]) -> None:
+    """Names in a row above the curve, a leader line down to each trial."""
+    for place, (number, score, name) in enumerate(improved):
+        axes.annotate(
+            f"{number}: {wrap(name, LABEL_WIDTH)}",
+            (number, score),
+            xytext=((place + 0.5) / len(improved), 0.98),
+            textcoords="axes fraction",
+            ha="center",
+            va="top",
+            fontsize="small",
+            arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.8},
+        )

@@ -1,0 +1,48 @@
+"""The folder of one optimisation: what was asked for, every call, every trial, and the best program.
+
+`optimization.json` says what was asked for and how it ended, `models.json` which model answers,
+`prompt_models.json` which one writes instructions where that is another. `calls.jsonl` holds each call of a model,
+`trials/` each program with its predictions; `program.json`, `trials.json`, `demonstrations.md`, `report.md` and
+`curve.png` are made from them. It is no run folder: nothing here was asked of the tested questions.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from medexam.errors import RunFolderError
+from medexam.experiments.store.work_folder import WorkFolder, make_private_folder
+
+RECORD = "optimization.json"
+CALLS = "calls.jsonl"
+PROMPT_MODELS = "prompt_models.json"
+TRIALS = "trials.json"
+PROGRAMS = "trials"
+DEMONSTRATIONS = "demonstrations.md"
+REPORT = "report.md"
+CURVE = "curve.png"
+
+
+@dataclass(frozen=True)
+class OptimizationFolder(WorkFolder):
+    """The files of one optimisation under `path`."""
+
+    kind = "optimisation"
+    record = RECORD
+
+    @property
+    def programs(self) -> Path:
+        """Where each trial has a folder."""
+        return self.path / PROGRAMS
+
+    def create(self) -> None:
+        """Make the folder and that of the trials; raises `RunFolderError` where that is not possible."""
+        super().create()
+        make_private_folder(self.programs)
+
+
+def find_optimization(place: str, runs_dir: Path) -> OptimizationFolder:
+    """The optimisation meant by its folder or by its id in `runs_dir`; raises `RunFolderError` where there is none."""
+    for folder in (OptimizationFolder(Path(place).resolve()), OptimizationFolder(runs_dir / place)):
+        if folder.exists():
+            return folder
+    raise RunFolderError(f"no optimisation {place} to resume here or in {runs_dir}: give its folder or its id")

@@ -1,0 +1,220 @@
+"""Carrying out an optimisation: the optimiser works in a thread, its questions travel on the network loop.
+
+Whatever ends it, a budget, Ctrl-C or a server that is gone, every call and every trial so far is on disk, and the best
+program with them.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+import dspy
+
+from medexam.answer_key import AnswerKey
+from medexam.errors import EngineError
+from medexam.experiments.optimize.budget import Budget, Limits, StoppedError
+from medexam.experiments.optimize.call_log import CallLog, LoggedEngine
+from medexam.experiments.optimize.compilers import Materials, compile_program
+from medexam.experiments.optimize.evaluator import Evaluator, TrialObserver
+from medexam.experiments.optimize.folder import CALLS, PROMPT_MODELS
+from medexam.experiments.optimize.optimization import Ending, Optimization, load_optimization, write_optimization
+from medexam.experiments.optimize.outcome import write_outcome
+from medexam.experiments.optimize.plan import OptimizationPlan
+from medexam.experiments.run.language_model import build_lm
+from medexam.experiments.run.runner import truncation_unlogged
+from medexam.experiments.run.scheduler import GRACE_S
+from medexam.experiments.run.signals import run_interruptibly
+from medexam.experiments.store.answerers import MODELS, admit
+from medexam.gc_pause import collecting_rarely
+from medexam.model_identity import Answerer
+from medexam.programs import ExamProgram
+from medexam.questions import Question
+from medexam.serve import Engine, build_engine
+from medexam.specs import ModelSpec
+
+
+class OptimizationObserver(TrialObserver, Protocol):
+    """Whoever watches an optimisation, such as a progress bar."""
+
+    def engine_starts(self, model: ModelSpec) -> None:
+        """A model is being loaded or a server probed; it may take a while."""
+
+    def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:
+        """The optimiser begins; `budget` tells at any time what is spent."""
+
+
+@dataclass
+class _Course:
+    """How it goes, for whoever must write it down when it ends."""
+
+    log: CallLog
+    budget: Budget
+    keep: Callable[[], None]
+    """Writes down what is known, as of an optimisation that did not end."""
+    evaluator: Evaluator | None = None
+    ending: Ending = Ending.COMPLETE
+    why: str | None = None
+
+
+def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimization:
+    """Try what the plan's optimiser proposes, and write the best program; what was done before is not done again.
+
+    Raises `EngineError` where a model cannot be had at all, and `RunFolderError` where the folder cannot be written or
+    another model gave its replies.
+    """
+    plan.folder.create()
+    with plan.folder.locked():
+        before = load_optimization(plan.folder) if plan.folder.exists() else None
+        if before is not None and before.ending is Ending.COMPLETE and plan.candidates <= (before.candidates or 0):
+            return before
+        log = CallLog(plan.folder.path / CALLS)
+        spec, total = plan.optimizer, log.total
+        started_at = before.started_at if before else datetime.now(UTC).isoformat(timespec="seconds")
+        budget = Budget(
+            Limits(spec.max_calls, spec.max_tokens, spec.max_minutes),
+            calls=total.calls,
+            tokens=total.tokens,
+            seconds=before.seconds if before else 0.0,
+        )
+        course = _Course(log, budget, keep=lambda: _write(plan, course, started_at, Ending.INTERRUPTED))
+        if before is None:
+            course.keep()
+        with truncation_unlogged():
+            run_interruptibly(_optimize(plan, observer, course))
+        _write(plan, course, started_at, course.ending)
+        optimization = load_optimization(plan.folder)
+        write_outcome(optimization, plan)
+        return optimization
+
+
+def why_nothing_more(plan: OptimizationPlan, done: Optimization) -> str | None:
+    """Why another budget tried nothing more; None where it is the budget as before, or something is left to try."""
+    tried = done.candidates
+    if done.ending is not Ending.COMPLETE or tried is None or plan.optimizer.budget == done.optimizer.budget:
+        return None
+    if tried < plan.wanted:
+        return (
+            f"all {tried} programs that its calls allowed were tried, and the budget now allows no more; "
+            f"optimizer.max_calls={plan.calls_for(tried + 1)} or no limit allows another"
+        )
+    return (
+        f"all {tried} programs that it asks for were tried, so another budget changes nothing; other "
+        "optimizer.candidates, kind or seed make another optimisation"
+    )
+
+
+def _write(plan: OptimizationPlan, course: _Course, started_at: str, ending: Ending) -> None:
+    write_optimization(
+        plan,
+        started_at=started_at,
+        ending=ending,
+        why=course.why,
+        seconds=course.budget.seconds,
+        spent=course.log.total,
+        trials=course.evaluator.ordered if course.evaluator else [],
+    )
+
+
+async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, course: _Course) -> None:
+    model, prompt_model = plan.cell.model, plan.prompt_model
+    engines: list[Engine] = []
+    try:
+        observer.engine_starts(model)
+        guided = plan.program.answer_format == "guided"
+        weighs = plan.optimizer.metric == "log_probability"
+        engines.append(await build_engine(model, guided=guided, logprobs=weighs))
+        if prompt_model is not None:
+            observer.engine_starts(prompt_model)
+            engines.append(await build_engine(prompt_model, guided=False))
+        admitted = [_admit(plan, course, *one) for one in zip(engines, (MODELS, PROMPT_MODELS), strict=False)]
+        logged = [LoggedEngine(*one, course.log, course.budget) for one in zip(engines, admitted, strict=True)]
+        engine, writer = logged[0], logged[-1]
+        lm, prompt_lm = build_lm(model, engine), build_lm(prompt_model or model, writer)
+        if plan.validation.retrieval is not None:
+            questions = [*plan.train.questions, *plan.validation.question_set.questions]
+            await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
+        evaluator = course.evaluator = Evaluator(
+            replace(plan.validation, answerer=admitted[0]),
+            plan.optimizer,
+            engine,
+            course.log,
+            course.budget,
+            plan.folder.programs,
+            observer,
+            course.keep,
+        )
+        observer.optimization_starts(plan, course.budget)
+        with dspy.context(lm=lm, disable_history=True), collecting_rarely():
+            await _compile(_materials(plan, evaluator, prompt_lm), observer, course)
+    finally:
+        for built in engines:
+            await built.aclose()
+
+
+def _admit(plan: OptimizationPlan, course: _Course, engine: Engine, file: str) -> Answerer:
+    """Raises `RunFolderError` where another model gave the replies of the log."""
+    identity, ways_out = engine.info().identity, "or start anew with --fresh"
+    admitted = admit(plan.folder, identity, answers=course.log.replies, file=file, ways_out=ways_out)
+    # Every program is asked anew under the context of now; a prompt that was cut elsewhere is another call.
+    return replace(admitted, shorter=False)
+
+
+async def _compile(materials: Materials, observer: OptimizationObserver, course: _Course) -> None:
+    """Let the optimiser work until it is through or something ends it."""
+    budget, evaluator = course.budget, materials.evaluator
+    left = budget.seconds_left
+    end = None if left is None else asyncio.get_running_loop().call_later(max(0.0, left), evaluator.cancel)
+    work = asyncio.ensure_future(asyncio.to_thread(compile_program, materials))
+    try:
+        await asyncio.shield(work)
+    except StoppedError as error:
+        course.ending, course.why = Ending.BUDGET, str(error)
+    except EngineError as error:
+        course.ending, course.why = Ending.FAILED, str(error)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            task.uncancel()
+            budget.stop("interrupted")
+            observer.stopping(evaluator.in_flight)
+            course.ending, course.why = Ending.INTERRUPTED, "Ctrl-C"
+            await _wind_down(work, evaluator)
+        else:
+            course.ending, course.why = Ending.BUDGET, f"{budget.limits.minutes:g} minutes are over"
+    finally:
+        if end is not None:
+            end.cancel()
+
+
+async def _wind_down(work: "asyncio.Future[None]", evaluator: Evaluator) -> None:
+    """Wait a little for what is in flight, then not at all."""
+    with suppress(asyncio.CancelledError):
+        await asyncio.wait([work], timeout=GRACE_S)
+    evaluator.cancel()
+    with suppress(BaseException):
+        await work
+
+
+def _materials(plan: OptimizationPlan, evaluator: Evaluator, prompt_lm: dspy.LM) -> Materials:
+    program = plan.validation.program
+    assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
+    train = list(plan.train.questions)
+    random.Random(plan.optimizer.seed).shuffle(train)  # noqa: S311 - no secret
+    kind = getattr(plan.program, "then", plan.program.kind)
+    return Materials(
+        program=program,
+        spec=plan.optimizer.model_copy(update={"candidates": plan.candidates}),
+        train=_examples(train, plan.train.key),
+        validation=_examples(plan.validation.question_set.questions, plan.validation.question_set.key),
+        reasons=kind == "chain_of_thought",
+        evaluator=evaluator,
+        prompt_lm=prompt_lm,
+    )
+
+
+def _examples(questions: Sequence[Question], key: AnswerKey) -> list[dspy.Example]:
+    return [dspy.Example(question=one, answer=key[one.key].number).with_inputs("question") for one in questions]

@@ -1,0 +1,169 @@
+"""The words of an optimisation's best program in MLflow's prompt registry: one prompt a predictor, a version a change.
+
+A prompt is the whole conversation as the model reads it, with `{{question}}` where the question stands, `{{passages}}`
+before it where those are looked up, and without demonstrations where each question has its own. A version is known by
+the digest of its text and of the program's demonstrations, so sending the same words again makes none.
+"""
+
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dspy
+
+from medexam.experiments.optimize.optimization import Optimization
+from medexam.programs import Call, ExamProgram, build_program
+from medexam.programs.loading import PROGRAM, read_state
+from medexam.questions import Discipline, Exam, Option, Question
+from medexam.retrievers.base import Hit, Passage
+from medexam.signatures import render_question
+
+Turns = list[dict[str, str]]
+LINKED = "mlflow.linkedPrompts"
+"""The tag in which a run lists its prompts, as MLflow's own `link_prompt_version_to_run` writes it; that call asks the
+store that the process has set, whatever its client was given."""
+_EXPERIMENTS = "_mlflow_experiment_ids"
+"""The tag in which a prompt lists its experiments."""
+_LENGTH = 100_000
+"""MLflow's limit for a prompt, in characters of JSON."""
+_NO_REGISTRY = ("ENDPOINT_NOT_FOUND", "FEATURE_DISABLED", "NOT_IMPLEMENTED")
+_log = logging.getLogger(__name__)
+
+
+def register_prompts(client: Any, optimization: Optimization, run_id: str, experiment_id: str) -> list[str]:
+    """Register the best program's prompts and link them to the run; their `name/version`.
+
+    Nothing where there is no best program, or the store has no prompt registry.
+    """
+    from mlflow.exceptions import MlflowException
+
+    if optimization.best is None or not (optimization.folder.path / PROGRAM).exists():
+        return []
+    versions = []
+    try:
+        for name, turns in prompt_templates(optimization).items():
+            versions.append((name, _version(client, optimization, name, turns, run_id)))
+            _link_to_experiment(client, name, experiment_id)
+    except MlflowException as error:
+        if error.error_code not in _NO_REGISTRY:
+            raise
+        _log.debug("the store has no prompt registry: %s", error)
+        return []
+    linked = json.dumps([{"name": name, "version": version} for name, version in versions])
+    client.set_tag(run_id, LINKED, linked)
+    return [f"{name}/{version}" for name, version in versions]
+
+
+def prompt_templates(optimization: Optimization) -> dict[str, Turns]:
+    """Name of each prompt -> its turns; a program of one predictor has one prompt, named after the program's kind."""
+    cell = optimization.cell
+    spec = cell.program.model_copy(update={"load": optimization.folder.path / PROGRAM})
+    program = build_program(spec, cell.dataset.language, finder=_Placeholder(), nearest=_NoDemonstrations)
+    assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are optimised
+    stem = f"{cell.name}-{cell.program.kind}-{cell.dataset.language}"
+    predictors = {id(predictor): name.rsplit(".", 1)[-1] for name, predictor in program.named_predictors()}
+    calls = list(_calls(program))
+    templates = {}
+    for call in calls:
+        name = stem if len(calls) == 1 else f"{stem}-{predictors[id(call.predictor)]}"
+        demos = call.inputs.get("demos", call.predictor.demos)
+        turns = program.adapter.format(call.predictor.signature, demos, call.inputs)
+        templates[name] = [_with_variables(turn) for turn in turns]
+    return templates
+
+
+def _version(client: Any, optimization: Optimization, name: str, turns: Turns, run_id: str) -> str:
+    """The version that holds these turns, which is made where there is none."""
+    state = read_state(optimization.folder.path)
+    shown = {part: state[part]["demos"] for part in sorted(state.keys() - {"metadata"})}
+    text = json.dumps([turns, shown], ensure_ascii=False)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    if client.search_prompts(filter_string=f"name = '{name}'"):
+        for known in client.search_prompt_versions(name):
+            if known.tags.get("medexam.prompt_digest") == digest:
+                return str(known.version)
+    if len(json.dumps(turns)) > _LENGTH:
+        text = f"Longer than a prompt may be in MLflow; see {PROGRAM} of run {run_id}."
+        turns = [{"role": "system", "content": text}]
+    best, cell = optimization.best, optimization.cell
+    assert best is not None  # noqa: S101 - the caller has looked
+    made = client.register_prompt(
+        name,
+        turns,
+        commit_message=f"{optimization.optimizer.kind}, trial {best.number} ({best.name})",
+        tags={
+            "medexam.prompt_digest": digest,
+            "medexam.program_digest": best.digest,
+            "medexam.optimization": optimization.folder.name,
+            "medexam.model": cell.model.label,
+            "mlflow_run_id": run_id,
+        },
+    )
+    return str(made.version)
+
+
+def _link_to_experiment(client: Any, name: str, experiment_id: str) -> None:
+    """List the prompt in its experiment's page, and in that of no other that was not there before.
+
+    MLflow links a new version to the experiment that the process has set, or the default one, in a thread of its own.
+    """
+    for thread in threading.enumerate():
+        if thread.name.startswith("link_prompt_to_experiment"):
+            thread.join()
+    listed = client.get_prompt(name).tags.get(_EXPERIMENTS, "")
+    others = [one for one in listed.split(",") if one not in ("", "0", experiment_id)]
+    wanted = f",{','.join([*others, experiment_id])},"
+    if wanted != listed:
+        client.set_prompt_tag(name, _EXPERIMENTS, wanted)
+
+
+_QUESTION = Question(
+    key="template",
+    exam=Exam(name="template", year=0, discipline=Discipline.MEDICINE),
+    number=1,
+    language="en",
+    stem="{{question}}",
+    options=(Option(number=1, text="{{first}}"), Option(number=2, text="{{second}}")),
+)
+_RATIONALE = "{{rationale}}"
+
+
+def _with_variables(turn: dict[str, str]) -> dict[str, str]:
+    return {**turn, "content": turn["content"].replace(render_question(_QUESTION), _QUESTION.stem)}
+
+
+def _calls(program: ExamProgram) -> Iterator[Call]:
+    steps = program.steps(_QUESTION)
+    yield next(steps)
+    for _ in range(program.calls_for(_QUESTION) - 1):
+        yield steps.send(dspy.Prediction(rationale=_RATIONALE, generation=None))
+    steps.close()
+
+
+@dataclass(frozen=True)
+class _NoDemonstrations:
+    """Stands where each question gets demonstrations of its own."""
+
+    pool: Sequence[dspy.Example]
+    k: int
+    encoder: str
+
+    def find(self, question: Question) -> list[dspy.Example]:  # noqa: ARG002
+        """None: they belong to a question, not to the prompt."""
+        return []
+
+
+class _Placeholder:
+    """Stands where a program's passages come from."""
+
+    def find(self, question: Question) -> list[Hit]:  # noqa: ARG002
+        """One mark for all passages."""
+        return [Hit(Passage("passages", "", "{{passages}}", ""), 0.0, 1)]
+
+    def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
+        """The same mark for each option."""
+        return {option.number: self.find(question) for option in question.options}

@@ -1,0 +1,29 @@
+"""All words that a program asks with, as data: the same data, the same prompts, wherever the files lie."""
+
+from typing import Any
+
+from medexam.experiments.plan.nearest_demonstrations import nearest_identity
+from medexam.programs import loaded_words
+from medexam.questions import Language
+from medexam.signatures import load_words
+from medexam.specs import AskingSpec, ProgramSpec
+
+
+def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
+    """The content of the files that `program` takes its words in `language` from; empty for one that asks no model.
+
+    A loaded program stands in the place of the prompt's words, and an encoder that chooses demonstrations is told by
+    its content. Raises `SpecError` where a file cannot be read, and `EngineError` where the encoder is missing.
+    """
+    words = read_words(program, language)
+    if chosen := words.get("loaded", {}).get("nearest"):
+        words["loaded"]["nearest"] = nearest_identity(**chosen)
+    return words
+
+
+def read_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
+    """What `asked_words` gives, with such an encoder by its name, so that its weights are not looked at."""
+    if not isinstance(program, AskingSpec):
+        return {}
+    place = getattr(program, "load", None)
+    return load_words(program, language).to_json() if place is None else {"loaded": loaded_words(place)}

@@ -1,0 +1,1 @@
+"""What people read of stored runs: tables and Markdown."""

@@ -1,0 +1,58 @@
+"""A stored run as its folder says it now: whoever shows a run's scores takes them from here.
+
+Where nothing changed since they were made, only the run's folder is read. Otherwise its derived files are made anew.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from medexam.errors import RunFolderError
+from medexam.experiments.store.freshness import Freshness, Say, find_changes
+from medexam.experiments.store.run_folder import RunFolder, owed
+from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, shown_as_scored
+from medexam.specs.identity import IDENTITY_SCHEMA
+
+
+def current_run(folder: RunFolder, say: Say) -> AnyRun:
+    """The run in `folder` with the scores of its answers, its selection and its data as they are now.
+
+    Derived files that are not fresh are made anew; where another process is writing the run, or the folder cannot be
+    written, it is scored in memory and the files stay as they are. `AnyRun.note` says where the data set is not at
+    hand. Raises `RunFolderError` where the folder holds no run or is damaged, `DatasetError` where the scores are out
+    of date and the data set cannot be read, and `EngineError` where what it is scored with is not installed.
+    """
+    found = find_changes(folder)
+    run = _fresh(folder, found)
+    if run is not None:
+        return run
+    # Imported here: a run that is fresh needs none of what scores it.
+    from medexam.experiments.report.derived import renew
+
+    return renew(folder, found, say)
+
+
+def load_complete(run: str, runs_dir: Path, say: Say) -> AnyRun | None:
+    """The run that is meant, as `current_run` gives it, where nothing is left to ask; None where something is.
+
+    No data set is parsed where nothing changed, so that a finished run is shown at once, also without its data set.
+    """
+    folder = find_run(run, runs_dir)
+    record = folder.read_record()
+    if record.outdated and record.schema == IDENTITY_SCHEMA:
+        # Taken up, its stored replies are read again.
+        return None
+    stored = _fresh(folder, find_changes(folder))
+    if stored is None and not owed(record.questions, folder.read_outcomes()):
+        stored = current_run(folder, say)
+    return stored if stored is not None and stored.complete else None
+
+
+def _fresh(folder: RunFolder, found: Freshness) -> AnyRun | None:
+    """The run as it was scored; None where that is out of date or cannot be read."""
+    if found.changed:
+        return None
+    try:
+        run = load_run(folder)
+    except RunFolderError:
+        return None
+    return run if found.without_data is None else replace(run, note=shown_as_scored(found.without_data))

@@ -1,0 +1,88 @@
+"""Tables of a data set's statistics for the terminal: what HEAD-QA v2 shows in its Table 1 and figures 3 and 4."""
+
+from collections.abc import Mapping
+
+from medexam.datasets.statistics import Lengths, Statistics, TextLengths
+from medexam.experiments.report.formatting import NONE, decimal, percent
+from medexam.experiments.report.retrieval_tables import p_value
+from medexam.experiments.report.tables import Table, TerminalTable
+
+
+def build_statistics_tables(found: Statistics) -> list[TerminalTable]:
+    """All tables of one data set, ready for `Console.print`."""
+    return [
+        _exams(found),
+        _lengths(f"Lengths by year · {found.name} {found.language}", "Year", found.by_year, found.overall),
+        _lengths(f"Lengths by discipline · {found.name} {found.language}", "Discipline", found.by_discipline, None),
+        _positions(found),
+        _options(found),
+    ]
+
+
+def _exams(found: Statistics) -> TerminalTable:
+    years = sorted({year for counts in found.by_exam.values() for year in counts})
+    rows = [
+        (
+            discipline,
+            *(f"{counts[year]:,}" if year in counts else NONE for year in years),
+            f"{found.by_discipline[discipline].questions.words.n:,}",
+            str(found.images_by_discipline.get(discipline, 0)),
+        )
+        for discipline, counts in found.by_exam.items()
+    ]
+    sums = [sum(counts.get(year, 0) for counts in found.by_exam.values()) for year in years]
+    rows.append(("all", *(f"{number:,}" for number in sums), f"{found.questions:,}", str(found.with_images)))
+    headers = ("Discipline", *map(str, years), "All", "With image")
+    title = f"{found.name} {found.language} · {found.questions:,} questions of {found.exams} exams"
+    return TerminalTable(Table(title, headers, tuple(rows)), "Questions by discipline and year.")
+
+
+def _lengths(
+    title: str, header: str, groups: Mapping[int, TextLengths] | Mapping[str, TextLengths], whole: TextLengths | None
+) -> TerminalTable:
+    named = {str(name): lengths for name, lengths in groups.items()} | ({"all": whole} if whole is not None else {})
+    rows = tuple(
+        (name, f"{lengths.questions.words.n:,}", *_cells(lengths.questions), *_cells(lengths.answers))
+        for name, lengths in named.items()
+    )
+    headers = (header, "n", "Question words", "Characters", "Longest", "Answer words", "Characters", "Longest")
+    caption = "Means, with the standard deviation; the longest in characters. Answers: each option on its own."
+    return TerminalTable(Table(title, headers, rows), caption)
+
+
+def _cells(lengths: Lengths) -> tuple[str, str, str]:
+    words, characters = lengths.words, lengths.characters
+    return (
+        f"{decimal(words.mean)} ± {decimal(words.deviation)}",
+        f"{decimal(characters.mean)} ± {decimal(characters.deviation)}",
+        f"{characters.most:,}",
+    )
+
+
+def _positions(found: Statistics) -> TerminalTable:
+    most = max(group.options for group in found.positions)
+    rows = tuple(
+        (
+            str(group.options),
+            f"{group.n:,}",
+            *(f"{number:,} ({percent(number / group.n)})" for number in group.right),
+            *((NONE,) * (most - group.options)),
+            f"{group.chi_square:.2f}",
+            p_value(group.p),
+        )
+        for group in found.positions
+    )
+    headers = ("Options", "n", *(f"{place}" for place in range(1, most + 1)), "Chi-square", "p")
+    caption = (
+        "Questions whose right answer stands first, second, ..., and percent. p: Pearson's test against all places "
+        "being equally likely."
+    )
+    return TerminalTable(Table("Where the right answer stands", headers, rows), caption)
+
+
+def _options(found: Statistics) -> TerminalTable:
+    rows = tuple(
+        (str(count), f"{number:,}", percent(number / found.questions))
+        for count, number in found.by_option_count.items()
+    )
+    return TerminalTable(Table("Number of options", ("Options", "Questions", "Percent"), rows))

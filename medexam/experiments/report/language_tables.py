@@ -1,0 +1,73 @@
+"""Tables and Markdown of `medexam compare --languages`: questions right in both languages, in one alone, in neither."""
+
+from medexam.experiments.compare.languages import Consistency
+from medexam.experiments.report.comparison_markdown import render_comparison
+from medexam.experiments.report.comparison_tables import equals, headline
+from medexam.experiments.report.formatting import percent, with_interval
+from medexam.experiments.report.retrieval_tables import p_value
+from medexam.experiments.report.tables import Table, TerminalTable
+from medexam.metrics.intervals import rate_interval
+
+SHOWN = 10
+"""Questions that the terminal names."""
+
+
+def build_consistency_tables(found: Consistency) -> list[TerminalTable]:
+    """The tables, ready for `Console.print`; the first suspects only."""
+    return [TerminalTable(table, caption) for table, caption in consistency_tables(found, SHOWN)]
+
+
+def consistency_report(found: Consistency) -> str:
+    """The same in Markdown, with what was compared, every suspect and where the runs lie."""
+    tables = consistency_tables(found, shown=len(found.comparison.questions))
+    return render_comparison(found.comparison, headline(found.comparison), [], tables)
+
+
+def consistency_tables(found: Consistency, shown: int) -> list[tuple[Table, str]]:
+    """The counts, the counts by discipline, and the first `shown` suspects, each with its caption."""
+    first, second = found.languages
+    pair = found.comparison.pairs[0]
+    flips = found.flips
+    counts = (
+        ("both right", flips.both_right),
+        (f"only {first}", len(flips.right_to_wrong)),
+        (f"only {second}", len(flips.wrong_to_right)),
+        ("neither", flips.both_wrong),
+        ("  with the same wrong answer", len(found.same_wrong)),
+    )
+    rows = tuple(
+        (name, str(number), with_interval(percent(number / flips.n), rate_interval(number, flips.n)))
+        for name, number in counts
+    )
+    run = found.comparison.runs[0]
+    title = " · ".join(filter(None, (run.program, run.model, f"{first} and {second}")))
+    caption = (
+        f"{flips.n} questions that both runs scored, percent with Wilson's 95 % interval. McNemar's exact test of the "
+        f"two middle rows: p {equals(flips.p)}. Right in one language alone: "
+        "look at the translation first. The same wrong answer in both: rather what the model does not know."
+    )
+    tables = [(Table(title, ("Right in", "Questions", "Percent"), rows), caption)]
+    groups = tuple(
+        (
+            name,
+            str(group.paired.n),
+            str(group.paired.flips.both_right),
+            str(len(group.paired.flips.right_to_wrong)),
+            str(len(group.paired.flips.wrong_to_right)),
+            str(group.paired.flips.both_wrong),
+            p_value(group.p_adjusted),
+        )
+        for name, group in pair.by_discipline.items()
+    )
+    headers = ("Discipline", "n", "Both", f"Only {first}", f"Only {second}", "Neither", "p Holm")
+    tables.append((Table("By discipline", headers, groups), "p: McNemar's, adjusted by Holm."))
+    suspects = tuple((key, first) for key in flips.right_to_wrong) + tuple(
+        (key, second) for key in flips.wrong_to_right
+    )
+    if suspects:
+        count = f"first {shown} of {len(suspects)}" if len(suspects) > shown else str(len(suspects))
+        named = Table(
+            f"Right in one language alone ({count})", ("Question", "Right in"), suspects[:shown], text_columns=2
+        )
+        tables.append((named, "--json and --markdown FILE list all." if len(suspects) > shown else ""))
+    return tables

@@ -1,0 +1,88 @@
+"""What reports in Markdown are made of, whatever was asked: tables, state, replies that hold no answer, settings."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from medexam.experiments.report.formatting import flatten
+from medexam.experiments.report.tables import Table
+from medexam.experiments.store.answerers import describe_answerers, describe_models, read_models
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.metrics import Metrics
+from medexam.predictions import Prediction, Status
+
+SHOWN_REPLIES = 3
+SHOWN_CHARACTERS = 600
+
+
+def render_table(table: Table) -> str:
+    """A Markdown table without its title; stressed cells are bold."""
+    marks = [":--" if column < table.text_columns else "--:" for column in range(len(table.headers))]
+    lines = [table.headers, tuple(marks)]
+    for row, cells in enumerate(table.rows):
+        escaped = [re.sub(r"\s*\n\s*", " ", cell.replace("|", "\\|")) for cell in cells]
+        lines.append(tuple(f"**{text}**" if (row, at) in table.best else text for at, text in enumerate(escaped)))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def describe_state(run: AnyRun) -> str:
+    """Whether all questions of the run are scored, what asks the others, and whether several models answered."""
+    metrics = run.metrics
+    if metrics.complete:
+        where = f" of {metrics.exams} exams" if isinstance(metrics, Metrics) else ""
+        state = f"Complete: {metrics.n} questions{where} scored."
+    else:
+        state = (
+            f"Incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
+            f"{metrics.missing} not asked yet. These enter no score; `{run.folder.resume_command}` asks them."
+        )
+    return state if not run.mixed else f"{state} **Mixed models:** {describe_answerers(run.answerers)}."
+
+
+def captioned(tables: Iterable[tuple[Table, str]]) -> list[str]:
+    """A section a table, with its caption."""
+    return [f"## {table.title}\n\n{render_table(table)}\n\n{caption}" for table, caption in tables]
+
+
+def describe_settings(run: AnyRun) -> Table:
+    """What was asked for and what ran, as it stands at the end of a report."""
+    record = run.record
+    rows = {
+        "run": record.run_id,
+        "spec digest": record.spec_digest,
+        "data set version": record.dataset_version,
+        "data set source": record.dataset_source,
+        "data set SHA-256": record.dataset_fingerprint,
+        "golds SHA-256": record.dataset_golds or "in that of the data set",
+        **flatten(record.cell.model_dump(mode="json", include={"dataset", "program"})),
+    }
+    if run.model is not None:
+        rows |= flatten(record.cell.model_dump(mode="json", include={"model"}))
+    models = describe_models(run.answerers, read_models(run.folder))
+    rows |= {"answered by" if place == 0 else f"and by ({place})": said for place, said in enumerate(models)}
+    rows |= flatten(run.environment, "ran.")
+    return Table("Settings", ("Setting", "Value"), tuple(rows.items()), text_columns=2)
+
+
+def unanswered(questions: Iterable[str], predictions: Mapping[str, Prediction]) -> list[str]:
+    """How questions stayed unanswered, and the first few replies, for a look at what the model does instead."""
+    found = 0
+    reasons: Counter[str] = Counter()
+    shown: list[str] = []
+    for prediction in (predictions[key] for key in questions if key in predictions):
+        found += 1
+        if prediction.status is Status.UNANSWERED:
+            reasons[str(prediction.reason)] += 1
+            if prediction.reply is not None and len(shown) < SHOWN_REPLIES:
+                shown.append(f"`{prediction.question}` ({prediction.reason}):\n\n{_fenced(prediction.reply)}")
+    if not reasons:
+        return []
+    counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
+    return [f"## Unanswered questions\n\n{reasons.total()} of {found}: {counts}.", *shown]
+
+
+def _fenced(reply: str) -> str:
+    """`reply` in a code block that nothing in it can close."""
+    text = reply if len(reply) <= SHOWN_CHARACTERS else reply[:SHOWN_CHARACTERS] + " […]"
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"

@@ -1,0 +1,85 @@
+"""The questions of a page as compressed blocks, which the browser opens one at a time.
+
+A block is JSON under gzip under base64, since a page that is opened from the disk can fetch nothing and a page's text
+holds no bytes. `index` has what the list and its filters need of every question, `stems` the words that are searched,
+and each of `part-0`, `part-1`, ... everything of some hundred questions. `assets/blocks.js` opens them.
+"""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medexam.experiments.report.page.answers import Answers
+from medexam.experiments.report.page.entries import LONGEST_TEXT, build_entry, build_index, join_stems, text_limit
+
+MOST_QUESTIONS = 200
+"""Questions of a part."""
+MOST_CHARACTERS = 1_000_000
+"""A part with more is closed before it has `MOST_QUESTIONS`, so that opening one stays quick."""
+ALL_TEXTS = 50_000_000
+"""Characters that all replies together may have, some 25 MB of the page; above that the longest lose their middles."""
+LEVEL = 9
+"""Of gzip."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block as it stands in the page."""
+
+    name: str
+    text: str
+    """Base64, so that nothing in it can be taken for markup."""
+
+
+def build_blocks(runs: Sequence[Answers]) -> list[Block]:
+    """The blocks of `runs`: every question that any of them was asked, the first run's first."""
+    keys = list(dict.fromkeys(key for run in runs for key in run.asked))
+    longest = text_limit(runs, ALL_TEXTS)
+    starts, parts = _parts(keys, runs, longest)
+    index = build_index(keys, runs)
+    index |= {"starts": starts, "longest_text": longest if longest < LONGEST_TEXT else None}
+    return [pack("index", index), pack("stems", [join_stems(key, runs) for key in keys]), *parts]
+
+
+def pack(name: str, value: Any) -> Block:
+    """`value`, JSON-ready, as a block; what UTF-8 cannot write becomes a question mark."""
+    return _pack_text(name, _to_json(value))
+
+
+def unpack(block: Block) -> Any:
+    """What was packed."""
+    return json.loads(gzip.decompress(base64.b64decode(block.text)))
+
+
+def _pack_text(name: str, text: str) -> Block:
+    packed = gzip.compress(text.encode("utf-8", "replace"), LEVEL, mtime=0)
+    return Block(name, base64.b64encode(packed).decode("ascii"))
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _parts(keys: Sequence[str], runs: Sequence[Answers], longest: int) -> tuple[list[int], list[Block]]:
+    """Where in `keys` each part begins, and the parts."""
+    starts: list[int] = []
+    blocks: list[Block] = []
+    for start, texts in _cut(keys, runs, longest):
+        blocks.append(_pack_text(f"part-{len(starts)}", "[" + ",".join(texts) + "]"))
+        starts.append(start)
+    return starts, blocks
+
+
+def _cut(keys: Sequence[str], runs: Sequence[Answers], longest: int) -> Iterator[tuple[int, list[str]]]:
+    start, texts, characters = 0, list[str](), 0
+    for at, key in enumerate(keys):
+        if texts and (len(texts) == MOST_QUESTIONS or characters > MOST_CHARACTERS):
+            yield start, texts
+            start, texts, characters = at, [], 0
+        texts.append(_to_json(build_entry(key, runs, longest)))
+        characters += len(texts[-1])
+    if texts:
+        yield start, texts

@@ -1,0 +1,175 @@
+"""Stored runs beside the people who sat the same exams: whose points would have passed, and by how much.
+
+The people's figures ship with the package, each with its source. A run stands beside them in an exam only where every
+question that the data set has of that exam was asked and scored, for points of a part say nothing of the whole.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from medexam.datasets import load_exam_set
+from medexam.errors import DatasetError
+from medexam.experiments.store.stored_run import ExamRun
+from medexam.questions import Discipline, Exam
+from medexam.specs import DatasetSpec
+from medexam.specs.dataset import DatasetName
+
+FILE = resources.files("medexam") / "experiments" / "published" / "exam_boards.yaml"
+
+Page = Annotated[str, Field(pattern=r"^https?://\S+$")]
+"""The address of a page that states a figure."""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Sitting(_Data):
+    """One exam as people sat it."""
+
+    discipline: Discipline
+    year: int
+    """HEAD-QA's year, in which the exam was called; it was held early in the next one."""
+    ten_best: float = Field(gt=0)
+    """The average of the ten best papers, in points: 3 right - wrong."""
+    source: Page
+
+
+class ExamBoards(_Data):
+    """What is known of the people, and the rule by which they passed."""
+
+    datasets: tuple[DatasetName, ...]
+    """Those that hold whole exams."""
+    pass_share: float = Field(gt=0, lt=1)
+    """The pass mark as a fraction of the ten best papers' average."""
+    pass_sources: tuple[Page, ...] = Field(min_length=1)
+    counted: int
+    """The most questions that counted in an exam below; fewer where more were annulled than there were spare ones."""
+    counted_sources: tuple[Page, ...] = Field(min_length=1)
+    sittings: tuple[Sitting, ...]
+
+    @model_validator(mode="after")
+    def _one_row_an_exam(self) -> Self:
+        rows = Counter((sitting.discipline, sitting.year) for sitting in self.sittings)
+        for (discipline, year), times in rows.items():
+            if times > 1:
+                raise ValueError(f"{discipline} {year} stands {times} times")
+        for sitting in self.sittings:
+            if sitting.ten_best > 3 * self.counted:
+                raise ValueError(f"{sitting.discipline} {sitting.year}: {sitting.ten_best} is more than could be had")
+        return self
+
+    def find(self, exam: Exam) -> Sitting | None:
+        """What is known of the people in `exam`; None where nothing is."""
+        known = (sitting for sitting in self.sittings if (sitting.discipline, sitting.year) == _sat(exam))
+        return next(known, None)
+
+    def pass_mark(self, sitting: Sitting) -> float:
+        """The fewest points that passed, to four decimals."""
+        return round(self.pass_share * sitting.ten_best, 4)
+
+
+@dataclass(frozen=True)
+class AgainstPeople:
+    """One run's points in one whole exam, beside those of people."""
+
+    exam: str
+    """The booklet's name."""
+    discipline: Discipline
+    year: int
+    n: int
+    """Questions that the data set has of the exam, all of them scored."""
+    points: float
+    """3 right - wrong, at most 3 n."""
+    ten_best: float
+    """The average of the ten best people, in points."""
+    pass_mark: float
+    """In points."""
+    source: str
+    """The page that states `ten_best`."""
+
+    @property
+    def margin(self) -> float:
+        """Points above the pass mark; negative below it."""
+        return round(self.points - self.pass_mark, 4)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the points reach the pass mark."""
+        return self.margin >= 0
+
+    def document(self) -> dict[str, Any]:
+        """All of it, JSON-ready."""
+        return {**asdict(self), "margin": self.margin, "passed": self.passed}
+
+
+def against_people(runs: Sequence[ExamRun]) -> list[tuple[AgainstPeople, ...]]:
+    """What each of `runs` scored in the exams that people's figures are known of, by discipline and year.
+
+    Empty for a run without such an exam, and where its data set is not at hand to say how long its exams are.
+    """
+    sizes: dict[DatasetSpec, Mapping[Exam, int]] = {}
+    found: list[tuple[AgainstPeople, ...]] = []
+    for run in runs:
+        whole = run.record.cell.dataset.whole
+        if not _may_be_known(run):
+            found.append(())
+            continue
+        if whole not in sizes:
+            sizes[whole] = _count(whole)
+        found.append(_beside_people(run, sizes[whole]))
+    return found
+
+
+@cache
+def load_exam_boards() -> ExamBoards:
+    """What the data file says of the people."""
+    return ExamBoards.model_validate(yaml.safe_load(FILE.read_text(encoding="utf-8")))
+
+
+def _sat(exam: Exam) -> tuple[Discipline, int | None]:
+    return exam.discipline, exam.year
+
+
+def _may_be_known(run: ExamRun) -> bool:
+    """Whether a look at the data set can find anything."""
+    boards, metrics = load_exam_boards(), run.metrics
+    return run.record.cell.dataset.name in boards.datasets and any(
+        sitting.discipline in metrics.by_discipline and sitting.year in metrics.by_year for sitting in boards.sittings
+    )
+
+
+def _count(dataset: DatasetSpec) -> Mapping[Exam, int]:
+    """Exam -> how many questions the data set has of it; empty where it is not at hand."""
+    try:
+        return Counter(question.exam for question in load_exam_set(dataset).questions)
+    except DatasetError:
+        return {}
+
+
+def _beside_people(run: ExamRun, sizes: Mapping[Exam, int]) -> tuple[AgainstPeople, ...]:
+    boards = load_exam_boards()
+    found = []
+    for exam, size in sorted(sizes.items(), key=lambda item: (item[0].discipline, item[0].year or 0)):
+        sitting, scores = boards.find(exam), run.metrics.by_exam.get(exam.name)
+        if sitting is not None and scores is not None and scores.n == size and scores.points is not None:
+            found.append(
+                AgainstPeople(
+                    exam=exam.name,
+                    discipline=exam.discipline,
+                    year=sitting.year,
+                    n=scores.n,
+                    points=scores.points,
+                    ten_best=sitting.ten_best,
+                    pass_mark=boards.pass_mark(sitting),
+                    source=sitting.source,
+                )
+            )
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Pictures of stored runs, data sets and corpora."""

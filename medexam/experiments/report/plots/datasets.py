@@ -1,0 +1,128 @@
+"""Pictures of a data set's statistics in the look of all pictures: questions, lengths, places of the right answer."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from medexam.datasets.statistics import Lengths, Statistics, TextLengths
+from medexam.errors import DatasetError
+from medexam.experiments.report.plots.pictures import render_figure
+from medexam.experiments.report.plots.style import CHANCE, MARKERS, PALETTE, WIDTH, Plot, chance_sample, legend_below
+
+HEIGHT = 4.2
+"""Inches of a picture."""
+BAR = 0.8
+"""Width of the bars of a place, where 1 is the distance to the next."""
+
+
+def statistics_plots(found: Statistics) -> list[Plot]:
+    """The pictures of a data set, in the order in which they are best looked at; by year where its exams have one."""
+    about = f"{found.name} {found.language}, n = {found.questions:,} questions"
+    positions = Plot(
+        "right_answers",
+        f"Share of the questions whose right answer stands at each place, by number of options: {about}.",
+        (WIDTH, HEIGHT),
+        partial(_draw_positions, found=found),
+    )
+    return [*(_plots_by_year(found, about) if found.by_year else ()), positions]
+
+
+def _plots_by_year(found: Statistics, about: str) -> list[Plot]:
+    return [
+        Plot(
+            "questions_by_year",
+            f"Questions by year and discipline of {about}.",
+            (WIDTH, HEIGHT),
+            partial(_draw_exams, found=found),
+        ),
+        Plot(
+            "question_lengths",
+            f"Mean length of the questions, without their options, by year and discipline: {about}.",
+            (WIDTH, HEIGHT),
+            partial(_draw_lengths, found=found, what="question", of=lambda lengths: lengths.questions),
+        ),
+        Plot(
+            "answer_lengths",
+            f"Mean length of an option by year and discipline: {about}.",
+            (WIDTH, HEIGHT),
+            partial(_draw_lengths, found=found, what="answer", of=lambda lengths: lengths.answers),
+        ),
+    ]
+
+
+def write_statistics_plots(found: Statistics, folder: Path) -> list[Path]:
+    """Write the pictures into `folder`; their paths.
+
+    Raises `DatasetError` where it cannot be written, and `MedExamError` without matplotlib.
+    """
+    paths = []
+    for plot in statistics_plots(found):
+        path = folder / f"{plot.name}.png"
+        png = render_figure(plot.draw, plot.size, plot.caption)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(png)
+        except OSError as error:
+            raise DatasetError(f"cannot write {path}: {error}; choose another folder with --pictures") from None
+        paths.append(path)
+    return paths
+
+
+def _draw_exams(figure: Any, found: Statistics) -> None:
+    axes = figure.subplots()
+    years = list(found.by_year)
+    floor = [0] * len(years)
+    entries = []
+    for place, (discipline, counts) in enumerate(found.by_exam.items()):
+        heights = [counts.get(year, 0) for year in years]
+        drawn = axes.bar(range(len(years)), heights, BAR, bottom=floor, color=PALETTE[place % len(PALETTE)])
+        floor = [low + height for low, height in zip(floor, heights, strict=True)]
+        entries.append((drawn, f"{discipline} (n = {sum(counts.values()):,})"))
+    _label_years(axes, years)
+    axes.set_ylabel("questions")
+    figure.suptitle(f"Questions by year and discipline · {found.name} {found.language}")
+    legend_below(figure, entries)
+
+
+def _draw_lengths(figure: Any, found: Statistics, what: str, of: Callable[[TextLengths], Lengths]) -> None:
+    panels = figure.subplots(1, 2, sharex=True)
+    years = list(found.by_year)
+    entries: list[tuple[Any, str]] = []
+    for axes, unit in zip(panels, ("words", "characters"), strict=True):
+        entries = []
+        for place, (discipline, groups) in enumerate(found.by_discipline_and_year.items()):
+            means = [getattr(of(lengths), unit).mean for lengths in groups.values()]
+            (drawn,) = axes.plot(
+                [years.index(year) for year in groups],
+                means,
+                color=PALETTE[place % len(PALETTE)],
+                marker=MARKERS[place % len(MARKERS)],
+                markersize=5,
+                linewidth=1.5,
+            )
+            entries.append((drawn, discipline))
+        _label_years(axes, years)
+        axes.set_ylabel(f"{unit} of {'a question' if what == 'question' else 'an option'}, mean")
+        axes.set_ylim(bottom=0)
+    figure.suptitle(f"Length of {what}s by year · {found.name} {found.language}")
+    legend_below(figure, entries)
+
+
+def _draw_positions(figure: Any, found: Statistics) -> None:
+    panels = figure.subplots(1, len(found.positions), squeeze=False, sharey=True)[0]
+    for axes, group in zip(panels, found.positions, strict=True):
+        shares = [100 * right / group.n for right in group.right]
+        axes.bar(range(1, group.options + 1), shares, BAR, color=PALETTE[0])
+        axes.axhline(100 / group.options, **CHANCE)
+        axes.set_xticks(range(1, group.options + 1))
+        axes.set_xlabel("place of the right answer")
+        axes.set_title(f"{group.options} options, n = {group.n:,}, p = {group.p:.2g}")
+    panels[0].set_ylabel("questions, %")
+    figure.suptitle(f"Where the right answer stands · {found.name} {found.language}")
+    legend_below(figure, [(chance_sample(), "equally often")])
+
+
+def _label_years(axes: Any, years: Sequence[int]) -> None:
+    axes.set_xticks(range(len(years)), [str(year) for year in years])
+    axes.grid(axis="y", alpha=0.3)

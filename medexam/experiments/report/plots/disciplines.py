@@ -1,0 +1,103 @@
+"""The picture of accuracy by discipline: a heat map of runs and disciplines, its numbers written into its cells."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from medexam.experiments.report.formatting import decimal
+from medexam.experiments.report.plots.style import WIDTH, Look, Plot, chance_levels, describe_n, wrap, write_title
+from medexam.experiments.store.stored_run import ExamRun
+from medexam.metrics import PublishedScores
+from medexam.questions import Discipline
+
+COLORS = "cividis"
+"""A scale that is read alike with and without red-green blindness, and in grey."""
+CELL_HEIGHT = 0.55
+"""Inches."""
+NAME_WIDTH = 30
+"""Characters of a line of a run's name."""
+CHANCE_ROW = "chance"
+
+
+def disciplines_plot(drawn: Sequence[Look]) -> Plot | None:
+    """The plot of these runs; None where none has scored a question."""
+    scored = [look for look in drawn if look.run.metrics.n]
+    if not scored:
+        return None
+    caption = (
+        f"Accuracy by discipline in percent, {describe_n([look.run.metrics.n for look in scored])}; in brackets 95 % "
+        "intervals (Wilson). The last row is what choosing at random would score."
+    )
+    size = (WIDTH, 1.5 + CELL_HEIGHT * (len(scored) + 1))
+    return Plot("accuracy_by_discipline", caption, size, partial(_draw, scored=scored))
+
+
+def _by_discipline(run: ExamRun) -> dict[Discipline, PublishedScores]:
+    return {discipline: group for discipline, group in run.metrics.by_discipline.items() if group.n}
+
+
+def _draw(figure: Any, scored: Sequence[Look]) -> None:
+    from matplotlib.colors import Normalize
+
+    axes = figure.add_subplot()
+    chance = chance_levels([look.run for look in scored], _by_discipline)
+    disciplines = sorted(chance)
+    found = [_by_discipline(look.run) for look in scored]
+    heights = [[_percent(groups.get(discipline)) for discipline in disciplines] for groups in found]
+    heights.append([chance[discipline] for discipline in disciplines])
+    known = [height for row in heights for height in row if height is not None]
+    norm = Normalize(min(known), max(*known, min(known) + 1))
+    nan = float("nan")
+    image = axes.imshow(
+        [[nan if height is None else height for height in row] for row in heights],
+        cmap=COLORS,
+        norm=norm,
+        aspect="auto",
+    )
+    counts = [{groups[discipline].n for groups in found if discipline in groups} for discipline in disciplines]
+    alike = all(len(each) == 1 for each in counts)
+    for row, groups in enumerate(found):
+        for column, discipline in enumerate(disciplines):
+            if discipline in groups:
+                text = _written(groups[discipline], n=not alike)
+                _write(axes, column, row, text, _ink(image, heights[row][column]))
+            else:
+                _write(axes, column, row, "-", "black")
+    for column, discipline in enumerate(disciplines):
+        level = chance[discipline]
+        _write(axes, column, len(found), decimal(level), _ink(image, level))
+    heads = [
+        f"{name}\nn = {min(each):,}" if alike else str(name) for name, each in zip(disciplines, counts, strict=True)
+    ]
+    axes.set_xticks(range(len(disciplines)), heads)
+    axes.set_yticks(range(len(found) + 1), [*(wrap(look.name, NAME_WIDTH) for look in scored), CHANCE_ROW])
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.axhline(len(found) - 0.5, color="white", linewidth=6)
+    for line in range(1, len(disciplines)):
+        axes.axvline(line - 0.5, color="white", linewidth=1.5)
+    for line in range(1, len(found)):
+        axes.axhline(line - 0.5, color="white", linewidth=1.5)
+    write_title(figure, "Accuracy by discipline, %", scored)
+
+
+def _percent(group: PublishedScores | None) -> float | None:
+    return None if group is None or group.accuracy is None else 100 * group.accuracy
+
+
+def _written(group: PublishedScores, *, n: bool) -> str:
+    """Accuracy over its interval, and how many questions where the runs differ."""
+    low, high = group.accuracy_interval or (0.0, 0.0)
+    text = f"{decimal(_percent(group))}\n[{100 * low:.0f}, {100 * high:.0f}]"
+    return f"{text} n = {group.n:,}" if n else text
+
+
+def _write(axes: Any, column: int, row: int, text: str, ink: str) -> None:
+    axes.text(column, row, text, ha="center", va="center", fontsize="small", color=ink)
+
+
+def _ink(image: Any, height: float | None) -> str:
+    """Black or white, whichever is read on the cell's colour."""
+    red, green, blue, _ = image.cmap(image.norm(height or 0.0))
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"

@@ -1,0 +1,132 @@
+"""Pictures of option scores: reliability diagrams, and the exam score against the threshold of leaving blank.
+
+A run without option scores is left out.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from medexam.experiments.report.plots.style import (
+    CHANCE,
+    WIDTH,
+    Look,
+    Plot,
+    describe_n,
+    error_bars,
+    legend_below,
+    legend_height,
+    sample,
+    wrap,
+    write_title,
+)
+from medexam.metrics import OptionScoreMetrics
+
+PANEL = 3.3
+"""Inches of a reliability diagram's side, with its heading."""
+MARKER_AREA = 500
+"""Area of the marker of a bin that holds every question, points^2."""
+SMALLEST_MARKER = 14
+
+Scored = Sequence[tuple[Look, OptionScoreMetrics]]
+
+
+def reliability_plot(drawn: Sequence[Look]) -> Plot | None:
+    """One diagram a run; None where no run has option scores."""
+    scored = _scored(drawn)
+    if not scored:
+        return None
+    caption = (
+        f"Accuracy against confidence in ten bins, {_describe(scored)}; bars are 95 % intervals (Wilson), a marker's "
+        "area is its bin's share of the questions. A calibrated run lies on the diagonal; ECE is the expected "
+        "calibration error."
+    )
+    columns = _columns(scored)
+    size = (max(6.0, WIDTH * columns / 3), 0.5 + (PANEL + 0.3) * -(-len(scored) // columns))
+    return Plot("reliability", caption, size, partial(_draw_reliability, scored=scored))
+
+
+def thresholds_plot(drawn: Sequence[Look]) -> Plot | None:
+    """The exam score at each threshold of leaving blank; None where no run has option scores."""
+    scored = _scored(drawn)
+    if not scored:
+        return None
+    caption = (
+        f"Exam score when questions of less confidence are left blank, {_describe(scored)}, without intervals. A ring "
+        "marks a run's best threshold; chosen on these same questions, it is optimistic."
+    )
+    labels = [_label(look, scores) for look, scores in scored]
+    size = (WIDTH, 4.6 + legend_height(len(labels) + 2, max(60, *map(len, labels))))
+    return Plot("exam_score_by_threshold", caption, size, partial(_draw_thresholds, scored=scored))
+
+
+def _scored(drawn: Sequence[Look]) -> list[tuple[Look, OptionScoreMetrics]]:
+    return [(look, look.run.metrics.option_scores) for look in drawn if look.run.metrics.option_scores is not None]
+
+
+def _describe(scored: Scored) -> str:
+    return describe_n([scores.n for _, scores in scored])
+
+
+def _columns(scored: Scored) -> int:
+    """Diagrams side by side: two of four, else three at most."""
+    return 2 if len(scored) == 4 else min(3, len(scored))
+
+
+def _label(look: Look, scores: OptionScoreMetrics) -> str:
+    return f"{look.name} (n = {scores.n:,})"
+
+
+def _draw_reliability(figure: Any, scored: Scored) -> None:
+    columns = _columns(scored)
+    rows = -(-len(scored) // columns)
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes, (look, scores) in zip(grid, scored, strict=False):
+        bins = [part for part in scores.reliability if part.n]
+        across = [100 * (part.mean_confidence or 0.0) for part in bins]
+        heights = [100 * (part.accuracy or 0.0) for part in bins]
+        bars = error_bars(heights, [part.accuracy_interval for part in bins])
+        axes.plot([0, 100], [0, 100], **CHANCE)
+        axes.errorbar(across, heights, yerr=bars, color=look.color, capsize=2, linewidth=1.2, elinewidth=0.9)
+        areas = [max(SMALLEST_MARKER, MARKER_AREA * part.n / scores.n) for part in bins]
+        axes.scatter(across, heights, s=areas, color=look.color, alpha=0.6, zorder=3)
+        error = 100 * scores.expected_calibration_error
+        heading = f"{wrap(look.name, 32)}\nn = {scores.n:,}, ECE {error:.1f} %"
+        axes.set_title(heading, fontsize="small")
+        axes.set_xlim(-4, 104)
+        axes.set_ylim(-4, 104)
+        axes.set_aspect("equal")
+        axes.set_xlabel("confidence, %")
+        axes.xaxis.set_tick_params(labelbottom=True)
+        axes.grid(alpha=0.3)
+    for axes in grid[len(scored) :]:
+        axes.set_visible(False)
+    for axes in grid[::columns]:
+        axes.set_ylabel("accuracy, %")
+    write_title(figure, "Reliability", [look for look, _ in scored])
+
+
+def _draw_thresholds(figure: Any, scored: Scored) -> None:
+    axes = figure.add_subplot()
+    entries = []
+    for look, scores in scored:
+        thresholds = [100 * point.threshold for point in scores.abstention]
+        heights = [100 * point.exam_score for point in scores.abstention]
+        style = {"color": look.color, "marker": look.marker, "linestyle": look.line}
+        axes.plot(thresholds, heights, markersize=4, **style)
+        best = [point.threshold for point in scores.abstention].index(scores.best_threshold)
+        axes.plot(thresholds[best], heights[best], color=look.color, **_ring())
+        entries.append((sample(look), _label(look, scores)))
+    (ring,) = axes.plot([], [], color="0.4", linestyle="", **_ring())
+    blank = axes.axhline(0, **CHANCE)
+    axes.set_xlabel("questions left blank below this confidence, %")
+    axes.set_ylabel("exam score, %")
+    axes.grid(alpha=0.3)
+    write_title(figure, "Exam score by threshold", [look for look, _ in scored])
+    legend_below(
+        figure, [*entries, (ring, "best threshold (optimistic: chosen here)"), (blank, "every question blank")]
+    )
+
+
+def _ring() -> dict[str, Any]:
+    return {"marker": "o", "markersize": 12, "fillstyle": "none", "markeredgewidth": 1.5}

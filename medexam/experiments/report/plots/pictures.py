@@ -1,0 +1,83 @@
+"""Pictures of stored runs, drawn in memory: what a report, a page and the folder of `--plots` show.
+
+Needs matplotlib, which comes with the extra `plots`.
+"""
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medexam.errors import MedExamError
+from medexam.experiments.report.plots.disciplines import disciplines_plot
+from medexam.experiments.report.plots.flips import flips_plot
+from medexam.experiments.report.plots.option_scores import reliability_plot, thresholds_plot
+from medexam.experiments.report.plots.relevance import relevance_plot
+from medexam.experiments.report.plots.strategies import strategies_plot
+from medexam.experiments.report.plots.style import Draw, Look, Plot, looks
+from medexam.experiments.report.plots.years import years_plot
+from medexam.experiments.store.stored_run import ExamRun
+
+DPI = 150
+STYLE: dict[Any, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": "medium",
+    "figure.titlesize": "large",
+    "font.size": 10,
+    "legend.fontsize": "small",
+}
+PLOTS: tuple[Callable[[Sequence[Look]], Plot | None], ...] = (
+    strategies_plot,
+    years_plot,
+    disciplines_plot,
+    flips_plot,
+    reliability_plot,
+    thresholds_plot,
+    relevance_plot,
+)
+"""In the order in which they are best looked at."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture and what it shows."""
+
+    name: str
+    """Name of the file, without its ending."""
+    caption: str
+    """One or two sentences: what is drawn, of how many questions, and what the intervals are."""
+    png: bytes
+
+
+def build_pictures(runs: Sequence[ExamRun]) -> list[Picture]:
+    """The pictures that `runs`, at least one, have data for.
+
+    Raises `MedExamError` without matplotlib.
+    """
+    drawn = looks(runs)
+    plots = [plot for build in PLOTS if (plot := build(drawn)) is not None]
+    return [Picture(plot.name, plot.caption, render_figure(plot.draw, plot.size, plot.caption)) for plot in plots]
+
+
+def render_png(draw: Draw, size: tuple[float, float], caption: str = "") -> bytes:
+    """The PNG of what `draw` draws on a single pair of axes, as `render_figure` makes it."""
+    return render_figure(lambda figure: draw(figure.add_subplot()), size, caption)
+
+
+def render_figure(draw: Draw, size: tuple[float, float], caption: str = "") -> bytes:
+    """The PNG of what `draw` draws on an empty figure; `size` is its width and height in inches.
+
+    `caption` goes into the file's metadata. Raises `MedExamError` without matplotlib.
+    """
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
+    written = io.BytesIO()
+    with rc_context(STYLE):
+        figure: Any = Figure(figsize=size, dpi=DPI, layout="constrained")
+        draw(figure)
+        figure.savefig(written, format="png", metadata={"Description": caption} if caption else None)
+    return written.getvalue()

@@ -1,0 +1,95 @@
+"""The picture of relevance: accuracy by quartile of the best passage's score.
+
+A run without passages is left out. Quartiles and not scores stand on the axis, because two retrievers' scores have no
+common unit.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from medexam.experiments.report.plots.style import (
+    CHANCE,
+    WIDTH,
+    Look,
+    Plot,
+    chance_sample,
+    describe_n,
+    error_bars,
+    legend_below,
+    legend_height,
+    sample,
+    write_title,
+)
+from medexam.experiments.report.retrieval_tables import QUARTILES, coefficient
+from medexam.metrics.passages.results import RetrievalMetrics
+
+SPREAD = 0.5
+"""Width that the runs share around a quartile's place on the axis, where 1 is the distance between quartiles."""
+
+
+def relevance_plot(drawn: Sequence[Look]) -> Plot | None:
+    """The plot of the runs that have passages; None where none has."""
+    found = _found(drawn)
+    if not found:
+        return None
+    caption = (
+        f"Accuracy by quartile of the best passage's score, {describe_n([part.n for _, part in found])} with passages; "
+        "bars are 95 % intervals (Wilson). r correlates that score with being right; chance is the first run's."
+    )
+    labels = [_label(look, part) for look, part in found]
+    size = (WIDTH, 4.2 + legend_height(len(labels) + 1, max(map(len, labels))))
+    return Plot("relevance", caption, size, partial(_draw, found=found))
+
+
+def _found(drawn: Sequence[Look]) -> list[tuple[Look, RetrievalMetrics]]:
+    return [
+        (look, look.run.metrics.retrieval)
+        for look in drawn
+        if look.run.metrics.retrieval is not None and look.run.metrics.retrieval.n
+    ]
+
+
+def _label(look: Look, retrieval: RetrievalMetrics) -> str:
+    correlated = retrieval.score_correctness
+    r = "" if correlated is None else f", r = {coefficient(correlated.r)}"
+    return f"{look.name} (n = {retrieval.n:,}{r})"
+
+
+def _draw(figure: Any, found: Sequence[tuple[Look, RetrievalMetrics]]) -> None:
+    axes = figure.add_subplot()
+    draw_relevance(axes, [look for look, _ in found])
+    entries = [(sample(look), _label(look, part)) for look, part in found]
+    legend_below(figure, [*entries, (chance_sample(), "chance")])
+    write_title(figure, "Accuracy by relevance of the passages", [look for look, _ in found])
+
+
+def draw_relevance(axes: Any, drawn: Sequence[Look]) -> None:
+    """Accuracy of each quartile that holds questions, with its interval; runs without passages are left out.
+
+    The chance level is the first run's over all its questions.
+    """
+    found = _found(drawn)
+    for row, (look, retrieval) in enumerate(found):
+        shift = SPREAD * ((row + 0.5) / len(found) - 0.5)
+        groups = [(place + shift, part) for place, part in enumerate(retrieval.quartiles) if part.n]
+        heights = [100 * (part.accuracy or 0.0) for _, part in groups]
+        axes.errorbar(
+            [place for place, _ in groups],
+            heights,
+            yerr=error_bars(heights, [part.accuracy_interval for _, part in groups]),
+            color=look.color,
+            marker=look.marker,
+            linestyle=look.line,
+            linewidth=1.2,
+            elinewidth=0.9,
+            capsize=2,
+            label=_label(look, retrieval),
+        )
+    chance = next((look.run.metrics.chance_accuracy for look, _ in found), None)
+    if chance is not None:
+        axes.axhline(100 * chance, **CHANCE)
+    axes.set_xticks(range(4), QUARTILES)
+    axes.set_xlabel("quartile of the best passage's score")
+    axes.set_ylabel("accuracy, %")
+    axes.grid(axis="y", alpha=0.3)

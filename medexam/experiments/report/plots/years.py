@@ -1,0 +1,138 @@
+"""The picture of accuracy over exam years, by model and strategy: one line a run, one panel a model.
+
+Few runs share one panel. It shows what HEAD-QA v2 shows in its figures 12 to 14.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from medexam.experiments.report.plots.style import (
+    CHANCE,
+    WIDTH,
+    Look,
+    Plot,
+    by_model,
+    chance_levels,
+    chance_sample,
+    describe_n,
+    draw_accuracies,
+    legend_below,
+    legend_height,
+    sample,
+    wrap,
+    write_title,
+)
+from medexam.experiments.store.stored_run import ExamRun
+from medexam.metrics import Scores
+
+TOGETHER = 4
+"""So many runs share one panel whatever their models are."""
+CROWDED = 6
+"""A model with more runs than this has a panel for each language, or else for each way of answering."""
+COLUMNS = 2
+PANEL_HEIGHT = 3.4
+"""Inches."""
+SPREAD = 0.5
+"""Width that the runs share around a year, where 1 is a year."""
+LEAST_SPAN = 12.0
+"""Percentage points that the axis shows at least, so that noise does not look like a trend."""
+
+
+def years_plot(drawn: Sequence[Look]) -> Plot | None:
+    """The plot of these runs; None where none has scored a question."""
+    scored = [look for look in drawn if look.run.metrics.n]
+    if not scored:
+        return None
+    panels = _panels(scored)
+    labels = _labels(panels)
+    rows = -(-len(panels) // COLUMNS)
+    height = rows * PANEL_HEIGHT + 0.4 + legend_height(len(labels) + 1, max(map(len, labels)))
+    caption = (
+        f"Accuracy by exam year, {describe_n([look.run.metrics.n for look in scored])}; bars are 95 % intervals "
+        "(Wilson) of a year's questions. The axis need not begin at 0."
+    )
+    return Plot("accuracy_by_year", caption, (WIDTH, height), partial(_draw, scored=scored, panels=panels))
+
+
+def _labels(panels: Mapping[str, Sequence[Look]]) -> dict[str, Look]:
+    """The legend: each strategy or run with its n, and one look that stands for it."""
+    named: dict[str, list[Look]] = {}
+    for group in panels.values():
+        for look in group:
+            named.setdefault(look.name, []).append(look)
+    labels = {}
+    for name, alike in named.items():
+        low, high = min(look.run.metrics.n for look in alike), max(look.run.metrics.n for look in alike)
+        labels[f"{name} (n = {low:,})" if low == high else f"{name} (n = {low:,} to {high:,})"] = alike[0]
+    return labels
+
+
+def _by_year(run: ExamRun) -> Mapping[int, Scores]:
+    return {year: group for year, group in run.metrics.by_year.items() if group.n}
+
+
+def _panels(drawn: Sequence[Look]) -> dict[str, list[Look]]:
+    """The runs of each panel under its heading; a single panel has none."""
+    groups = by_model(drawn)
+    if len(groups) == 1 or len(drawn) <= TOGETHER:
+        groups = {None: list(drawn)}
+    panels: dict[str, list[Look]] = {}
+    for model, group in groups.items():
+        heading = model or ("controls (no model)" if len(groups) > 1 else "")
+        for part, members in _parts(group).items():
+            panels[", ".join(filter(None, (heading, part)))] = members
+    return panels
+
+
+def _parts(group: Sequence[Look]) -> dict[str, list[Look]]:
+    """The runs of one model by language or by way of answering, where they are too many for one panel."""
+    if len(group) > CROWDED:
+        for part_of in (_language, _way):
+            parts: dict[str, list[Look]] = {}
+            for look in group:
+                parts.setdefault(part_of(look), []).append(look)
+            if len(parts) > 1:
+                return parts
+    return {"": list(group)}
+
+
+def _language(look: Look) -> str:
+    return str(look.run.record.cell.dataset.language)
+
+
+def _way(look: Look) -> str:
+    """In the words of a panel's heading: how the program comes to its answer."""
+    kind = look.run.record.cell.program.kind
+    return {"likelihood": "log-probabilities", "retrieve_then_answer": "with passages"}.get(kind, "replies")
+
+
+def _draw(figure: Any, scored: Sequence[Look], panels: Mapping[str, Sequence[Look]]) -> None:
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    levels = chance_levels([look.run for look in scored], _by_year)
+    years = sorted(levels)
+    for axes, (heading, group) in zip(grid, panels.items(), strict=False):
+        for position, look in enumerate(group):
+            shift = SPREAD * ((position + 0.5) / len(group) - 0.5)
+            found = _by_year(look.run)
+            draw_accuracies(axes, look, [year + shift for year in found], list(found.values()))
+        for year in years:
+            axes.hlines(levels[year], year - 0.38, year + 0.38, zorder=1, **CHANCE)
+        axes.set_title(wrap(heading, 60), fontsize="medium")
+        axes.set_xticks(years, [str(year) for year in years])
+        axes.xaxis.set_tick_params(labelbottom=True)
+        axes.grid(axis="y", alpha=0.3)
+    for axes in grid[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[::columns]:
+        axes.set_ylabel("accuracy, %")
+    low, high = grid[0].get_ylim()
+    middle, half = (low + high) / 2, max(LEAST_SPAN, high - low) / 2
+    # A little below 0, so that a marker at 0 is whole.
+    grid[0].set_ylim(max(-0.03 * 2 * half, middle - half), middle + half)
+    write_title(figure, "Accuracy by exam year", scored)
+    legend_below(
+        figure, [(sample(look), label) for label, look in _labels(panels).items()] + [(chance_sample(), "chance")]
+    )

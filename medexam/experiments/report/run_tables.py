@@ -1,0 +1,69 @@
+"""Tables of how one run went: what it took, and how its questions failed.
+
+For the terminal and for Markdown.
+"""
+
+from medexam.experiments.report.formatting import amount
+from medexam.experiments.report.tables import Table, TerminalTable
+from medexam.experiments.store.stored_run import AnyRun
+
+SHOWN_CHARACTERS = 160
+"""Of a failure's message."""
+
+
+def build_cost_tables(run: AnyRun) -> list[TerminalTable]:
+    """The costs, ready for `Console.print`; empty for a control and where nothing is known."""
+    return [TerminalTable(table, caption) for table, caption in cost_tables(run)]
+
+
+def build_failure_table(run: AnyRun) -> TerminalTable | None:
+    """The failures by kind, ready for `Console.print`; None where no question failed."""
+    table = failure_table(run)
+    return None if table is None else TerminalTable(table)
+
+
+def cost_tables(run: AnyRun) -> list[tuple[Table, str]]:
+    """What the run took, a question and a right answer, with its caption; empty where nothing is known."""
+    costs = run.costs
+    if costs is None:
+        return []
+    spent = {
+        "Prompt tokens": costs.prompt_tokens,
+        "Completion tokens": costs.completion_tokens,
+        "Seconds": costs.seconds,
+        "GPU-seconds": costs.gpu_seconds,
+        "US dollars": costs.usd,
+    }
+    rows = tuple(
+        (name, amount(cost.total), amount(cost.per_question), amount(cost.per_right))
+        for name, cost in spent.items()
+        if cost is not None
+    )
+    if not rows:
+        return []
+    caption = "Tokens are those of the scored questions."
+    if costs.questions_per_s is not None:
+        caption += (
+            f" {amount(costs.questions_per_s)} questions a second: seconds count while questions were asked, "
+            "failures included."
+        )
+    if costs.prefix_hits is not None:
+        caption += f" The servers had {100 * costs.prefix_hits:.1f} % of the prompts' tokens in their prefix caches."
+    if costs.usd is not None:
+        caption += " Dollars by litellm's price list on the day of the run."
+    return [(Table("Cost", ("What", "In all", "A question", "A right answer"), rows), caption)]
+
+
+def failure_table(run: AnyRun) -> Table | None:
+    """The failed questions by kind, the commonest first; None without any."""
+    if not run.failures:
+        return None
+    rows = tuple(
+        (failure.boundary, failure.kind, _shorten(failure.example), str(failure.questions)) for failure in run.failures
+    )
+    headers = ("Boundary", "Type", "For example", "Questions")
+    return Table(f"Failed questions: {run.title}", headers, rows, text_columns=3)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + " […]"

@@ -1,0 +1,94 @@
+"""Tables of what option scores tell of one run: calibration, position prior, and leaving questions blank.
+
+For the terminal and for Markdown, each with a caption that says how to read it. A run without option scores has none.
+"""
+
+from medexam.experiments.report.formatting import percent, with_interval
+from medexam.experiments.report.tables import Table, TerminalTable
+from medexam.experiments.store.stored_run import ExamRun
+from medexam.metrics import Metrics, OptionScoreMetrics
+
+
+def build_score_tables(run: ExamRun) -> list[TerminalTable]:
+    """The tables of one run, ready for `Console.print`; empty for a run without option scores."""
+    return [TerminalTable(table, caption) for table, caption in score_tables(run.metrics)]
+
+
+def score_tables(metrics: Metrics) -> list[tuple[Table, str]]:
+    """Calibration, position and abstention, each with its caption; empty without option scores."""
+    scores = metrics.option_scores
+    return [] if scores is None else [_calibration(scores), _position(scores), _abstention(scores)]
+
+
+def score_headline(metrics: Metrics) -> list[tuple[str, str, str]]:
+    """Rows for a report's headline (what, value, chance level); empty without option scores."""
+    scores = metrics.option_scores
+    if scores is None:
+        return []
+    rows = []
+    if scores.label_mass is not None:
+        rows.append(("Label mass, %", percent(scores.label_mass), ""))
+    if scores.flip_rate is not None:
+        rows.append(("Flip rate over the orders, %", percent(scores.flip_rate), ""))
+    rows.append(("Questions with tied options", str(scores.tied), ""))
+    return rows
+
+
+def _calibration(scores: OptionScoreMetrics) -> tuple[Table, str]:
+    rows = tuple(
+        (
+            f"{100 * part.low:.0f} to {100 * part.high:.0f}",
+            str(part.n),
+            percent(part.mean_confidence),
+            with_interval(percent(part.accuracy), part.accuracy_interval),
+        )
+        for part in scores.reliability
+        if part.n
+    )
+    caption = (
+        f"ECE {percent(scores.expected_calibration_error)} %, Brier score {scores.brier_score:.3f} (0 to 2), "
+        f"n = {scores.n}. Confidence: the likeliest option's share of the probability, percent. "
+        "Accuracy: how often that option is right, with a 95 % interval (Wilson)."
+    )
+    return Table("Calibration", ("Confidence", "n", "Mean confidence", "Accuracy"), rows), caption
+
+
+def _position(scores: OptionScoreMetrics) -> tuple[Table, str]:
+    rows = tuple(
+        (str(part.position), str(part.n), percent(part.mean_probability), percent(part.chosen), percent(part.gold))
+        for part in scores.positions
+    )
+    if scores.by_shown_position:
+        caption = (
+            "Percent, averaged over all orders of the options, so that every option stands once at every place "
+            "and what it says cancels out."
+        )
+    else:
+        caption = "Percent of the questions that have the number, in the exam's own order."
+    if scores.flip_rate is not None:
+        caption += (
+            f" Flip rate, the questions whose choice is not the same in all orders: {percent(scores.flip_rate)} %."
+        )
+    header = "Place shown" if scores.by_shown_position else "Number"
+    return Table("Position", (header, "n", "Mean probability", "Chosen", "Right option"), rows), caption
+
+
+def _abstention(scores: OptionScoreMetrics) -> tuple[Table, str]:
+    rows = tuple(
+        (
+            f"{100 * point.threshold:.0f}",
+            percent(point.answered_ratio),
+            str(point.right),
+            str(point.wrong),
+            percent(point.accuracy),
+            percent(point.exam_score),
+        )
+        for point in scores.abstention
+    )
+    headers = ("Blank below", "Answered", "Right", "Wrong", "Accuracy", "Exam score")
+    best = next(row for row, point in enumerate(scores.abstention) if point.threshold == scores.best_threshold)
+    caption = (
+        "Percent. What the run would score if it left blank the questions of less confidence; accuracy is that of the "
+        "answered ones. The best exam score is stressed; chosen on these same questions, it is optimistic."
+    )
+    return Table("Abstention", headers, rows, best=frozenset({(best, headers.index("Exam score"))})), caption

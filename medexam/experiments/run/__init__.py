@@ -1,0 +1,1 @@
+"""Carrying out a plan: engines, the scheduler, signals."""

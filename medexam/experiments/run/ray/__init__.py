@@ -1,0 +1,1 @@
+"""A run spread over a Ray cluster."""

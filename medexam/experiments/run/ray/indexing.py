@@ -1,0 +1,135 @@
+"""An index encoded by many machines at once: Ray Data hands the shards to encoders, one on each GPU.
+
+What a shard is and how it is joined to the others is known to `medexam.retrievers.sharding`; that it is Ray that
+carries them about, only here.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from medexam.errors import IndexBuildError, MedExamError
+from medexam.experiments.run.ray.cluster import Cluster
+from medexam.retrievers.corpora import Corpus
+from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder
+from medexam.retrievers.index_manifest import IndexManifest
+from medexam.retrievers.sharding import (
+    build_shard,
+    count_encoded,
+    join_shards,
+    note_progress,
+    prepare_shards,
+)
+from medexam.retrievers.shards import Shard
+
+LARGEST = 1_000_000
+"""Passages of a shard, at most, unless a number of shards is named: 3 GB of vectors of 768 dimensions."""
+_LOOK_S = 1.0
+"""Seconds between two looks at how far the shards are."""
+
+
+class ShardBuilder:
+    """Builds shards with an encoder that it loads once; Ray Data makes one on each GPU."""
+
+    def __init__(self, folder: str, source: str, revision: str, device: str, precision: Precision) -> None:
+        self._folder = Path(folder)
+        self._made = (source, revision, device, precision)
+        self._encoder: Encoder | None = None
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Build the shard that the row names; what prevents it is told in `fault`, for Ray wraps what is raised."""
+        try:
+            if self._encoder is None:
+                self._encoder = build_encoder(*self._made)
+            build_shard(self._folder, Shard(**row), self._encoder)
+        except MedExamError as error:
+            return {"folder": row["folder"], "fault": str(error)}
+        return {"folder": row["folder"], "fault": ""}
+
+
+def build_index_on_ray(
+    cluster: Cluster,
+    corpus: Corpus,
+    encoder: Encoder,
+    folder: Path,
+    *,
+    device: str = "auto",
+    shards: int | None = None,
+    progress: Progress | None = None,
+) -> IndexManifest:
+    """Encode a corpus into an index of `shards` shards, or finish one that was begun, shard by shard.
+
+    `encoder` is what each worker loads again: one for each GPU of the cluster, or one for each machine where there is
+    none. `shards` None: one for each worker, and so many that none holds more than `LARGEST` passages; an index that
+    was begun keeps its own. `folder` must lie on storage that all machines share. Raises `IndexBuildError` where a
+    shard cannot be built or a worker cannot load the encoder.
+    """
+    import ray.data
+
+    folder = folder.absolute()
+    nodes = cluster.nodes()
+    gpus = sum(node.gpus for node in nodes) if device != "cpu" else 0
+    workers = gpus or len(nodes)
+    number = shards or max(workers, -(-len(corpus.passages) // LARGEST))
+    laid = prepare_shards(corpus, encoder, folder, number)
+    _quieten(ray.data)
+    builder: Any = ShardBuilder
+    takes: dict[str, Any] = {"num_gpus": 1} if gpus else {"num_cpus": max(1, min(node.cpus for node in nodes))}
+    with _watched(folder, laid, progress):
+        rows = ray.data.from_items([asdict(shard) for shard in laid], override_num_blocks=len(laid))
+        built = rows.map(
+            builder,
+            fn_constructor_args=(str(folder), encoder.source, encoder.revision, device, encoder.precision),
+            compute=ray.data.ActorPoolStrategy(size=min(workers, len(laid))),
+            **takes,
+        )
+        try:
+            for row in built.iter_rows():
+                note_progress(folder, laid)
+                if row["fault"]:
+                    raise IndexBuildError(row["fault"])
+        except KeyboardInterrupt:
+            note_progress(folder, laid)
+            raise
+        except ray.exceptions.RayError as error:
+            kind = type(error).__name__
+            raise IndexBuildError(
+                f"{folder}: a worker of the Ray cluster failed ({kind}); what is encoded is kept: build again"
+            ) from error
+    return join_shards(corpus, encoder, folder)
+
+
+@contextmanager
+def _watched(folder: Path, shards: list[Shard], progress: Progress | None) -> Iterator[None]:
+    """Tell now and then how many passages have a vector, as the shards' own folders say."""
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(_LOOK_S):
+            if progress is not None:
+                progress(count_encoded(folder, shards))
+
+    watching = threading.Thread(target=look, name="medexam-shards", daemon=True)
+    if progress is not None:
+        progress(count_encoded(folder, shards))
+    watching.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watching.join()
+    if progress is not None:
+        progress(count_encoded(folder, shards))
+
+
+def _quieten(data: Any) -> None:
+    """No bars and no log lines of Ray Data's own."""
+    import logging
+
+    context = data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)

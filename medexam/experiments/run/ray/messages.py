@@ -1,0 +1,70 @@
+"""What the driver of a distributed run and its workers say to each other."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medexam.experiments.plan.passage_lookup import Retrieval
+from medexam.model_identity import Answerer
+from medexam.predictions import Prediction
+from medexam.specs import CellSpec
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a worker says of itself before anything is asked."""
+
+    host: str
+    pid: int
+    version: str
+    """medexam's."""
+    said: str | None
+    """What stands in the file that it was told to read; None where it sees no such file."""
+    here: bool
+    """Whether it sees the driver's working directory, and works in it."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell, as a worker needs it."""
+
+    cell: CellSpec
+    spec_digest: str
+    answerer: Answerer | None
+    folder: Path
+    """The run's, on storage that all share."""
+    part: str
+    """Name of the worker's part."""
+    words: Mapping[str, Any]
+    """What the driver found in the files that the program takes its words from; the worker must find the same."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What prompts show beside a question, looked up by the driver for all questions of a cell."""
+
+    retrieval: Retrieval | None
+    """Knows the passages; None where the program sees none."""
+    vectors: dict[str, Any]
+    """Of the texts that demonstrations are chosen by; empty where all questions are shown the same."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What happened since the report before."""
+
+    begun: int
+    done: tuple[Prediction, ...]
+    """Answers and failures, all on the disk."""
+    waiting: int
+    """Questions in its hands that are not begun."""
+    in_flight: int
+    concurrency: int
+    """How many it would have in flight now."""
+    over: bool
+    """Whether it is through with this cell before its time: too many failed in a row, it was stopped, or it broke."""
+    hopeless: str | None = None
+    """A fault that no other question would escape."""
+    fault: Exception | None = None
+    """What ended it before its time."""

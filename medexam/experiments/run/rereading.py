@@ -1,0 +1,72 @@
+"""Reading the stored replies of a run again, where the code that reads replies has changed; no model is asked.
+
+Nothing that was written is changed: what comes out otherwise is appended, and the last line of a question counts.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from medexam.datasets import load_exam_set, load_task_set
+from medexam.experiments.plan.planner import AnyCell, look_again
+from medexam.predictions import Failure, Prediction, Status
+from medexam.programs import AskingProgram, read_again
+from medexam.questions import Question
+from medexam.specs import DatasetSpec
+from medexam.tasks import Task
+
+_log = logging.getLogger(__name__)
+
+
+def read_run_again(planned: AnyCell) -> AnyCell:
+    """The cell, its stored replies read by today's versions of the readers; the folder must be locked.
+
+    A prediction that keeps too little to be read, or whose question is gone, is owed again. Raises `DatasetError` where
+    the data set cannot be read, and `RunFolderError` where the folder cannot be written.
+    """
+    folder, program = planned.folder, planned.program
+    record = folder.read_record() if folder.exists() else None
+    if record is None or record.outdated is None or not isinstance(program, AskingProgram):
+        return planned
+    changed = lost = 0
+    with folder.appending() as log, folder.opened_predictions() as stored:
+        questions = _questions(planned, stored)
+        for key, before in stored.items():
+            after = read_again(program, questions[key], before) if key in questions else None
+            lost += after is None
+            after = after or _owed_again(before, record.outdated)
+            if after != before:
+                changed += 1
+                log.append(after)
+    folder.write_record(replace(record, readings=planned.cell.program.readings))
+    _log.warning(
+        "medexam: %s: replies were read by %s and are read again: %d of %d predictions changed%s",
+        folder.name,
+        record.outdated,
+        changed,
+        len(stored),
+        f", {lost} of them because they keep too little and are asked anew" if lost else "",
+    )
+    return look_again(planned)
+
+
+def _questions(planned: AnyCell, keys: Iterable[str]) -> dict[str, Question | Task]:
+    """Key -> question, whatever is selected now, where a stored one is not selected."""
+    questions: dict[str, Question | Task] = {one.key: one for one in planned.question_set.questions}
+    if not questions.keys() >= set(keys):
+        ours = planned.cell.dataset
+        whole = DatasetSpec(name=ours.name, language=ours.language, path=ours.path, explained=ours.explained)
+        found = load_task_set(whole) if whole.holds_tasks else load_exam_set(whole)
+        questions |= {one.key: one for one in found.questions}
+    return questions
+
+
+def _owed_again(before: Prediction, outdated: str) -> Prediction:
+    failure = Failure(kind="ReplyNotKept", message=f"it was read by {outdated} and keeps too little to be read again")
+    return Prediction(
+        question=before.question,
+        program=before.program,
+        spec_digest=before.spec_digest,
+        status=Status.FAILED,
+        failure=failure,
+    )

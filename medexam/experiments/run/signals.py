@@ -1,0 +1,63 @@
+"""Work that waits for a model, and Ctrl-C as a request to it, so that no step of it is torn in two.
+
+asyncio's own handler cancels at the first Ctrl-C and raises `KeyboardInterrupt` at the second, in whatever line is
+executed then; a run that waits for its last answers would lose its report there.
+"""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TypeVar
+
+from medexam.serve.network.event_loop import network
+
+T = TypeVar("T")
+
+CANCELLING = 2
+"""Ctrl-C so often cancels; the next one is a `KeyboardInterrupt`, for work that does not listen."""
+
+
+def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
+    """Do the work on the loop that carries all traffic with models, and wait for it.
+
+    There an answer need not cross from one thread to another. Each of the first two Ctrl-C cancels the work; what it
+    returns or raises then is what this returns or raises. Outside the main thread, and where Ctrl-C is ignored, as
+    under `nohup`, nothing cancels it.
+    """
+    loop = network().loop
+    begun: list[asyncio.Task[Any]] = []
+
+    async def hold() -> T:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - coroutines run in tasks
+        begun.append(task)
+        return await work
+
+    future = asyncio.run_coroutine_threadsafe(hold(), loop)
+    with _hearing(lambda: loop.call_soon_threadsafe(lambda: [task.cancel() for task in begun])):
+        return future.result()
+
+
+@contextmanager
+def _hearing(cancel: Callable[[], object]) -> Iterator[None]:
+    here = threading.current_thread() is threading.main_thread()
+    if not here or not callable(signal.getsignal(signal.SIGINT)):
+        yield
+        return
+    heard = 0
+
+    def hear(_number: int, _frame: FrameType | None) -> None:
+        nonlocal heard
+        heard += 1
+        if heard > CANCELLING:
+            raise KeyboardInterrupt
+        cancel()
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

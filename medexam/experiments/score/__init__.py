@@ -1,0 +1,1 @@
+"""Scores of stored runs, without asking a model."""

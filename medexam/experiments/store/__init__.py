@@ -1,0 +1,1 @@
+"""What lies on disk: run folders, their predictions, and what is known of both."""

@@ -1,0 +1,115 @@
+"""Whether the data of a stored run still are what its answers and its scores are of, and how that is told.
+
+Scores are made anew where golds have changed. Answers to texts that have changed since are never scored on the new
+ones.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from enum import StrEnum
+from typing import Any
+
+from medexam.datasets import ExamSet
+from medexam.errors import RunFolderError
+from medexam.experiments.store.run_folder import PARQUET, RunFolder, RunRecord
+from medexam.specs.identity import IDENTITY_SCHEMA, differences
+from medexam.tasks import TaskSet
+
+_TEXTS = {"dataset.fingerprint", "twins"}
+"""What differs in the identities of two runs that were asked other texts and are alike in all else."""
+_BY_CONTENT = (
+    *_TEXTS,
+    "model.weights",
+    "model.dtype",
+    "model.script",
+    "program.version",
+    "words",
+    "retriever",
+    "reader",
+)
+"""What identities hold of things that may change while a spec still says the same."""
+
+
+class DataChange(StrEnum):
+    """What has changed in the data of a run since it was asked and last scored."""
+
+    SAME = "same"
+    GOLDS = "golds changed"
+    """The questions are the same, and their scores have to be made anew."""
+    TEXTS = "texts changed"
+    """What was asked is no longer what the data hold."""
+
+
+def find_data_change(record: RunRecord, data: ExamSet | TaskSet) -> DataChange:
+    """What has changed between a run and its data as they are now, whatever is selected from them.
+
+    A run of schema 1 is always `SAME`: the fingerprint of its files does not tell golds from texts.
+    """
+    if record.schema == 1:
+        return DataChange.SAME
+    if record.dataset_fingerprint != data.fingerprint:
+        return DataChange.TEXTS
+    return DataChange.SAME if record.dataset_golds == data.golds_fingerprint else DataChange.GOLDS
+
+
+def asked_same_texts(one: RunRecord, other: RunRecord) -> bool:
+    """Whether two runs in one language were asked the same texts; taken for granted where one is of schema 1."""
+    return 1 in (one.schema, other.schema) or one.dataset_fingerprint == other.dataset_fingerprint
+
+
+def describe_texts(record: RunRecord, data: ExamSet | TaskSet) -> str:
+    """How the texts of a run's data differ from those that it was asked."""
+    return (
+        f"the texts of its data have changed since it was asked (SHA-256 {record.dataset_fingerprint[:12]} then, "
+        f"{data.fingerprint[:12]} in {data.source} now)"
+    )
+
+
+def describe_golds(folder: RunFolder, record: RunRecord, data: ExamSet | TaskSet) -> str | None:
+    """One line that says whose scores are made anew for golds that have changed; None where none has."""
+    if find_data_change(record, data) is not DataChange.GOLDS:
+        return None
+    changed = _count_changed(folder, data) if isinstance(data, ExamSet) else None
+    counted = "" if changed is None else f" ({changed} of its {len(record.questions)} questions)"
+    return f"run {record.run_id}: golds of its data have changed since it was scored{counted}; its scores are made anew"
+
+
+def describe_earlier(folder: RunFolder, spec_digest: str, identity: Mapping[str, Any]) -> str | None:
+    """One line on why `folder`, not made yet, does not go on with the last run of a spec that reads the same.
+
+    Something that the spec names has changed its content, or an earlier version made that run. None where there is no
+    such run.
+    """
+    places = folder.path.parent.glob(f"{folder.name.removesuffix(spec_digest)}*")
+    for earlier in sorted(map(RunFolder, places), key=_begun, reverse=True):
+        with suppress(RunFolderError):
+            record = earlier.read_record()
+            if record.schema != IDENTITY_SCHEMA:
+                return (
+                    f"run {record.run_id} was made by an earlier version, whose identity covers less: it is kept and "
+                    f"not continued, and run {folder.name} asks anew"
+                )
+            differing = differences(identity, record.identity)
+            if differing and all(key.startswith(_BY_CONTENT) for key in differing):
+                texts = _TEXTS.issuperset(differing)
+                what = "the texts of the data have" if texts else f"what the spec names has ({', '.join(differing)})"
+                return f"{what} changed since run {record.run_id} was asked, which is kept: run {folder.name} asks anew"
+    return None
+
+
+def _begun(folder: RunFolder) -> float:
+    """When the run's folder was made or last filled; seconds since 1970."""
+    return folder.path.stat().st_mtime
+
+
+def _count_changed(folder: RunFolder, exams: ExamSet) -> int | None:
+    """How many questions of the run's Parquet file have another gold now, or none; None without a readable file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        known = pq.read_table(folder.path / PARQUET, columns=["question", "gold"])
+    except (OSError, pa.ArrowException):
+        return None
+    golds: dict[str, int] = dict(zip(known["question"].to_pylist(), known["gold"].to_pylist(), strict=True))
+    return sum(key not in exams.key or exams.key[key].number != gold for key, gold in golds.items())

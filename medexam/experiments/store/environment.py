@@ -1,0 +1,111 @@
+"""What a run really ran on: versions, commit, machine, prices; written to `environment.json`.
+
+No environment variable is read here, so no key can reach a run folder.
+"""
+
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import medexam
+from medexam.serve import EngineInfo
+from medexam.serve.pool.prefix_cache import PrefixCount
+from medexam.specs import ModelSpec
+
+PACKAGES = ("dspy", "litellm", "transformers", "torch", "mlflow", "datasets", "pydantic", "numpy", "scipy")
+
+
+@dataclass
+class Spent:
+    """What one invocation of a run took while it asked."""
+
+    seconds: float = 0.0
+    asked: int = 0
+    """Questions, failed ones included."""
+    prompt_tokens: int = 0
+    """Tokens that the servers looked for in their prefix caches, as far as they tell."""
+    cached_tokens: int = 0
+    """Those that were there."""
+
+    def count_cached(self, before: PrefixCount | None, after: PrefixCount | None) -> None:
+        """Take what the servers' prefix caches counted between two looks."""
+        if before is not None and after is not None:
+            self.prompt_tokens += after.tokens - before.tokens
+            self.cached_tokens += after.hits - before.hits
+
+
+def build_environment(
+    model: ModelSpec, info: EngineInfo | None, before: Mapping[str, Any], spent: Spent
+) -> dict[str, Any]:
+    """`environment.json` of a run, `before` being that of its earlier invocations; empty at the first.
+
+    `info` None stands for a run that asks no model.
+    """
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    cache = before.get("prefix_cache") or {}
+    return {
+        "started_at": before.get("started_at", now),
+        "ended_at": now,
+        "asked_s": round(before.get("asked_s", 0.0) + spent.seconds, 3),
+        "asked": before.get("asked", 0) + spent.asked,
+        "prefix_cache": {
+            "tokens": cache.get("tokens", 0) + spent.prompt_tokens,
+            "hits": cache.get("hits", 0) + spent.cached_tokens,
+        },
+        "engine": info.model_dump(mode="json", exclude={"identity"}) if info else None,
+        "prices": list_prices(model) if info else None,
+        **describe_environment(),
+    }
+
+
+def describe_environment() -> dict[str, Any]:
+    """Versions and machine, as JSON-ready data; a package that is not installed is None."""
+    return {
+        "medexam": medexam.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "git_commit": _git_commit(),
+    }
+
+
+def list_prices(model: ModelSpec) -> dict[str, float] | None:
+    """US dollars a token, as `prompt_usd` and `completion_usd`, by litellm's own price list; None where it has none.
+
+    Only what a provider bills has a price: a model of the `litellm` engine without an endpoint of its own.
+    """
+    if model.engine != "litellm" or model.endpoints:
+        return None
+    from medexam.serve.engines.litellm_calls import get_litellm
+
+    try:
+        info = get_litellm().get_model_info(model.name)
+    except Exception:  # litellm raises nothing more special for a model that its list lacks
+        return None
+    prices = {"prompt_usd": info["input_cost_per_token"], "completion_usd": info["output_cost_per_token"]}
+    return prices if all(prices.values()) else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    """The commit of the working directory, with `+changes` where files differ from it; None outside a repository."""
+    try:
+        commit = _git("rev-parse", "HEAD")
+        return commit + ("+changes" if _git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603

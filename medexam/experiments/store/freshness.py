@@ -1,0 +1,101 @@
+"""Whether the files that are made from a run's answers say what the answers say now: known by content, never by time.
+
+`made_from.json` keeps what `metrics.json`, `report.md` and `predictions.parquet` were made from, as SHA-256, and what
+they held then. It is written last, so that files of two scorings never pass for one.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medexam import __version__
+from medexam.datasets.file_digest import digest_files
+from medexam.errors import DatasetError, RunFolderError
+from medexam.experiments.store.answerers import MODELS
+from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC, RunFolder
+from medexam.experiments.store.shards import has_parts
+
+Say = Callable[[str], None]
+"""Told in one line what was done to a folder, or why nothing was."""
+
+MADE_FROM = "made_from.json"
+DERIVED = (METRICS, REPORT, PARQUET)
+SCORING = 1
+"""Raised when the same answers make other numbers or other files than before."""
+_TRUTH = (SPEC, ENVIRONMENT, MODELS, PREDICTIONS)
+_DATA = "the data set's files"
+_VERSION = "the version of the scoring"
+_MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """What has changed in a run folder since its derived files were made."""
+
+    changed: tuple[str, ...]
+    """What differs, in words; empty where the derived files are fresh."""
+    answers_changed: bool | None
+    """Whether the numbers may be of other answers or of another selection; None where the folder does not tell."""
+    without_data: str | None
+    """Why the data set cannot be read, so that a change of its golds would not be seen; None where it can."""
+
+
+def read_sources(folder: RunFolder, files_digest: str) -> dict[str, str]:
+    """What derived files that are made now are made from; `files_digest` is that of the data that were read."""
+    version = f"{__version__}, scoring {SCORING}"
+    return {**_digests(folder, _TRUTH), _DATA: files_digest, _VERSION: version}
+
+
+def record_made(folder: RunFolder, sources: dict[str, str]) -> None:
+    """Keep that the derived files, as they lie in the folder, were made from `sources`."""
+    folder.write_json(MADE_FROM, {"sources": sources, "files": _digests(folder, DERIVED)})
+
+
+def find_changes(folder: RunFolder) -> Freshness:
+    """Compare the folder and the data set with what the derived files were made from; no data set is parsed."""
+    without_data = None
+    try:
+        data = digest_files(folder.read_record().cell.dataset)
+    except DatasetError as error:
+        data, without_data = None, str(error)
+    kept = _read_kept(folder)
+    if kept is None:
+        changed = [f"{name} is missing" for name in DERIVED if not (folder.path / name).exists()]
+        return Freshness(tuple(changed) or ("they do not tell what they were made from",), None, without_data)
+    known, files = kept["sources"], kept["files"]
+    now = read_sources(folder, known.get(_DATA, "") if data is None else data)
+    changed = [f"{name} changed" for name in now if now[name] != known.get(name)]
+    if has_parts(folder.path):
+        changed.append("workers left answers in parts")
+    other = [name for name, digest in _digests(folder, DERIVED).items() if digest != files.get(name)]
+    numbers = {f"{name} changed" for name in (SPEC, PREDICTIONS)} | {"workers left answers in parts"}
+    return Freshness(
+        (*changed, *(f"{name} changed" for name in other)),
+        METRICS in other or not numbers.isdisjoint(changed),
+        without_data,
+    )
+
+
+def _read_kept(folder: RunFolder) -> dict[str, Any] | None:
+    """What `made_from.json` holds; None where it is missing or holds something else."""
+    try:
+        kept = folder.read_json(MADE_FROM)
+    except RunFolderError:
+        return None
+    return kept if isinstance(kept.get("sources"), dict) and isinstance(kept.get("files"), dict) else None
+
+
+def _digests(folder: RunFolder, names: tuple[str, ...]) -> dict[str, str]:
+    return {name: _digest(folder.path / name) for name in names}
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        return _MISSING
+    except OSError as error:
+        raise RunFolderError(f"cannot read {path}: {error.strerror}; make it readable") from None

@@ -1,0 +1,294 @@
+"""A run folder: the truth about one run, readable without this package.
+
+`spec.json` says what was asked for, `environment.json` what really ran, `predictions.jsonl` holds one line per
+answered question in the order of finishing, and `metrics.json`, `report.md` and `predictions.parquet` are made from
+them. This module reads and writes those files; it knows nothing of models, metrics or MLflow.
+"""
+
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from medexam.errors import RunFolderError
+from medexam.experiments.store.prediction_lines import (
+    Outcome,
+    OverlaidPredictions,
+    StoredPredictions,
+    cut_torn_line,
+    scan_predictions,
+)
+from medexam.experiments.store.shards import PARTS, find_unmerged, remove_parts, scan_parts
+from medexam.experiments.store.work_folder import WorkFolder, open_private
+from medexam.predictions import Prediction, Reason, Status
+from medexam.specs import CellSpec
+
+SPEC = "spec.json"
+ENVIRONMENT = "environment.json"
+PREDICTIONS = "predictions.jsonl"
+PARQUET = "predictions.parquet"
+METRICS = "metrics.json"
+REPORT = "report.md"
+CORPUS_MAP = "map.png"
+"""The picture of the corpus that `medexam index map --run` puts there."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What `spec.json` holds."""
+
+    run_id: str
+    schema: int
+    """What `identity` and `dataset_fingerprint` cover: `IDENTITY_SCHEMA`, or 1 in folders written before it."""
+    spec_digest: str
+    identity: dict[str, Any]
+    """Everything that an answer of this run depends on."""
+    cell: CellSpec
+    """The cell as it was last asked for; the selection of questions may have been another before."""
+    description: str
+    dataset_version: str
+    dataset_source: str
+    dataset_fingerprint: str
+    """SHA-256 of the questions that the data hold, without golds; of the files' bytes under schema 1."""
+    dataset_golds: str | None
+    """SHA-256 of the golds that the run was last scored with; None under schema 1."""
+    questions: tuple[str, ...]
+    """Keys of the questions that were last selected, in the order of the exams."""
+    experiment_digest: str
+    """Identity of the experiment that the run is a cell of; its cells share it."""
+    warnings: tuple[str, ...] = ()
+    """What a reader of the results should know of how the run was asked for; mostly nothing."""
+    readings: Mapping[str, int] = field(default_factory=dict)
+    """Reader of replies -> the version that read this run's; one that is missing is version 1."""
+
+    @property
+    def outdated(self) -> str | None:
+        """By which versions the replies were read, where today's are others; None where they are the same."""
+        now = self.cell.program.readings
+        changed = [
+            f"version {self.readings.get(name, 1)} of the reader {name!r} (today's is {version})"
+            for name, version in now.items()
+            if self.readings.get(name, 1) != version
+        ]
+        return " and ".join(changed) or None
+
+
+@dataclass(frozen=True)
+class RunFolder(WorkFolder):
+    """The files of one run under `path`."""
+
+    spec_digest: str | None = field(default=None, compare=False)
+    """Digest of the run whose predictions it holds; None: the one that `spec.json` names."""
+    kind = "run"
+    record = SPEC
+
+    @property
+    def resume_command(self) -> str:
+        """What asks the questions that the run still owes."""
+        return f"medexam run --resume {shlex.quote(str(self.path))}"
+
+    def read_record(self) -> RunRecord:
+        """What was asked for; raises `RunFolderError` when the folder holds no readable run."""
+        data = self.read_json(SPEC)
+        try:
+            return RunRecord(
+                run_id=data["run_id"],
+                schema=data.get("schema", 1),
+                spec_digest=data["spec_digest"],
+                identity=data["identity"],
+                cell=CellSpec.model_validate(data["cell"]),
+                description=data["description"],
+                dataset_version=data["dataset_version"],
+                dataset_source=data["dataset_source"],
+                dataset_fingerprint=data["dataset_fingerprint"],
+                dataset_golds=data.get("dataset_golds"),
+                questions=tuple(data["questions"]),
+                experiment_digest=data["experiment_digest"],
+                warnings=tuple(data["warnings"]),
+                readings=data.get("readings", {}),
+            )
+        except (KeyError, ValidationError) as error:
+            raise RunFolderError(f"{self.path / SPEC} is not a spec of this package: {error!r}") from None
+
+    def write_record(self, record: RunRecord) -> None:
+        """Write `spec.json`."""
+        data = {**record.__dict__, "cell": record.cell.model_dump(mode="json")}
+        self.write_json(SPEC, data)
+
+    def read_environment(self) -> dict[str, Any]:
+        """What really ran, by name of the part."""
+        return self.read_json(ENVIRONMENT)
+
+    def read_metrics(self) -> dict[str, Any]:
+        """The stored metrics, as JSON."""
+        return self.read_json(METRICS)
+
+    def read_predictions(self) -> dict[str, Prediction]:
+        """The last prediction of each question, by key, parts that are not merged yet included.
+
+        A torn last line, left by a process that was killed while writing, counts as not written. A line that is
+        damaged anywhere else, or belongs to another run, raises `RunFolderError`.
+        """
+        found = {prediction.question: prediction for prediction in self.scan_predictions()}
+        return found | self._unmerged()
+
+    def read_outcomes(self) -> dict[str, Outcome]:
+        """How each question last came out, by key, parts that are not merged yet included.
+
+        Raises as `read_predictions` does.
+        """
+        alike: dict[Outcome, Outcome] = {}
+        found = {}
+        for prediction in self.scan_predictions():
+            outcome = Outcome(prediction.status, prediction.answer)
+            found[prediction.question] = alike.setdefault(outcome, outcome)
+        for prediction in scan_parts(self.path, self._own_digest()) if (self.path / PARTS).exists() else ():
+            known = found.get(prediction.question)
+            if known is None or known.status is Status.FAILED:
+                found[prediction.question] = Outcome(prediction.status, prediction.answer)
+        return found
+
+    def count_answers(self) -> int:
+        """Questions that are answered, or unanswered for good; raises as `read_predictions` does."""
+        return sum(outcome.status is not Status.FAILED for outcome in self.read_outcomes().values())
+
+    def count_cut(self) -> int:
+        """Answers whose prompt did not fit its model's context whole; raises as `read_predictions` does."""
+        found = self.read_predictions().values()
+        return sum(one.reason is Reason.CONTEXT_OVERFLOW or bool(one.passages_cut) for one in found)
+
+    def merge_parts(self) -> frozenset[str]:
+        """Put what workers left in parts into `predictions.jsonl`; the keys of the questions that it answers.
+
+        The folder must be locked. Raises `RunFolderError` where a line is damaged or belongs to another run, or where
+        nothing can be written.
+        """
+        found = self._unmerged()
+        if found:
+            with self.appending() as log:
+                for prediction in found.values():
+                    log.append(prediction)
+        remove_parts(self.path)
+        return frozenset(key for key, prediction in found.items() if prediction.status is not Status.FAILED)
+
+    @contextmanager
+    def opened_predictions(self) -> Iterator[Mapping[str, Prediction]]:
+        """What `read_predictions` gives, read from the disk at each look, for runs of any size."""
+        path = self.path / PREDICTIONS
+        unmerged = self._unmerged()
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            yield unmerged
+            return
+        except OSError as error:
+            raise RunFolderError(f"cannot read {path}: {error}") from None
+        try:
+            stored = StoredPredictions(path, descriptor, self._own_digest())
+            yield OverlaidPredictions(unmerged, stored) if unmerged else stored
+        finally:
+            os.close(descriptor)
+
+    def _own_digest(self) -> str:
+        return self.spec_digest or self.read_record().spec_digest
+
+    def _unmerged(self) -> dict[str, Prediction]:
+        """What the parts hold and `predictions.jsonl` does not."""
+        if not (self.path / PARTS).exists():
+            return {}
+        return find_unmerged(self.path, self.path / PREDICTIONS, self._own_digest())
+
+    def scan_predictions(self) -> Iterator[Prediction]:
+        """Every line of `predictions.jsonl`, in the order of writing; raises as `read_predictions` does."""
+        path = self.path / PREDICTIONS
+        if path.exists():
+            yield from (prediction for _, prediction in scan_predictions(path, self._own_digest()))
+
+    def appending(self) -> AbstractContextManager["PredictionLog"]:
+        """A log that appends predictions; what a dead process left torn is cut off first."""
+        return open_log(self.path / PREDICTIONS, PredictionLog)
+
+
+class PredictionLog:
+    """Appends predictions as lines and flushes them to the disk."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """`descriptor` is the open end of the file at `path`."""
+        self._path = path
+        self._descriptor = descriptor
+        self._waiting: list[bytes] = []
+
+    def append(self, prediction: Prediction) -> None:
+        """Queue one line; `flush` puts it on the disk."""
+        self._waiting.append(json.dumps(prediction.to_json(), ensure_ascii=False).encode("utf-8") + b"\n")
+
+    def flush(self) -> None:
+        """Put all queued lines on the disk.
+
+        Raises `RunFolderError` where they do not fit: none of them is there then, and all stay queued.
+        """
+        if not self._waiting:
+            return
+        data = b"".join(self._waiting)
+        end = os.fstat(self._descriptor).st_size
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, end)
+            raise RunFolderError(
+                f"cannot write {self._path}: {error.strerror}; what was answered before is kept: make room, and run "
+                "the same again"
+            ) from None
+        self._waiting.clear()
+
+
+Log = TypeVar("Log", bound=PredictionLog)
+
+
+@contextmanager
+def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
+    """A log that appends to a file, made of its path and its open end; what a dead process left torn is cut off first.
+
+    Raises `RunFolderError` where the file cannot be written.
+    """
+    try:
+        cut_torn_line(path)
+        stream = open_private(path, "ab")
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error}") from None
+    with stream:
+        log = make(path, stream.fileno())
+        try:
+            yield log
+        finally:
+            log.flush()
+
+
+def owed(questions: Iterable[str], predictions: Mapping[str, Prediction] | Mapping[str, Outcome]) -> list[str]:
+    """Keys still to be asked: those without a prediction, and those whose asking failed."""
+    return [key for key in questions if key not in predictions or predictions[key].status is Status.FAILED]
+
+
+def find_runs(paths: Iterable[Path]) -> list[RunFolder]:
+    """The run folders named by `paths`, each a run folder or a folder of run folders, in order and without repeats.
+
+    Raises `RunFolderError` for a path that is neither.
+    """
+    found: dict[Path, RunFolder] = {}
+    for path in paths:
+        here = RunFolder(path)
+        inside = [RunFolder(child) for child in sorted(path.iterdir())] if path.is_dir() else []
+        folders = [here] if here.exists() else [folder for folder in inside if folder.exists()]
+        if not folders:
+            raise RunFolderError(f"no run at {path}: give a run folder, or a folder that holds run folders")
+        found.update({folder.path.resolve(): folder for folder in folders})
+    return list(found.values())

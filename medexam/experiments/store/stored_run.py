@@ -1,0 +1,192 @@
+"""A stored run as one value: what was asked for, what really ran, and how it scored.
+
+Reports, MLflow and `--json` are all made from this. It reads a run folder and computes nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeGuard, TypeVar
+
+from pydantic import ValidationError
+
+from medexam.errors import RunFolderError
+from medexam.experiments.store.answerers import AnswererCount, count_answerers, label_answerers, read_models
+from medexam.experiments.store.costs import Costs, compute_costs
+from medexam.experiments.store.failures import FailureCount, count_failures
+from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, RunFolder, RunRecord
+from medexam.metrics import Metrics, TaskMetrics
+from medexam.predictions import Prediction
+from medexam.specs import AskingSpec
+from medexam.specs.identity import IDENTITY_SCHEMA
+
+RunStatus = Literal["complete", "incomplete"]
+AnyMetrics = Metrics | TaskMetrics
+M = TypeVar("M", bound=AnyMetrics)
+M_co = TypeVar("M_co", bound=AnyMetrics, covariant=True)
+
+
+@dataclass(frozen=True)
+class StoredRun(Generic[M_co]):
+    """One run, read from its folder."""
+
+    folder: RunFolder
+    record: RunRecord
+    metrics: M_co
+    environment: dict[str, Any]
+    """What really ran; empty where the run stopped before it was known."""
+    failures: tuple[FailureCount, ...]
+    """The faults that left selected questions unscored, the commonest kind first."""
+    answerers: tuple[AnswererCount, ...] = ()
+    """Which models gave how many of the selected questions' answers, the commonest first; empty for a control."""
+    note: str | None = None
+    """What a reader should know of how the scores were come by; mostly nothing."""
+    files_fresh: bool = True
+    """Whether the derived files in the folder hold these scores."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the results should know; mostly nothing."""
+        return self.record.warnings if self.note is None else (*self.record.warnings, self.note)
+
+    @property
+    def program(self) -> str:
+        """The program's short name."""
+        return self.record.cell.program.label
+
+    @property
+    def model(self) -> str | None:
+        """The short name of the model that really ran, or of all with their answers; None for a control."""
+        cell = self.record.cell
+        if not _asks_model(self.record):
+            return None
+        if self.mixed:
+            return label_answerers(self.answerers)
+        served: str = (self.environment.get("engine") or {}).get("model", "")
+        return served.rsplit("/", 1)[-1] or cell.model.label
+
+    @property
+    def title(self) -> str:
+        """Program, model, data set and language, for headings and MLflow."""
+        return " · ".join(part for part in (self.program, self.model, self.record.cell.dataset.label) if part)
+
+    @property
+    def costs(self) -> Costs | None:
+        """What the run took; None for a control, which asks no model."""
+        return None if self.model is None else compute_costs(self.metrics, self.environment)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the answers are of more than one model, so that the scores are of none."""
+        return len(self.answerers) > 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether every selected question is scored."""
+        return self.metrics.complete
+
+    @property
+    def status(self) -> RunStatus:
+        """`incomplete` while a selected question is failed or missing."""
+        return "complete" if self.complete else "incomplete"
+
+
+ExamRun = StoredRun[Metrics]
+"""A run on questions with numbered options."""
+TaskRun = StoredRun[TaskMetrics]
+"""A run on questions that are answered in words."""
+AnyRun = StoredRun[AnyMetrics]
+
+
+def is_exam_run(run: AnyRun) -> TypeGuard[ExamRun]:
+    """Whether the run's questions have numbered options."""
+    return isinstance(run.metrics, Metrics)
+
+
+def is_task_run(run: AnyRun) -> TypeGuard[TaskRun]:
+    """Whether the run's questions are answered in words."""
+    return isinstance(run.metrics, TaskMetrics)
+
+
+def load_run(folder: RunFolder) -> AnyRun:
+    """The run in `folder` with its stored metrics, whether or not they are fresh: `current_run` knows.
+
+    Raises `RunFolderError` when it holds none that can be read.
+    """
+    holds_tasks = folder.read_record().cell.dataset.holds_tasks
+    metrics: AnyMetrics
+    try:
+        metrics = (TaskMetrics if holds_tasks else Metrics).model_validate(folder.read_metrics())
+    except ValidationError as error:
+        detail = error.errors()[0]
+        where = ".".join(str(part) for part in detail["loc"])
+        raise RunFolderError(
+            f"{folder.path / METRICS} holds no metrics of this version ({where}: {detail['msg']}); "
+            "run its spec again: nothing that is answered is asked again"
+        ) from None
+    return stored_run(folder, metrics, folder.read_predictions() if metrics.failed else {})
+
+
+def find_run(run: str, runs_dir: Path) -> RunFolder:
+    """The run that is meant by its folder or by its id in `runs_dir`; raises `RunFolderError` where there is none."""
+    for folder in (RunFolder(Path(run).resolve()), RunFolder(runs_dir / run)):
+        if folder.exists():
+            return folder
+    raise RunFolderError(f"no run {run} to resume here or in {runs_dir}: give its folder or its id")
+
+
+def shown_as_scored(reason: str) -> str:
+    """What a reader is told of scores that cannot be checked against the data set, for this reason."""
+    return f"shown as it was scored when it ran, for {reason}"
+
+
+def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Prediction]) -> StoredRun[M]:
+    """The run in `folder` under `metrics`; `predictions` are looked at for the failures only."""
+    record = folder.read_record()
+    record = replace(record, warnings=(*record.warnings, *reading_warnings([folder])))
+    environment = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
+    failures = count_failures(predictions.values(), frozenset(record.questions))
+    return StoredRun(folder, record, metrics, environment, failures, find_answerers(folder, record))
+
+
+def find_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount, ...]:
+    """Which models gave how many of the selected questions' answers, the commonest first; empty for a control."""
+    answers = folder.scan_predictions() if _asks_model(record) else ()
+    return count_answerers(answers, frozenset(record.questions), read_models(folder))
+
+
+def _asks_model(record: RunRecord) -> bool:
+    return isinstance(record.cell.program, AskingSpec)
+
+
+def reading_warnings(folders: Iterable[RunFolder]) -> list[str]:
+    """A sentence for each run whose replies were read by other versions of the readers than today's."""
+    found = []
+    for folder in folders:
+        record = folder.read_record()
+        if record.outdated is not None:
+            taken_up = record.schema == IDENTITY_SCHEMA
+            way = f"`{folder.resume_command}` reads them again" if taken_up else "run its spec to ask it anew"
+            found.append(f"the replies of {folder.name} were read by {record.outdated}; {way}")
+    return found
+
+
+def run_document(run: AnyRun) -> dict[str, Any]:
+    """The run's entry in the list that `--json` prints, JSON-ready."""
+    record = run.record
+    return {
+        "run_id": record.run_id,
+        "run_dir": str(run.folder.path.resolve()),
+        "spec_digest": record.spec_digest,
+        "dataset": record.cell.dataset.name,
+        "language": record.cell.dataset.language,
+        "program": run.program,
+        "model": run.model,
+        "answered_by": [one._asdict() for one in run.answerers],
+        "mixed": run.mixed,
+        "status": run.status,
+        "warnings": list(run.warnings),
+        "failures": [asdict(failure) for failure in run.failures],
+        "costs": asdict(run.costs) if run.costs is not None else None,
+        "metrics": run.metrics.model_dump(mode="json"),
+    }

@@ -1,0 +1,1 @@
+"""MLflow's copy of stored runs."""

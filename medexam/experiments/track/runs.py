@@ -1,0 +1,192 @@
+"""MLflow receives a copy of stored runs: one parent run an experiment, one child run a cell.
+
+A run that is sent again is replaced where it has changed, so that MLflow holds what the folder holds and nothing else.
+The run folder stays the truth: nothing is read back from MLflow but ids, and whatever happens here, the run is complete
+on disk.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from medexam.experiments.store.answerers import MODELS
+from medexam.experiments.store.freshness import DERIVED, MADE_FROM
+from medexam.experiments.store.run_folder import CORPUS_MAP, ENVIRONMENT, PREDICTIONS, SPEC, RunRecord
+from medexam.experiments.store.stored_run import AnyMetrics, AnyRun, is_exam_run
+from medexam.experiments.track.copies import PARENT, Copy, create_run, end_run, find_runs, put_copy
+from medexam.experiments.track.payload import (
+    DIGEST_LENGTH,
+    run_metrics,
+    run_params,
+    run_tags,
+    started_at,
+    version_tags,
+    yearly_metrics,
+)
+from medexam.experiments.track.store import default_tracking_uri, experiment_id, open_store
+from medexam.metrics import Metrics
+
+__all__ = ["TrackedRun", "default_tracking_uri", "track"]
+
+ARTIFACTS = (SPEC, ENVIRONMENT, MODELS, PREDICTIONS, CORPUS_MAP)
+"""What a run is sent with besides its derived files, where they say what the run says."""
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """Where MLflow keeps a run."""
+
+    run_id: str
+    """The run's own id, the name of its folder."""
+    mlflow_run_id: str
+    parent_run_id: str
+    """MLflow's id of the experiment's run."""
+    experiment_id: str
+
+
+def track(runs: Sequence[AnyRun], *, tracking_uri: str) -> list[TrackedRun]:
+    """Send `runs` to the MLflow store at `tracking_uri`, in order; a run that is there as it was before is replaced.
+
+    A run is known by its id and the time it was begun, an experiment by its digest. The MLflow experiment is named
+    after the spec. Raises `TrackingError` when the store cannot be reached or written.
+    """
+    if not runs:
+        return []
+    families: dict[tuple[str, str], list[AnyRun]] = {}
+    for run in runs:
+        families.setdefault((run.record.cell.name, run.record.experiment_digest), []).append(run)
+    tracked: dict[int, TrackedRun] = {}
+    with open_store(tracking_uri) as client:
+        for (name, _), family in families.items():
+            store = _Store(client, experiment_id(client, name, tracking_uri), set())
+            parent = store.put_parent(family)
+            for run in family:
+                tracked[id(run)] = store.put_run(run, parent)
+                _trace(client, run, tracked[id(run)], tracking_uri)
+            store.end_parents()
+    return [tracked[id(run)] for run in runs]
+
+
+@dataclass(frozen=True)
+class _Store:
+    """One MLflow experiment and how runs get into it."""
+
+    client: Any
+    experiment_id: str
+    parents: set[str]
+    """MLflow's ids of the runs that got or lost a child."""
+
+    def put_parent(self, family: Sequence[AnyRun]) -> str:
+        """MLflow's id of the run that stands for the whole experiment."""
+        record = family[0].record
+        known = {"medexam.kind": "experiment", "medexam.experiment_digest": record.experiment_digest}
+        tags = {**version_tags(family[0].environment), "mlflow.note.content": record.description}
+        found = find_runs(self.client, self.experiment_id, known)
+        if found:
+            run_id = str(found[0].info.run_id)
+        else:
+            name = f"{record.cell.name} {record.experiment_digest}"
+            started = min(_millis(run, "started_at") for run in family)
+            run_id = create_run(self.client, self.experiment_id, name, known, started)
+        for key, value in tags.items():
+            self.client.set_tag(run_id, key, value)
+        return run_id
+
+    def put_run(self, run: AnyRun, parent: str) -> TrackedRun:
+        """One cell under its parent: parameters, metrics, tags, data set and files."""
+        known = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
+        metrics = [(name, value, 0) for name, value in run_metrics(run.metrics).items()]
+        for year, values in yearly_metrics(run.metrics).items():
+            metrics += [(name, value, year) for name, value in values.items()]
+        names = (*ARTIFACTS, *((*DERIVED, MADE_FROM) if run.files_fresh else ()))
+        copy = Copy(
+            name=run.title,
+            known=known,
+            began=_millis(run, "started_at"),
+            ended=_millis(run, "ended_at"),
+            status=_status(run),
+            tags={**run_tags(run), PARENT: parent},
+            params=run_params(run),
+            metrics=metrics,
+            dataset=_describe_dataset(run),
+            files=[path for name in names if (path := run.folder.path / name).exists()],
+        )
+        run_id, replaced = put_copy(self.client, self.experiment_id, copy)
+        self.parents.update({parent, *(old.data.tags[PARENT] for old in replaced if PARENT in old.data.tags)})
+        return TrackedRun(run.record.run_id, run_id, parent, self.experiment_id)
+
+    def end_parents(self) -> None:
+        """Close each parent as its children ended, and delete one that has none any more."""
+        for parent in self.parents:
+            children = [child.info for child in find_runs(self.client, self.experiment_id, {PARENT: parent})]
+            if children:
+                end_run(self.client, parent, _worst(child.status for child in children), _last(children))
+            else:
+                self.client.delete_run(parent)
+
+
+def _status(run: AnyRun) -> str:
+    """FAILED where a question failed, KILLED where some were not asked yet and none failed."""
+    if run.complete:
+        return "FINISHED"
+    return "FAILED" if run.metrics.failed else "KILLED"
+
+
+def _worst(statuses: Iterable[str]) -> str:
+    """How an experiment ended whose runs ended so."""
+    found = set(statuses)
+    return "FAILED" if "FAILED" in found else "FINISHED" if found == {"FINISHED"} else "KILLED"
+
+
+def _last(runs: Iterable[Any]) -> int:
+    """When the last of these ended, in milliseconds since 1970."""
+    return max(int(run.end_time or run.start_time) for run in runs)
+
+
+def _describe_dataset(run: AnyRun) -> dict[str, str]:
+    record, metrics = run.record, run.metrics
+    return {
+        "name": f"{record.cell.dataset.name}-{record.cell.dataset.language}",
+        "digest": _data_digest(record),
+        "source": json.dumps({"uri": record.dataset_source}),
+        "profile": json.dumps({"num_rows": metrics.selected, **_profile(metrics)}),
+    }
+
+
+def _data_digest(record: RunRecord) -> str:
+    """The beginnings of three fingerprints: of the data, of its golds where the run tells, and of what was selected.
+
+    MLflow keeps one input for each name and digest, whatever a later one says of its size.
+    """
+    selected = hashlib.sha256("\n".join(record.questions).encode()).hexdigest()
+    prints = [record.dataset_fingerprint, *filter(None, [record.dataset_golds]), selected]
+    return "".join(each[: DIGEST_LENGTH // 3] for each in prints)
+
+
+def _profile(metrics: AnyMetrics) -> dict[str, int]:
+    return {"exams": len(metrics.by_exam)} if isinstance(metrics, Metrics) else {"groups": len(metrics.by_group)}
+
+
+def _trace(client: Any, run: AnyRun, tracked: TrackedRun, tracking_uri: str) -> None:
+    if not run.record.cell.trace_questions or not is_exam_run(run):
+        return
+    # Imported here: it plans the run again, which takes DSPy.
+    from medexam.experiments.track.traces import trace_run
+
+    trace_run(
+        client,
+        run,
+        mlflow_run_id=tracked.mlflow_run_id,
+        experiment_id=tracked.experiment_id,
+        tracking_uri=tracking_uri,
+    )
+
+
+def _millis(run: AnyRun, moment: str) -> int:
+    """`started_at` or `ended_at` in milliseconds since 1970; now, where the run folder does not tell."""
+    text = run.environment.get(moment)
+    return round(1000 * (datetime.fromisoformat(text).timestamp() if text else time.time()))

@@ -1,0 +1,120 @@
+"""The MLflow store: how it is reached, where its artifacts go, and what an outage becomes.
+
+The only module that opens MLflow. Runs are named by their ids in every call: no active run, no autologging. It knows
+nothing of exams.
+"""
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from medexam.errors import TrackingError
+from medexam.experiments.store.work_folder import make_private_folder, open_private
+
+SQLITE = "sqlite:///"
+NOISY_LOGGERS = ("mlflow", "alembic", "urllib3")
+DEFAULTS = {
+    # MLflow reports its use to its makers and waits minutes for a server that is down, unless told otherwise.
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+}
+SEND_LATER = "the run is complete on disk; send it later with `medexam track RUN`"
+EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
+"""The kind whose page in the UI opens on runs and their charts; others open on traces, of which there are none."""
+
+
+def default_tracking_uri(runs_dir: Path) -> str:
+    """The SQLite store that a runs directory keeps beside its runs."""
+    return f"{SQLITE}{runs_dir.resolve() / 'mlflow.db'}"
+
+
+def sqlite_path(tracking_uri: str) -> Path | None:
+    """The database file of a SQLite store; None for any other store."""
+    return Path(tracking_uri.removeprefix(SQLITE)) if tracking_uri.startswith(SQLITE) else None
+
+
+def artifact_root(tracking_uri: str) -> Path | None:
+    """Where a SQLite store's artifacts lie: beside its file. None for a server, which decides on its own."""
+    path = sqlite_path(tracking_uri)
+    return path.resolve().parent / "mlartifacts" if path is not None else None
+
+
+@contextmanager
+def open_store(tracking_uri: str, *, way_out: str = SEND_LATER) -> Iterator[Any]:
+    """An `MlflowClient` for `tracking_uri`; the log lines of MLflow and its database tools stay silent meanwhile.
+
+    Whatever goes wrong in the store inside the block becomes a `TrackingError` that ends in `way_out`.
+    """
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    _check_sqlite(tracking_uri, way_out)
+    # Imported here: it takes over a second, and the defaults above must be known before.
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+    from requests import RequestException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    with _quiet():
+        try:
+            yield MlflowClient(tracking_uri=tracking_uri)
+        except (MlflowException, SQLAlchemyError, RequestException, OSError) as error:
+            raise _outage(tracking_uri, error, way_out) from error
+
+
+def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
+    """The id of the MLflow experiment `name`, which is made where it does not exist.
+
+    Raises `TrackingError` when it was deleted in the store.
+    """
+    found = client.get_experiment_by_name(name)
+    if found is None:
+        root = artifact_root(tracking_uri)
+        if root is not None:
+            make_private_folder(root)
+        location = (root / name).as_uri() if root else None
+        return str(client.create_experiment(name, artifact_location=location, tags=EXPERIMENT_TAGS))
+    if found.lifecycle_stage != "active":
+        raise TrackingError(
+            f"the MLflow experiment {name} was deleted from {tracking_uri}: restore it with "
+            f"`mlflow experiments restore -x {found.experiment_id}`, or choose another name in the spec"
+        )
+    return str(found.experiment_id)
+
+
+def _check_sqlite(tracking_uri: str, way_out: str) -> None:
+    """Fail at once where the file cannot be a database; MLflow would try for minutes."""
+    path = sqlite_path(tracking_uri)
+    if path is None:
+        return
+    try:
+        make_private_folder(path.parent)
+        if not path.exists():
+            open_private(path, "ab").close()
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("PRAGMA schema_version")
+    except (OSError, sqlite3.Error) as error:
+        raise _outage(tracking_uri, error, way_out) from error
+
+
+def _outage(tracking_uri: str, error: Exception, way_out: str) -> TrackingError:
+    detail = " ".join(str(error).split())
+    if len(detail) > 300:
+        detail = detail[:300] + " […]"
+    return TrackingError(f"MLflow at {tracking_uri} took nothing ({type(error).__name__}: {detail}); {way_out}")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in NOISY_LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,246 @@
+"""Complete traces of a few questions of a run, for MLflow's trace view: prompt, reply, answer, passages and score.
+
+They are made from what is on disk when a run is sent, so tracing costs no call and changes no answer: the program is
+planned again, its prompts are rendered again, and replies come from `predictions.jsonl`. A trace's id is a hash of all
+that it shows. Sending a run again therefore adds none, and what has changed takes the place of what it was.
+
+MLflow's own tracing calls send to whichever store the process has set, from a thread that only logs its failures.
+These traces go to the store that the run went to, and an outage is an outage.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import dspy
+from dspy.utils.exceptions import ContextWindowExceededError
+
+from medexam.answer_key import Gold
+from medexam.errors import MedExamError
+from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
+from medexam.experiments.plan.passage_lookup import Preview, Retrieval
+from medexam.experiments.plan.planner import ExamCell, is_exam_cell, plan_resume
+from medexam.experiments.store.stored_run import ExamRun
+from medexam.experiments.track.copies import find_traces
+from medexam.experiments.track.trace_spans import Step, build_spans
+from medexam.predictions import Prediction, RetrievedPassage, Status
+from medexam.programs import Call, ExamProgram, WithNearest, build_program
+from medexam.questions import Question
+from medexam.signatures import render_question
+
+_BATCH = 50
+"""Traces that travel together."""
+_PREVIEW = 1_000
+"""Characters of a question or an answer in MLflow's table of traces."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class QuestionTrace:
+    """What is to be told of one question."""
+
+    question: Question
+    gold: Gold
+    prediction: Prediction
+    steps: tuple[Step, ...]
+
+    @property
+    def verdict(self) -> str:
+        """What came out, in words."""
+        said, gold = self.prediction, self.gold.number
+        if said.status is Status.FAILED:
+            return f"failed: {said.failure.kind}" if said.failure else "failed"
+        if said.answer is None:
+            return f"no answer ({said.reason}); right is {gold}"
+        return f"{said.answer}: right" if said.answer == gold else f"{said.answer}: wrong, right is {gold}"
+
+    def trace_id(self, mlflow_run_id: str) -> str:
+        """32 hexadecimal digits over the run and all that the trace shows."""
+        shown = [mlflow_run_id, self.verdict, self.prediction.to_json(), [step.to_json() for step in self.steps]]
+        return hashlib.sha256(json.dumps(shown, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
+def trace_run(client: Any, run: ExamRun, *, mlflow_run_id: str, experiment_id: str, tracking_uri: str) -> list[str]:
+    """Send the traces of the run's sampled questions, linked to its MLflow run; the ids of all that it has now.
+
+    Where the run cannot be planned as it was (its data or its words have changed), that is a logged warning and no
+    trace is made: it would show what was not asked.
+    """
+    try:
+        traces = list(read_traces(run))
+    except MedExamError as error:
+        _log.warning("no traces of %s: %s", run.record.run_id, error)
+        return []
+    wanted = {f"tr-{trace.trace_id(mlflow_run_id)}": trace for trace in traces}
+    known = set(find_traces(client, experiment_id, mlflow_run_id))
+    outdated = sorted(known - wanted.keys())
+    if outdated:
+        client.delete_traces(experiment_id, trace_ids=outdated)
+    missing = [trace for trace_id, trace in wanted.items() if trace_id not in known]
+    _send(missing, run, mlflow_run_id, experiment_id, tracking_uri)
+    return list(wanted)
+
+
+def sample_keys(keys: Iterable[str], limit: int) -> list[str]:
+    """At most `limit` of the keys, always the same ones: a larger limit keeps those of a smaller one."""
+    return sorted(keys, key=lambda key: hashlib.sha256(key.encode()).digest())[:limit]
+
+
+def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
+    """The traces of the sampled questions that have a prediction.
+
+    Raises `MedExamError` where the run cannot be planned as it was.
+    """
+    record = run.record
+    planned = plan_resume(str(run.folder.path), runs_dir=run.folder.path.parent).cells[0]
+    assert is_exam_cell(planned)  # noqa: S101 - only runs on exams are traced
+    questions = {question.key: question for question in planned.question_set.questions}
+    with run.folder.opened_predictions() as predictions:
+        sample = [key for key in sample_keys(questions, record.cell.trace_questions) if key in predictions]
+        program = _program(planned, [questions[key] for key in sample])
+        for key in sample:
+            said, gold = predictions[key], planned.question_set.key[key]
+            yield QuestionTrace(questions[key], gold, said, _steps(planned, program, questions[key], said))
+
+
+def _program(planned: ExamCell, questions: Sequence[Question]) -> dspy.Module:
+    """The cell's program, ready to show these questions; passages as far as they are known from before."""
+    cell, program = planned.cell, planned.program
+    if planned.retrieval is not None and isinstance(program, ExamProgram):
+        program = build_program(
+            cell.program,
+            cell.dataset.language,
+            max_tokens=cell.model.max_tokens,
+            finder=Preview(planned.retrieval),
+            nearest=NearestDemonstrations,
+        )
+    if isinstance(program, WithNearest) and isinstance(program.finder, NearestDemonstrations):
+        program.finder.fill(questions)
+    return program
+
+
+def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Prediction) -> tuple[Step, ...]:
+    """What was done for the question, in order; the score is the last."""
+    steps = []
+    if planned.retrieval is not None and said.passages is not None:
+        steps.append(_retrieve(planned.retrieval, question, said.passages))
+    asked = list(_asked(program, question, said)) if isinstance(program, ExamProgram) else []
+    for number, turns in enumerate(asked, start=1):
+        reply = said.reply if number == len(asked) else said.rationale
+        name = "ask" if len(asked) == 1 else f"ask {number} of {len(asked)}"
+        steps.append(Step.ask(name, turns, reply, said, share=1 / len(asked)))
+    if said.status is not Status.FAILED:
+        outcome: dict[str, Any] = {"answer": said.answer, "status": said.status.value}
+        if said.reason is not None:
+            outcome["reason"] = said.reason.value
+        if said.rationale is not None:
+            outcome["rationale"] = said.rationale
+        if said.option_scores is not None:
+            scores = {str(number): score for number, score in said.option_scores.items()}
+            chances = {str(number): chance for number, chance in (said.option_probabilities or {}).items()}
+            shown = {"option_scores": scores, "unit": said.score_unit, "norm": said.score_norm}
+            steps.append(Step("choose", "PARSER", shown, {**outcome, "probabilities": chances, "tied": said.tied}))
+        elif asked:
+            shown = {"reply": said.reply, "finish_reason": said.finish_reason}
+            steps.append(Step("parse", "PARSER", shown, outcome))
+        else:
+            steps.append(Step("choose", "TOOL", {"options": list(question.option_numbers)}, outcome))
+    gold = planned.question_set.key[question.key].number
+    right = None if said.status is Status.FAILED else said.answer == gold
+    steps.append(Step("score", "EVALUATOR", {"answer": said.answer, "gold": gold}, {"right": right}))
+    return tuple(steps)
+
+
+def _retrieve(retrieval: Retrieval, question: Question, passages: Sequence[RetrievedPassage]) -> Step:
+    known = Preview(retrieval)
+    hits = [*known.find(question), *(hit for hits in known.find_per_option(question).values() for hit in hits)]
+    texts = {hit.passage.id: hit.passage.text for hit in hits}
+    found = [
+        {
+            "id": passage.id,
+            "page_content": texts.get(passage.id, ""),
+            "metadata": {"doc_uri": passage.id, "score": passage.score, "source": passage.source},
+        }
+        for passage in passages
+    ]
+    queries = list(retrieval.queries(question).values())
+    return Step("retrieve", "RETRIEVER", {"queries": queries, "k": retrieval.spec.k}, found)
+
+
+def _asked(program: ExamProgram, question: Question, said: Prediction) -> Iterator[list[dict[str, str]]]:
+    """The turns of each prompt that led to a prediction."""
+    for call in _calls(program, question, said):
+        demos = call.inputs.get("demos", call.predictor.demos)
+        yield program.adapter.format(call.predictor.signature, demos, call.inputs)
+
+
+def _calls(program: ExamProgram, question: Question, said: Prediction) -> Iterator[Call]:
+    """The calls that led to a prediction, their prompts as they were at last: passages that did not fit are cut."""
+    steps = program.steps(question)
+    call = next(steps)
+    whole = len(call.inputs.get("passages") or "")
+    while whole - len(call.inputs.get("passages") or "") < (said.passages_cut or 0):
+        call = steps.throw(ContextWindowExceededError())
+    yield call
+    for _ in range(program.calls_for(question) - 1):
+        # Between its calls a program needs the reasoning; readings are used when all are there.
+        call = steps.send(dspy.Prediction(rationale=said.rationale, generation=None, reading=None))
+        yield call
+    steps.close()
+
+
+def _send(
+    traces: Sequence[QuestionTrace], run: ExamRun, mlflow_run_id: str, experiment_id: str, tracking_uri: str
+) -> None:
+    """Spans first: MLflow finds a trace by its run only when its summary is there, so a half-sent one is sent again."""
+    from mlflow.entities import (
+        AssessmentSource,
+        AssessmentSourceType,
+        Expectation,
+        Feedback,
+        TraceInfo,
+        TraceLocation,
+        TraceState,
+    )
+    from mlflow.tracing.client import TracingClient
+
+    client = TracingClient(tracking_uri)
+    began = run.environment.get("started_at")
+    start_ns = round(1e9 * datetime.fromisoformat(began).timestamp()) if began else 0
+    code = AssessmentSource(source_type=AssessmentSourceType.CODE, source_id="medexam")
+    key = AssessmentSource(source_type=AssessmentSourceType.HUMAN, source_id="answer key")
+    for first in range(0, len(traces), _BATCH):
+        batch = traces[first : first + _BATCH]
+        spans = [span for trace in batch for span in build_spans(trace.trace_id(mlflow_run_id), trace, start_ns)]
+        client.log_spans(experiment_id, spans)
+        for trace in batch:
+            said, duration_ms = trace.prediction, round(1000 * (trace.prediction.latency_s or 0))
+            failed = said.status is Status.FAILED
+            marks: list[Any] = [Expectation(name="gold", value=trace.gold.number, source=key)]
+            if not failed:
+                marks.append(Feedback(name="right", value=said.answer == trace.gold.number, source=code))
+            client.start_trace(
+                TraceInfo(
+                    trace_id=f"tr-{trace.trace_id(mlflow_run_id)}",
+                    trace_location=TraceLocation.from_experiment_id(experiment_id),
+                    request_time=start_ns // 1_000_000,
+                    state=TraceState.ERROR if failed else TraceState.OK,
+                    request_preview=render_question(trace.question)[:_PREVIEW],
+                    response_preview=trace.verdict[:_PREVIEW],
+                    execution_duration=duration_ms,
+                    trace_metadata={"mlflow.sourceRun": mlflow_run_id},
+                    tags={
+                        "mlflow.traceName": trace.question.key,
+                        "medexam.question": trace.question.key,
+                        "medexam.spec_digest": said.spec_digest,
+                        "medexam.run_id": run.record.run_id,
+                        "medexam.program": said.program,
+                        "medexam.status": said.status.value,
+                    },
+                    assessments=marks,
+                )
+            )

@@ -1,0 +1,131 @@
+"""The folder of one translation: what was asked for, every reply, and what came out.
+
+`translation.json` says what was asked for, `environment.json` what really ran and `models.json` which model translates.
+`replies/SETUP-DIGEST.jsonl` holds each reply as soon as it is there, and `selection.json`, `quality.json` and the data
+set are made from them. Asked again, it goes on where it stopped.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from medexam.errors import RunFolderError
+from medexam.experiments.store.run_folder import PredictionLog, open_log
+from medexam.experiments.store.work_folder import WorkFolder, make_private_folder
+from medexam.predictions import Failure, Prediction, Status
+
+RECORD = "translation.json"
+ENVIRONMENT = "environment.json"
+REPLIES = "replies"
+SELECTION = "selection.json"
+QUALITY = "quality.json"
+
+
+class StoredReply(BaseModel):
+    """One line of a file of replies."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    question: str
+    """The question's key."""
+    source: str
+    """Digest of the text that was to be translated."""
+    reply: str | None
+    """What the model wrote, unchanged; None when the prompt did not fit its context, or the call failed."""
+    cut_off: bool = False
+    """Whether the reply ended at its budget of tokens."""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    latency_s: float | None = None
+    """From asking to reply, with the time spent waiting for a place in a batch."""
+    model: str | None = None
+    """The model as the server named it."""
+    answered_by: str | None = None
+    """Print of the model, a key of `models.json`; None when the call failed, and in folders of earlier versions."""
+    failure: Failure | None = None
+    """Only when the call failed: it is owed again."""
+
+
+class ReplyLog(PredictionLog):
+    """Appends replies as lines, in the place of predictions, and flushes them to the disk."""
+
+    def __init__(self, path: Path, descriptor: int, digests: Mapping[str, str]) -> None:
+        """`descriptor` is the open end of the file at `path`; `digests` those of the sources by key."""
+        super().__init__(path, descriptor)
+        self._digests = digests
+
+    def append(self, prediction: Prediction) -> None:
+        """Queue the reply that a prediction carries; `flush` puts it on the disk."""
+        line = StoredReply(
+            question=prediction.question,
+            source=self._digests[prediction.question],
+            reply=prediction.reply if prediction.status is not Status.FAILED else None,
+            cut_off=prediction.finish_reason == "length",
+            prompt_tokens=prediction.prompt_tokens,
+            completion_tokens=prediction.completion_tokens,
+            latency_s=prediction.latency_s,
+            model=prediction.model,
+            answered_by=prediction.answered_by,
+            failure=prediction.failure,
+        )
+        self._waiting.append(line.model_dump_json().encode("utf-8") + b"\n")
+
+
+@dataclass(frozen=True)
+class TranslationFolder(WorkFolder):
+    """The files of one translation under `path`."""
+
+    kind = "translation"
+    record = RECORD
+
+    @property
+    def replies(self) -> Path:
+        """Where every reply is, in one file a set-up."""
+        return self.path / REPLIES
+
+    def create(self) -> None:
+        """Make the folder and that of the replies; raises `RunFolderError` where that is not possible."""
+        super().create()
+        make_private_folder(self.replies)
+
+    def read_replies(self, name: str) -> dict[str, StoredReply]:
+        """The last reply to each question, by key; none without a file.
+
+        A torn last line counts as not written. Raises `RunFolderError` where another line is damaged.
+        """
+        path = self._replies(name)
+        return _read_replies(path) if path.exists() else {}
+
+    def count_replies(self) -> int:
+        """The replies of a model that the folder holds, to whichever texts and set-ups."""
+        found = [_read_replies(path) for path in self.replies.glob("*.jsonl")]
+        return sum(reply.failure is None for replies in found for reply in replies.values())
+
+    def appending(self, name: str, digests: Mapping[str, str]) -> AbstractContextManager[ReplyLog]:
+        """A log that appends replies to the file `name`; what a dead process left torn is cut off first."""
+        return open_log(self._replies(name), partial(ReplyLog, digests=digests))
+
+    def _replies(self, name: str) -> Path:
+        return self.replies / f"{name.replace(os.sep, '_')}.jsonl"
+
+
+def _read_replies(path: Path) -> dict[str, StoredReply]:
+    found = {}
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                reply = StoredReply.model_validate_json(line)
+            except ValidationError as error:
+                why = error.errors()[0]["msg"]
+                raise RunFolderError(
+                    f"{path}, line {number} is damaged ({why}); remove the line to ask it again"
+                ) from None
+            found[reply.question] = reply
+    return found

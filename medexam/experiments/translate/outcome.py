@@ -1,0 +1,177 @@
+"""What came out of a translation: every reply judged, the errors counted by set-up, and one translation chosen.
+
+It reads what a plan has read and asks nothing, so that it can be made again at any time.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medexam.datasets import find_files
+from medexam.datasets.translate import (
+    Candidate,
+    Fault,
+    QuestionText,
+    Rule,
+    Selection,
+    judge_reply,
+    read_pictures,
+    select,
+    write_translation,
+)
+from medexam.experiments.store.answerers import AnswererCount, read_models
+from medexam.experiments.translate.plan import Task, TranslationPlan, keys_of
+
+
+@dataclass(frozen=True)
+class SetupCount:
+    """How one set-up did. Counts of questions."""
+
+    setup: str
+    judged: int
+    valid: int
+    faults: Mapping[Fault, int]
+    """A question with two faults counts under both."""
+    same_as_source: int
+    """Left as they were; among the valid ones too."""
+    repeated: int
+    """Valid ones whose stem is that of another question's translation too, though their sources differ: a model that
+    gives back its example, or always says the same."""
+    chosen: int
+
+
+@dataclass(frozen=True)
+class TranslationOutcome:
+    """What a translation has come to so far."""
+
+    source: str
+    target: str
+    model: str
+    candidates: Mapping[str, Sequence[Candidate]]
+    """By question, in the order of the exams and the set-ups; only questions that every set-up has replied to."""
+    selection: Selection
+    counts: tuple[SetupCount, ...]
+    answered: tuple[AnswererCount, ...]
+    """Which models gave how many of the replies, the most first."""
+    owed: int
+    """Replies that are still to be asked for."""
+
+    @property
+    def texts(self) -> dict[str, QuestionText]:
+        """The words that were chosen, by question."""
+        return {key: choice.candidate.text for key, choice in self.selection.choices.items()}
+
+    @property
+    def rules(self) -> dict[Rule, int]:
+        """How many questions each rule decided."""
+        counted = Counter(choice.rule for choice in self.selection.choices.values())
+        return {rule: counted[rule] for rule in Rule}
+
+    def document(self) -> dict[str, Any]:
+        """What `selection.json` and `--json` say, JSON-ready."""
+        return {
+            "source": self.source,
+            "target": self.target,
+            "model": self.model,
+            "answered_by": [answered._asdict() for answered in self.answered],
+            "questions": len(self.candidates),
+            "owed_replies": self.owed,
+            "setups": [
+                {
+                    "setup": count.setup,
+                    "judged": count.judged,
+                    "valid": count.valid,
+                    "faults": {fault.value: number for fault, number in count.faults.items()},
+                    "same_as_source": count.same_as_source,
+                    "repeated": count.repeated,
+                    "chosen": count.chosen,
+                }
+                for count in self.counts
+            ],
+            "rules": {rule.value: number for rule, number in self.rules.items()},
+            "discarded": list(self.selection.discarded),
+            "choices": {
+                key: {"setup": choice.candidate.setup, "rule": choice.rule.value, "similarity": choice.similarity}
+                for key, choice in self.selection.choices.items()
+            },
+        }
+
+
+def judge_tasks(tasks: Sequence[Task]) -> dict[str, list[Candidate]]:
+    """The candidates of each question that every one of `tasks` has a reply to."""
+    return {key: [judge_task(task, key) for task in tasks] for key in keys_of(tasks)}
+
+
+def judge_task(task: Task, key: str) -> Candidate:
+    """The candidate that the reply to one question is."""
+    reply = task.replies[key]
+    words = task.words
+    return judge_reply(words.setup, task.sources[key], reply.reply, cut_off=reply.cut_off, keywords=words.keywords)
+
+
+def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
+    """Judge and choose among the replies that `plan` has read."""
+    candidates = judge_tasks(plan.tasks)
+    selection = select(candidates)
+    chosen = Counter(choice.candidate.setup for choice in selection.choices.values())
+    return TranslationOutcome(
+        source=plan.spec.dataset.language,
+        target=plan.spec.target,
+        model=plan.spec.model.label,
+        candidates=candidates,
+        selection=selection,
+        counts=tuple(
+            _count(task, [offered[place] for offered in candidates.values()], chosen[task.words.setup])
+            for place, task in enumerate(plan.tasks)
+        ),
+        answered=_count_models(plan),
+        owed=plan.owed,
+    )
+
+
+def write_data_set(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[Path, int] | None:
+    """Write the chosen translations as `TARGET.parquet` in the folder; its path and its number of questions.
+
+    The source goes beside it, so that both languages can be asked and compared as one data set; a file of the source
+    that is there already is left alone. None where no question has a translation. Raises `DatasetError` where nothing
+    can be written.
+    """
+    if not outcome.texts:
+        return None
+    dataset, exams = plan.spec.dataset, plan.exam_set
+    files = find_files(dataset.name, dataset.language, dataset.path)
+    pictures = read_pictures(files)
+    beside = plan.folder.path / f"{outcome.source}.parquet"
+    if beside.resolve() not in {file.resolve() for file in files}:
+        origin = f"{exams.name} {exams.version}, {outcome.source} (medexam)"
+        write_translation(beside, exams.questions, exams.key, plan.sources, origin=origin, pictures=pictures)
+    path = plan.folder.path / f"{outcome.target}.parquet"
+    origin = f"{exams.name} {exams.version}, {outcome.source} to {outcome.target} by {outcome.model} (medexam)"
+    texts = outcome.texts
+    return path, write_translation(path, exams.questions, exams.key, texts, origin=origin, pictures=pictures)
+
+
+def _count_models(plan: TranslationPlan) -> tuple[AnswererCount, ...]:
+    replies = [reply for task in plan.tasks for reply in task.replies.values()]
+    names = {key: known.identity.name for key, known in read_models(plan.folder).items()}
+    who = Counter((reply.answered_by, names.get(reply.answered_by or "") or reply.model) for reply in replies)
+    return tuple(AnswererCount(key, name or "an unknown model", n) for (key, name), n in who.most_common())
+
+
+def _count(task: Task, candidates: Sequence[Candidate], chosen: int) -> SetupCount:
+    faults = Counter(fault for candidate in candidates for fault in candidate.faults)
+    valid = [candidate.text for candidate in candidates if candidate.valid]
+    sources: dict[str, set[str]] = {}
+    for text in valid:
+        sources.setdefault(text.stem, set()).add(task.sources[text.key].stem)
+    return SetupCount(
+        setup=task.words.setup,
+        judged=len(candidates),
+        valid=len(valid),
+        faults={fault: faults[fault] for fault in Fault},
+        same_as_source=sum(candidate.same_as_source for candidate in candidates),
+        repeated=sum(len(sources[text.stem]) > 1 for text in valid),
+        chosen=chosen,
+    )

@@ -1,0 +1,232 @@
+"""From what a user asks for to what is still to be translated; it reads data sets and folders and asks no model."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from medexam.datasets import ExamSet, load_exam_set
+from medexam.datasets.translate import QuestionText, render_layout, text_of
+from medexam.errors import RunFolderError, SpecError
+from medexam.experiments.translate.folder import RECORD, StoredReply, TranslationFolder
+from medexam.experiments.translate.program import Translate
+from medexam.experiments.translate.prompts import SETUPS, SetupWords, load_setups
+from medexam.serve.launch.profile import with_profile
+from medexam.serve.naming import known_model, with_served_name
+from medexam.specs import DatasetSpec, ModelSpec
+from medexam.specs.base import Spec
+from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
+from medexam.specs.validation import validate
+
+_EARLIER = "an earlier version made it, whose identity covers less, so nobody knows whether the same model would reply"
+
+
+class TranslationSpec(Spec):
+    """What is translated by which model."""
+
+    dataset: DatasetSpec
+    """Its language is that of the source."""
+    target: str
+    """A code, or the name of a language that the words have no code for."""
+    setups: tuple[str, ...] = Field(default=SETUPS, min_length=1)
+    model: ModelSpec = ModelSpec()
+    words: Path | None = None
+    """A file with words of one's own; None takes the shipped ones."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Texts to be translated in the words of one set-up, and the replies that are there."""
+
+    name: str
+    """Of its file of replies: the set-up, and a digest of what a reply depends on."""
+    words: SetupWords
+    program: Translate
+    digest: str
+    sources: Mapping[str, QuestionText]
+    """By key."""
+    replies: Mapping[str, StoredReply]
+    """By key; failed ones and those to other texts are not among them."""
+
+    @property
+    def owed(self) -> tuple[QuestionText, ...]:
+        """Texts without a reply, in order."""
+        return tuple(source for key, source in self.sources.items() if key not in self.replies)
+
+
+@dataclass(frozen=True)
+class TranslationPlan:
+    """A translation, ready to be carried out or looked at."""
+
+    spec: TranslationSpec
+    exam_set: ExamSet
+    tasks: tuple[Task, ...]
+    """One for each set-up, in the order in which they were named."""
+    folder: TranslationFolder
+    identity: Mapping[str, Any]
+    """What the folder holds replies for."""
+    goes_on: bool = True
+    """Whether replies may still be asked for; not in a folder that an earlier version made."""
+
+    @property
+    def sources(self) -> dict[str, QuestionText]:
+        """The texts to be translated, by key."""
+        return {question.key: text_of(question) for question in self.exam_set.questions}
+
+    @property
+    def owed(self) -> int:
+        """Replies still to be asked for."""
+        return sum(len(task.owed) for task in self.tasks)
+
+    def record(self) -> dict[str, Any]:
+        """What `translation.json` holds."""
+        return {
+            "schema": IDENTITY_SCHEMA,
+            "spec": self.spec.model_dump(mode="json"),
+            "identity": dict(self.identity),
+            "dataset_source": self.exam_set.source,
+            "dataset_fingerprint": self.exam_set.fingerprint,
+            "setups": {task.words.setup: {"digest": task.digest, **task.words.to_json()} for task in self.tasks},
+            "questions": list(self.sources),
+        }
+
+
+def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
+    """A spec of `parts` under `--set` settings with dotted keys, its model named as its profile and server name it.
+
+    Raises `SpecError` naming the key that is wrong, and `EngineError` where a server does not tell its model.
+    """
+    tree: dict[str, Any] = {name: dict(part) if isinstance(part, Mapping) else part for name, part in parts.items()}
+    for path, value in settings.items():
+        part, _, key = path.partition(".")
+        if part not in ("model", "dataset") or not key or "." in key:
+            raise SpecError(f"--set {path}: only keys of model and dataset may be set, such as model.engine=vllm")
+        if tree.setdefault(part, {}).get(key) is not None:
+            raise SpecError(f"--set {path}: the command line says it already; leave out --set {path}")
+        tree[part][key] = value
+    spec = validate(TranslationSpec, tree)
+    return spec.model_copy(update={"model": with_served_name(with_profile(spec.model))})
+
+
+def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None = None) -> TranslationPlan:
+    """What translating as `spec` says would do: a folder that is there is gone on with.
+
+    `out` None: the folder of `runs_dir` that holds the same translation, else one named after data set, languages and
+    model. Raises `SpecError`, `DatasetError`, `EngineError` where the model is not there, or `RunFolderError` where the
+    folder holds the translation of something else.
+    """
+    exam_set = load_exam_set(spec.dataset)
+    source = spec.dataset.language
+    words = load_setups(spec.setups, source, spec.target, spec.words)
+    known = _identity(spec, exam_set)
+    folder = TranslationFolder(out) if out is not None else _folder(spec, known, runs_dir)
+    if folder.exists():
+        record = folder.read_json(RECORD)
+        if record.get("schema") != IDENTITY_SCHEMA:
+            raise RunFolderError(f"{folder.path} cannot go on: {_EARLIER}; translate into another folder with --out")
+        if changed := differences(known, record.get("identity", {})):
+            raise RunFolderError(
+                f"{folder.path} holds another translation (it differs in {', '.join(changed)}); choose another folder "
+                "with --out"
+            )
+    plan = TranslationPlan(spec, exam_set, (), folder, known)
+    tasks = tuple(plan_task(plan, one.setup, one, plan.sources, data=known["dataset"]) for one in words)
+    return replace(plan, tasks=tasks)
+
+
+def plan_stored(path: Path) -> TranslationPlan:
+    """The translation that the folder at `path` holds, as it was last asked for.
+
+    One that an earlier version made is read and does not go on. Raises `RunFolderError` where there is none,
+    `DatasetError` where its data cannot be read or have changed.
+    """
+    folder = TranslationFolder(path)
+    record = folder.read_json(RECORD)
+    spec = validate(TranslationSpec, record["spec"])
+    if record.get("schema") == IDENTITY_SCHEMA:
+        return plan_translation(spec, runs_dir=path.parent, out=path)
+    plan = TranslationPlan(spec, load_exam_set(spec.dataset), (), folder, record["identity"], goes_on=False)
+    words = load_setups(spec.setups, spec.dataset.language, spec.target, spec.words)
+    digests = {name: setup["digest"] for name, setup in record["setups"].items()}
+    return replace(plan, tasks=tuple(_task(plan, one.setup, digests[one.setup], one, plan.sources) for one in words))
+
+
+def check_goes_on(plan: TranslationPlan) -> None:
+    """Raises `RunFolderError` where no further reply may be asked for."""
+    if not plan.goes_on:
+        raise RunFolderError(
+            f"{plan.folder.path} cannot go on: {_EARLIER}; leave out what asks (--no-back), or translate into another "
+            "folder with --out"
+        )
+
+
+def plan_task(
+    plan: TranslationPlan,
+    name: str,
+    words: SetupWords,
+    sources: Mapping[str, QuestionText],
+    *,
+    data: Mapping[str, Any],
+) -> Task:
+    """What asking the plan's model for these texts in these words owes; `data` is what else the texts depend on."""
+    known = digest({"words": words.to_json(), "model": plan.identity["model"], "data": dict(data)})
+    return _task(plan, name, known, words, sources)
+
+
+def _task(plan: TranslationPlan, name: str, known: str, words: SetupWords, sources: Mapping[str, QuestionText]) -> Task:
+    file = f"{name}-{known}"
+    replies = {
+        key: reply
+        for key, reply in plan.folder.read_replies(file).items()
+        if reply.failure is None and key in sources and reply.source == text_digest(sources[key])
+    }
+    return Task(file, words, Translate(words, plan.spec.model.max_tokens), known, dict(sources), replies)
+
+
+def text_digest(text: QuestionText) -> str:
+    """Twelve hexadecimal digits of the SHA-256 of what the model is shown."""
+    return hashlib.sha256(render_layout(text).encode()).hexdigest()[:12]
+
+
+def keys_of(tasks: Sequence[Task]) -> list[str]:
+    """The keys that every one of `tasks` has a reply to, in the order of the first."""
+    return [key for key in tasks[0].sources if all(key in task.replies for task in tasks)]
+
+
+def _identity(spec: TranslationSpec, exam_set: ExamSet) -> dict[str, Any]:
+    """What a folder holds replies for; widening the selection or naming other set-ups goes on in it."""
+    return {
+        "dataset": {
+            "name": exam_set.name,
+            "language": exam_set.language,
+            "fingerprint": exam_set.fingerprint,
+        },
+        "target": spec.target,
+        "model": _model(spec.model),
+    }
+
+
+def _model(model: ModelSpec) -> dict[str, Any]:
+    """What of a model a reply depends on; where it lies or listens is no part of that."""
+    return {
+        **known_model(model),
+        "temperature": model.temperature,
+        "max_tokens": model.max_tokens,
+        "seed": model.seed if model.temperature else None,
+    }
+
+
+def _folder(spec: TranslationSpec, known: Mapping[str, Any], runs_dir: Path) -> TranslationFolder:
+    """The folder in `runs_dir` of the same translation, whatever it is called; the usual name where there is none."""
+    for path in sorted(runs_dir.glob("translate-*")):
+        found = TranslationFolder(path)
+        if found.exists():
+            record = found.read_json(RECORD)
+            if record.get("schema") == IDENTITY_SCHEMA and record.get("identity") == known:
+                return found
+    words = ["translate", spec.dataset.name, spec.dataset.language, spec.target, spec.model.label]
+    return TranslationFolder(runs_dir / re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(words)))

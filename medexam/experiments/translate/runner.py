@@ -1,0 +1,133 @@
+"""Carrying out translations: the questions go through the machinery that runs are asked with.
+
+So many are in flight as the engine can take, each reply is on the disk within half a second, Ctrl-C waits for those in
+flight, and what failed is owed.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from typing import Protocol
+
+import dspy
+
+from medexam.datasets.translate import QuestionText
+from medexam.experiments.run.language_model import build_lm
+from medexam.experiments.run.runner import Stop, truncation_unlogged
+from medexam.experiments.run.scheduler import Account, AskingObserver, ask
+from medexam.experiments.run.signals import run_interruptibly
+from medexam.experiments.store.answerers import admit
+from medexam.experiments.store.environment import Spent, build_environment
+from medexam.experiments.translate.folder import ENVIRONMENT, TranslationFolder
+from medexam.experiments.translate.plan import Task, text_digest
+from medexam.experiments.translate.program import Translate
+from medexam.gc_pause import collecting_rarely
+from medexam.model_identity import Answerer
+from medexam.serve import Engine, build_engine
+from medexam.specs import ModelSpec
+
+
+class TranslationObserver(AskingObserver, Protocol):
+    """Whoever watches a translation, such as a progress bar."""
+
+    def engine_starts(self, model: ModelSpec) -> None:
+        """A model is being loaded or a server probed; it may take a while."""
+
+    def task_starts(self, task: Task) -> None:
+        """A set-up begins to ask what it owes."""
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    model: ModelSpec,
+    folder: TranslationFolder,
+    observer: TranslationObserver,
+    *,
+    max_failures: int | None = None,
+) -> Stop | None:
+    """Ask what `tasks` owe, one after the other; why it stopped early, None where it did not.
+
+    The folder must be there. Raises `EngineError` where the model cannot be used, `RunFolderError` where replies cannot
+    be written, another process writes there or another model gave the replies.
+    """
+    if not any(task.owed for task in tasks):
+        return None
+    try:
+        with truncation_unlogged(), folder.locked():
+            return run_interruptibly(_run(tasks, model, folder, observer, Account(max_failures)))
+    except (KeyboardInterrupt, CancelledError):
+        return Stop.INTERRUPTED
+
+
+async def _run(
+    tasks: Sequence[Task],
+    model: ModelSpec,
+    folder: TranslationFolder,
+    observer: TranslationObserver,
+    account: Account,
+) -> Stop | None:
+    observer.engine_starts(model)
+    engine = await build_engine(model, guided=False)
+    try:
+        ways_out = "or translate into another folder with --out DIR"
+        answerer = admit(folder, engine.info().identity, answers=folder.count_replies(), ways_out=ways_out)
+        return await _translate(tasks, model, engine, answerer, folder, observer, account)
+    finally:
+        await engine.aclose()
+
+
+async def _translate(
+    tasks: Sequence[Task],
+    model: ModelSpec,
+    engine: Engine,
+    answerer: Answerer,
+    folder: TranslationFolder,
+    observer: TranslationObserver,
+    account: Account,
+) -> Stop | None:
+    before = folder.read_json(ENVIRONMENT) if (folder.path / ENVIRONMENT).exists() else {}
+    begun, spent = time.monotonic(), Spent()
+    try:
+        with dspy.context(lm=build_lm(model, engine), disable_history=True), collecting_rarely():
+            for task in tasks:
+                observer.task_starts(task)
+                await _ask(task, answerer, folder, observer, account, lambda: engine.concurrency)
+                if account.overdrawn:
+                    return Stop.FAILURES
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None:
+            current.uncancel()
+        return Stop.INTERRUPTED
+    finally:
+        spent.seconds, spent.asked = time.monotonic() - begun, account.asked
+        folder.write_json(ENVIRONMENT, build_environment(model, engine.info(), before, spent))
+    return None
+
+
+async def _ask(
+    task: Task,
+    answerer: Answerer,
+    folder: TranslationFolder,
+    observer: TranslationObserver,
+    account: Account,
+    concurrency: Callable[[], int],
+) -> None:
+    digests = {key: text_digest(source) for key, source in task.sources.items()}
+    work = _Work(folder.name, task.words.setup, task.program, task.digest, answerer, task.owed)
+    with folder.appending(task.name, digests) as log:
+        await ask(work, log, observer, account, concurrency=concurrency)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A task as `ask` takes it."""
+
+    run_id: str
+    program_label: str
+    program: Translate
+    spec_digest: str
+    answerer: Answerer
+    owed: tuple[QuestionText, ...]

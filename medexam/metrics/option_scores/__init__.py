@@ -1,0 +1,1 @@
+"""What option scores say: calibration, positions, abstention."""

@@ -1,0 +1,1 @@
+"""Paired statistics of runs on the same questions."""

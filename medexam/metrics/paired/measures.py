@@ -1,0 +1,121 @@
+"""Paired statistics of runs whose questions are answered in words: means over the same tasks, side by side.
+
+Pure functions over the scores of tasks. Variants of one question are not independent of each other, so the interval
+resamples whole questions, and the test exchanges the two runs' scores of whole questions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from medexam.metrics.intervals import RESAMPLES, SEED
+from medexam.metrics.paired.measure_results import PairedMeasure
+from medexam.metrics.paired.pairs import adjust_holm, judge
+from medexam.metrics.paired.results import Difference
+from medexam.metrics.tasks import cluster_scores, question_of, resample_questions, select_scores
+
+Scores = Mapping[str, float]
+"""Task -> its score."""
+NO_DIFFERENCE = 1e-6
+"""Less than this is none: a sentence encoder gives the same text slightly other vectors beside other texts."""
+_BATCH = 2_000_000
+"""Signs that are drawn at once."""
+
+
+def compare_measures(
+    baseline: Mapping[str, Scores], others: Sequence[Mapping[str, Scores]]
+) -> list[dict[str, PairedMeasure]]:
+    """Each of `others` beside `baseline`, by measure, in the baseline's order; each maps measures to scores of tasks.
+
+    A measure is compared on the tasks that every run has a score for, and left out where there is none. One family of
+    tests over all pairs and measures.
+    """
+    runs = (baseline, *others)
+    shared = {name: [run[name] for run in runs] for name in baseline if all(name in run for run in others)}
+    return _compare_all({name: _on(_common(scores), scores) for name, scores in shared.items()}, len(others))
+
+
+def compare_groups(
+    baseline: Scores, others: Sequence[Scores], groups: Mapping[str, Iterable[str]]
+) -> list[dict[str, PairedMeasure]]:
+    """Each of `others` beside `baseline` in one measure, by group of tasks; `groups` maps names to keys of tasks.
+
+    A group without a task that every run has a score for is left out. One family of tests over all pairs and groups.
+    """
+    runs = (baseline, *others)
+    scored = set(_common(runs))
+    members = {name: [key for key in keys if key in scored] for name, keys in groups.items()}
+    return _compare_all({name: _on(keys, runs) for name, keys in members.items()}, len(others))
+
+
+def sign_flip_p(differences: Sequence[float]) -> float:
+    """The two-sided paired permutation test of whole questions, from scipy; 1 where fewer than two differ.
+
+    `differences` holds for each question the sum of its tasks' differences. Under the null each is as likely to have
+    the other sign. Exact where 13 or fewer questions differ, else from 9,999 draws with a fixed seed, the observed one
+    added. Those that do not differ change nothing and are left out.
+    """
+    found = np.array([each for each in differences if abs(each) >= NO_DIFFERENCE], dtype=float)
+    if len(found) < 2 or abs(found.sum()) < NO_DIFFERENCE:
+        return 1.0
+    from scipy.stats import permutation_test
+
+    result = permutation_test(
+        (found,),
+        _total,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        batch=max(1, _BATCH // len(found)),
+        alternative="two-sided",
+        rng=np.random.default_rng(SEED),
+    )
+    return float(result.pvalue)
+
+
+def _compare_all(named: Mapping[str, Sequence[Scores]], pairs: int) -> list[dict[str, PairedMeasure]]:
+    """`named` holds the scores of every run, the baseline first, on the same tasks; its p-values are adjusted together.
+
+    What has no task is left out.
+    """
+    family = [(name, at) for at in range(1, pairs + 1) for name, runs in named.items() if runs[0]]
+    differences = [_subtract(named[name][0], named[name][at]) for name, at in family]
+    p_values = [sign_flip_p([sum(cluster) for cluster in cluster_scores(each, question_of)]) for each in differences]
+    found: list[dict[str, PairedMeasure]] = [{} for _ in range(pairs)]
+    for (name, at), p, p_adjusted in zip(family, p_values, adjust_holm(p_values), strict=True):
+        found[at - 1][name] = _measure(named[name][0], named[name][at], p, p_adjusted)
+    return found
+
+
+def _measure(before: Scores, after: Scores, p: float, p_adjusted: float) -> PairedMeasure:
+    clusters = cluster_scores(_subtract(before, after), question_of)
+    baseline, other = sum(before.values()) / len(before), sum(after.values()) / len(after)
+    difference = Difference(value=other - baseline, interval=resample_questions(clusters))
+    return PairedMeasure(
+        n=len(before),
+        questions=len(clusters),
+        baseline=baseline,
+        other=other,
+        difference=difference,
+        p=p,
+        p_adjusted=p_adjusted,
+        verdict=judge(difference, p_adjusted),
+    )
+
+
+def _subtract(before: Scores, after: Scores) -> dict[str, float]:
+    return {key: after[key] - score for key, score in before.items()}
+
+
+def _common(runs: Sequence[Scores]) -> list[str]:
+    """The tasks that every run has a score for, in the first one's order."""
+    return [key for key in runs[0] if all(key in run for run in runs[1:])]
+
+
+def _on(keys: Sequence[str], runs: Sequence[Scores]) -> list[Scores]:
+    return [select_scores(run, keys) for run in runs]
+
+
+def _total(differences: Any, axis: int = -1) -> Any:
+    return differences.sum(axis=axis)

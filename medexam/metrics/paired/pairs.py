@@ -1,0 +1,166 @@
+"""Paired statistics: two runs, or several, on the same questions.
+
+Pure functions over questions, golds and predictions. Questions of one exam share their authors and their year, so
+intervals resample whole exams; McNemar's test looks at the questions that flip and at no others.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from medexam.answer_key import AnswerKey
+from medexam.metrics.counting import Tally, count, scored_exams
+from medexam.metrics.intervals import resample_exams
+from medexam.metrics.paired.results import Complementarity, Difference, Flips, Paired, Verdict
+from medexam.predictions import Prediction, Status
+from medexam.questions import Question
+
+Predictions = Mapping[str, Prediction]
+
+ALPHA = 0.05
+"""A p-value at or over this tells no two runs apart."""
+
+
+def compare_pair(questions: Sequence[Question], key: AnswerKey, baseline: Predictions, other: Predictions) -> Paired:
+    """`other` beside `baseline` on exactly these `questions`, at least one, each of which both have scored.
+
+    Raises `DatasetError` when `key` lacks a question.
+    """
+    before, after = (scored_exams(count(questions, key, predictions)) for predictions in (baseline, other))
+    accuracy, exam_score, points = paired_differences(list(before.values()), [after[exam] for exam in before])
+    flips = count_flips([question.key for question in questions], key, baseline, other)
+    answers = [(baseline[question.key].answer, other[question.key].answer) for question in questions]
+    n = len(questions)
+    return Paired(
+        n=n,
+        exams=len(before),
+        baseline_accuracy=sum(exam.right for exam in before.values()) / n,
+        accuracy=accuracy,
+        exam_score=exam_score,
+        points=points,
+        flips=flips,
+        either_right=(n - flips.both_wrong) / n,
+        same_answer=sum(mine == its for mine, its in answers) / n,
+        kappa=kappa(answers),
+    )
+
+
+def paired_differences(baseline: Sequence[Tally], other: Sequence[Tally]) -> tuple[Difference, Difference, Difference]:
+    """The differences of accuracy, exam score (fractions of 1) and points of an exam, each with its interval.
+
+    Element i of both is the same exam with the same questions, at least one. Percentile intervals of 9,999 resamples
+    of whole exams with a fixed seed: a resample takes an exam's questions of both runs together.
+    """
+    right = np.array([its.right - mine.right for mine, its in zip(baseline, other, strict=True)], dtype=float)
+    points = np.array([its.points - mine.points for mine, its in zip(baseline, other, strict=True)], dtype=float)
+    n = np.array([exam.n for exam in baseline], dtype=float)
+    values = _differences(right, points, n)
+    intervals = resample_exams((right, points, n), _differences) if len(n) > 1 else [None] * len(values)
+    found = [
+        Difference(value=float(value), interval=interval) for value, interval in zip(values, intervals, strict=True)
+    ]
+    return found[0], found[1], found[2]
+
+
+def count_flips(questions: Iterable[str], key: AnswerKey, baseline: Predictions, other: Predictions) -> Flips:
+    """How `other` differs from `baseline` on the questions of these keys; both are predictions by key.
+
+    Unanswered counts as wrong. Raises `DatasetError` when `key` lacks a question.
+    """
+    groups: dict[tuple[bool, bool], list[str]] = {(a, b): [] for a in (True, False) for b in (True, False)}
+    left_out = 0
+    for question in questions:
+        gold = key[question].number
+        before, after = baseline.get(question), other.get(question)
+        if before is None or after is None or Status.FAILED in (before.status, after.status):
+            left_out += 1
+        else:
+            groups[before.answer == gold, after.answer == gold].append(question)
+    lost, gained = groups[True, False], groups[False, True]
+    return Flips(
+        right_to_wrong=tuple(lost),
+        wrong_to_right=tuple(gained),
+        both_right=len(groups[True, True]),
+        both_wrong=len(groups[False, False]),
+        left_out=left_out,
+        p=mcnemar_p(len(lost), len(gained)),
+    )
+
+
+def mcnemar_p(lost: int, gained: int) -> float:
+    """The two-sided exact test of `lost` flips one way against `gained` the other; 1 where there are none."""
+    if lost + gained == 0:
+        return 1.0
+    from scipy.stats import binomtest
+
+    return float(binomtest(lost, lost + gained, 0.5).pvalue)
+
+
+def adjust_holm(p_values: Sequence[float]) -> list[float]:
+    """`p_values` adjusted for their number, in their order (Holm 1979, from statsmodels); a single one stays."""
+    if not p_values:
+        return []
+    # Imported here: it brings much of statsmodels with it, which scoring a run does not need.
+    from statsmodels.stats.multitest import multipletests
+
+    return [float(p) for p in multipletests(p_values, method="holm")[1]]
+
+
+def kappa(answers: Sequence[tuple[int | None, int | None]]) -> float | None:
+    """Cohen's kappa of two runs' answers to the same questions, from statsmodels; None is a category of its own.
+
+    None where all answers of both runs are the same one, for which it is not defined.
+    """
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    categories = {category: place for place, category in enumerate(dict.fromkeys(chain.from_iterable(answers)))}
+    if len(categories) < 2:
+        return None
+    table = np.zeros((len(categories), len(categories)))
+    for mine, its in answers:
+        table[categories[mine], categories[its]] += 1
+    return float(cohens_kappa(table, return_results=False))
+
+
+def complementarity(questions: Sequence[Question], key: AnswerKey, runs: Sequence[Predictions]) -> Complementarity:
+    """What `runs` have right together on these `questions`, each of which all of them have scored.
+
+    Raises `DatasetError` when `key` lacks a question.
+    """
+    golds = [key[question.key].number for question in questions]
+    right = np.array(
+        [[run[question.key].answer == gold for question, gold in zip(questions, golds, strict=True)] for run in runs]
+    )
+    together = right.sum(axis=0)
+    return Complementarity(
+        n=len(questions),
+        any_right=int((together > 0).sum()),
+        all_right=int((together == len(runs)).sum()),
+        none_right=int((together == 0).sum()),
+        alone_right=tuple(int(alone) for alone in (right & (together == 1)).sum(axis=1)),
+    )
+
+
+def judge(accuracy: Difference, p: float) -> Verdict:
+    """What may be said of a difference of accuracy.
+
+    `better` or `worse` only where the paired interval leaves out 0 and `p`, McNemar's and adjusted, is under 0.05: with
+    few exams the one, with exams that differ much the other would say it too easily.
+    """
+    if not accuracy.excludes_zero or p >= ALPHA:
+        return "not told apart"
+    return "better" if accuracy.value > 0 else "worse"
+
+
+def _differences(right: Any, points: Any, n: Any, axis: int = -1) -> Any:
+    """Rows: the pooled differences of accuracy and of exam score, and the mean difference of the exams' points."""
+    whole = n.sum(axis=axis)
+    return np.stack(
+        [
+            right.sum(axis=axis) / whole,
+            points.sum(axis=axis) / (3 * whole),
+            points.mean(axis=axis),
+        ]
+    )

@@ -1,0 +1,1 @@
+"""What retrieved passages say, and how good rankings are."""

@@ -1,0 +1,138 @@
+"""From stored passages to `RetrievalMetrics`: pure functions, so a stored run can be scored again.
+
+What a prediction says was found is all that is read: this knows neither retrievers nor the passages' words.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from medexam.answer_key import AnswerKey
+from medexam.metrics.intervals import LEVEL, rate_interval
+from medexam.metrics.passages.results import Correlation, RetrievalMetrics, ScoreQuartile, SourceShare
+from medexam.predictions import Prediction, Status
+from medexam.questions import Question
+
+Borders = tuple[float, float, float]
+Quartiles = tuple[ScoreQuartile, ScoreQuartile, ScoreQuartile, ScoreQuartile]
+
+_FEWEST = 4
+"""Questions for which Fisher's interval is finite."""
+_SAME = 1e-9
+"""Scores that differ by less, relative to their size, differ by rounding alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One scored question whose query found a passage."""
+
+    score: float
+    """The best passage's."""
+    source: str
+    """The best passage's."""
+    right: bool
+
+
+def retrieval_metrics(
+    questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
+) -> RetrievalMetrics | None:
+    """The metrics of those of `questions` whose prediction says what was found; None where none does.
+
+    Raises `DatasetError` when `key` lacks one of them.
+    """
+    looked_up = cut = 0
+    found: list[_Found] = []
+    passages: Counter[str] = Counter()
+    for question in questions:
+        prediction = predictions.get(question.key)
+        if prediction is None or prediction.status is Status.FAILED or prediction.passages is None:
+            continue
+        looked_up += 1
+        cut += bool(prediction.passages_cut)
+        right = prediction.answer == key[question.key].number
+        passages.update(sys.intern(passage.source) for passage in prediction.passages)
+        if prediction.passages:
+            best = prediction.passages[0]
+            found.append(_Found(best.score, sys.intern(best.source), right))
+    if not looked_up:
+        return None
+    scores, outcomes = [each.score for each in found], [each.right for each in found]
+    borders = quartile_borders(scores)
+    return RetrievalMetrics(
+        n=len(found),
+        without_passages=looked_up - len(found),
+        score_correctness=score_correctness(scores, outcomes),
+        borders=borders,
+        quartiles=score_quartiles(scores, outcomes, borders),
+        by_source=_source_shares(passages, found),
+        cut=cut,
+    )
+
+
+def score_correctness(scores: Sequence[float], right: Sequence[bool]) -> Correlation | None:
+    """The correlation of each question's score with whether it is right.
+
+    None with fewer than four questions, and where the scores (but for rounding) or the outcomes are all the same.
+    HEAD-QA v2 reports r = 0.07 for MedCPT's scores.
+    """
+    if len(scores) < _FEWEST or len(set(right)) < 2 or np.allclose(scores, scores[0], rtol=_SAME, atol=0.0):
+        return None
+    from scipy.stats import pearsonr
+
+    found = pearsonr(scores, np.asarray(right, dtype=float))
+    low, high = found.confidence_interval(LEVEL)
+    return Correlation(r=float(found.statistic), interval=(float(low), float(high)), p=float(found.pvalue))
+
+
+def quartile_borders(scores: Sequence[float]) -> Borders | None:
+    """The three quartiles by `numpy.quantile` with its default, linear interpolation; None without scores."""
+    if not scores:
+        return None
+    first, second, third = (float(border) for border in np.quantile(scores, (0.25, 0.5, 0.75)))
+    return first, second, third
+
+
+def score_quartiles(scores: Sequence[float], right: Sequence[bool], borders: Borders | None) -> Quartiles:
+    """The four groups between `borders`, from the lowest scores to the highest.
+
+    A score on a border belongs to the group below it; `borders` may be None where there are no scores.
+    """
+    groups: list[list[tuple[float, bool]]] = [[], [], [], []]
+    places = [] if borders is None else np.searchsorted(borders, scores, side="left").tolist()
+    for place, score, is_right in zip(places, scores, right, strict=True):
+        groups[place].append((score, is_right))
+    first, second, third, fourth = (_quartile(group) for group in groups)
+    return first, second, third, fourth
+
+
+def _quartile(group: Sequence[tuple[float, bool]]) -> ScoreQuartile:
+    scores = [score for score, _ in group]
+    right = sum(is_right for _, is_right in group)
+    n = len(group)
+    return ScoreQuartile(
+        low=min(scores, default=None),
+        high=max(scores, default=None),
+        n=n,
+        accuracy=right / n if n else None,
+        accuracy_interval=rate_interval(right, n),
+    )
+
+
+def _source_shares(passages: Counter[str], found: Sequence[_Found]) -> tuple[SourceShare, ...]:
+    """One for each source, the most frequent first, equals by name; `passages` counts those of every question."""
+    best = Counter(each.source for each in found)
+    right = Counter(each.source for each in found if each.right)
+    return tuple(
+        SourceShare(
+            source=source,
+            passages=count,
+            share=count / passages.total(),
+            n=best[source],
+            accuracy=right[source] / best[source] if best[source] else None,
+            accuracy_interval=rate_interval(right[source], best[source]),
+        )
+        for source, count in sorted(passages.items(), key=lambda item: (-item[1], item[0]))
+    )

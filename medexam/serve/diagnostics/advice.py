@@ -1,0 +1,148 @@
+"""What to change at servers, said from what was seen of them.
+
+Each rule looks at one thing that was found out and gives one line. This module asks nothing and knows no spec.
+"""
+
+from collections.abc import Iterator
+
+from medexam.serve.diagnostics.burst import Burst
+from medexam.serve.diagnostics.diagnosis import Diagnosis, Examination
+from medexam.serve.diagnostics.replicas import Replicas
+from medexam.serve.discovery.probe import Capabilities
+
+SAME_NATS = 0.01
+"""Log-probabilities that differ by no more are those of one model."""
+SKEW_S = 5.0
+"""Clocks that differ by no more do no harm."""
+_MANY_NAMED = 128
+_LARGE_BLOCK = 64
+"""Blocks of so many tokens are larger than what most prompts share."""
+_SHOWN = 3
+"""Differing servers that a line names."""
+
+_NAMES = {
+    "model": "model",
+    "source": "weights",
+    "server_version": "version",
+    "max_context": "context",
+    "named_logprobs": "tokens that a request may name",
+    "prefix_block": "blocks of the prefix cache",
+}
+"""What replicas may differ in, in words."""
+
+
+def advise(examined: Examination) -> tuple[str, ...]:
+    """One line for each thing to change, or to know; none where nothing is to be said."""
+    several = len(examined.diagnoses) > 1
+    lines = []
+    for diagnosis in examined.diagnoses:
+        for line in _about(diagnosis):
+            named = not several or diagnosis.endpoint in line
+            lines.append(line if named else f"{diagnosis.endpoint}: {line}")
+    if examined.replicas is not None:
+        lines += _about_replicas(examined.replicas)
+    return tuple(lines)
+
+
+def _about(diagnosis: Diagnosis) -> Iterator[str]:
+    if diagnosis.seen is None:
+        yield diagnosis.fault or "cannot be used"
+        return
+    for rule in (_constraints, _tokens, _logprobs, _prefixes, _template):
+        yield from rule(diagnosis.seen)
+    yield from _reads(diagnosis)
+    yield from _clock(diagnosis)
+    yield from _burst(diagnosis.burst)
+
+
+def _constraints(seen: Capabilities) -> Iterator[str]:
+    if not seen.structured_outputs:
+        cost = "only choices that are single tokens can be enforced" if seen.guided_by else "no choice can be enforced"
+        yield f"structured_outputs is ignored, so {cost}: upgrade to vLLM 0.12 or later"
+    if not seen.allowed_token_ids and seen.tokenizes:
+        yield "allowed_token_ids is ignored, so guided answers need a slower grammar: upgrade vLLM"
+    if not seen.list_prompts:
+        yield "it answers one prompt of a list, so each travels alone: ask vLLM itself in the place of a gateway"
+
+
+def _tokens(seen: Capabilities) -> Iterator[str]:
+    if not seen.tokenizes:
+        yield (
+            "/tokenize is not served, so neither guided answers by prefill nor log-probabilities are possible: ask the "
+            "vLLM server itself, or let the gateway pass /tokenize and /detokenize on"
+        )
+    elif not seen.renders:
+        yield "the rendered chat prompt does not survive /detokenize and /tokenize, so guided answers need a grammar"
+
+
+def _logprobs(seen: Capabilities) -> Iterator[str]:
+    if not seen.tokenizes:
+        return
+    if seen.named_logprobs == 0:
+        cost = "each prompt is read once an option, by echo" if seen.reads else "no log-probabilities can be read"
+        yield f"logprob_token_ids is ignored, so {cost}: upgrade to vLLM 0.29 or later"
+    elif seen.named_logprobs < _MANY_NAMED:
+        yield (
+            f"a request may name {seen.named_logprobs} tokens, so log-probabilities take more requests: start it with "
+            f"--max-logprobs {_MANY_NAMED}"
+        )
+    if seen.named_logprobs and seen.allowed_token_ids and not seen.masked_logprobs:
+        yield "log-probabilities behind a mask are not those of all tokens: start it with --logprobs-mode raw_logprobs"
+
+
+def _prefixes(seen: Capabilities) -> Iterator[str]:
+    if seen.prefix_block is None:
+        yield "it remembers no prompts: start it with --enable-prefix-caching"
+    elif seen.prefix_block >= _LARGE_BLOCK:
+        yield (
+            f"it remembers prompts in blocks of {seen.prefix_block} tokens, more than most prompts share: start with "
+            "--block-size 32 on a CPU, 16 on a GPU"
+        )
+
+
+def _template(seen: Capabilities) -> Iterator[str]:
+    if not seen.system_turn:
+        yield "no fault, but to know: its chat template takes no system turn, so instructions open the first user turn"
+    if not seen.repeated_turns:
+        yield "no fault, but to know: its chat template takes no two turns of one speaker, so they are joined"
+
+
+def _reads(diagnosis: Diagnosis) -> Iterator[str]:
+    for verdict in diagnosis.reads:
+        if verdict.difference is not None and verdict.difference > SAME_NATS:
+            yield (
+                f"reading by {verdict.way} differs by {verdict.difference:.2g} nats a token from the first way: state "
+                "program.read_by in the spec, and do not compare runs read by different ways"
+            )
+
+
+def _clock(diagnosis: Diagnosis) -> Iterator[str]:
+    ahead = diagnosis.clock_ahead_s
+    if ahead is not None and abs(ahead) > SKEW_S:
+        yield (
+            f"its clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine's: set both by NTP, "
+            "since registries tell from the time which servers run"
+        )
+
+
+def _burst(burst: Burst | None) -> Iterator[str]:
+    if burst is not None and burst.failed:
+        yield f"requests of the burst that failed: {burst.failed}; a run would slow down: look into the server's log"
+
+
+def _about_replicas(replicas: Replicas) -> Iterator[str]:
+    for name, values in replicas.differing.items():
+        pairs = list(zip(replicas.endpoints, values, strict=True))[:_SHOWN]
+        shown = ", ".join(f"{where}: {_told(value)}" for where, value in pairs)
+        yield f"the servers differ in {_NAMES[name]} ({shown}): start all alike, or give a run those that are"
+    if replicas.same_tokens is False:
+        yield "the servers cut the same text into different tokens: they are different models, give a run one of them"
+    if replicas.difference is not None and replicas.difference > SAME_NATS:
+        yield (
+            f"the servers' log-probabilities differ by up to {replicas.difference:.2g} nats a token: start all with "
+            "the same revision, --dtype and --quantization, on GPUs of one kind"
+        )
+
+
+def _told(value: object) -> str:
+    return "not told" if value is None else str(value)

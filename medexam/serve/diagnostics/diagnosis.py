@@ -1,0 +1,213 @@
+"""What is to be known of servers before a run is given to them: everything that `medexam doctor` finds out.
+
+Each server is asked by the probe, read by each way, timed, compared with the others and with this machine's clock.
+This module asks and notes; what to do about it is `advice`'s to say.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+from dspy.lm15 import LM15Error
+from pydantic import BaseModel, ConfigDict
+
+from medexam.errors import EndpointSilentError, EngineError
+from medexam.model_identity import ModelIdentity
+from medexam.serve.build import build_engine
+from medexam.serve.diagnostics.burst import Burst, Bursting, burst_all
+from medexam.serve.diagnostics.read_check import ReadVerdict, check_reads
+from medexam.serve.diagnostics.replicas import Replicas, Sample, compare_replicas, take_sample
+from medexam.serve.discovery.finder import named_endpoints
+from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, Capabilities, probe_endpoint
+from medexam.serve.discovery.registry import Registry, local_registry
+from medexam.serve.network.connections import open_client
+from medexam.serve.network.endpoints import Endpoint
+from medexam.serve.pool.prefix_cache import count_prefixes
+from medexam.specs.model import REGISTRY, ModelSpec
+
+_HEADER_S = 2.0
+"""A `Date` header is cut to a second, and servers renew it once a second."""
+
+
+class Diagnosis(BaseModel):
+    """What was found out about one server."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    endpoint: str
+    fault: str | None = None
+    """Why it cannot be used; None where it can."""
+    silent: bool = False
+    """The fault is that nobody answers now."""
+    seen: Capabilities | None = None
+    """None where it cannot be used."""
+    reads: tuple[ReadVerdict, ...] = ()
+    """What came of each way of reading log-probabilities."""
+    prefix_hit_rate: float | None = None
+    """Share of all tokens of prompts since its start that it had read before; None where it does not tell."""
+    clock_ahead_s: float | None = None
+    """Seconds that its clock is ahead of this machine's, to a second: 0 where the difference cannot be told from none.
+    None where it does not tell the time."""
+    burst: Burst | None = None
+    """None where none was asked for, or nothing was answered."""
+
+    @property
+    def revision(self) -> str | None:
+        """The commit of the weights, where the server loaded them from a hub's cache by path; None: not told."""
+        return self.seen.identity.commit if self.seen else None
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What was found out about all servers."""
+
+    diagnoses: tuple[Diagnosis, ...]
+    replicas: Replicas | None
+    """None where fewer than two can be used."""
+
+
+@dataclass(frozen=True)
+class Patient:
+    """A server to be asked."""
+
+    spec: ModelSpec
+    """Names it alone, with its key."""
+    endpoint: Endpoint
+
+
+def find_patients(
+    addresses: Sequence[str],
+    *,
+    model: str | None = None,
+    api_key_env: str | None = None,
+    api_key_file: Path | None = None,
+    ca_bundle: Path | None = None,
+) -> tuple[Patient, ...]:
+    """The servers at `addresses`, where `registry:FILE` stands for those that it tells; none: this machine's registry.
+
+    Raises `SpecError` for an address or key that is none, and `EngineError` where a registry cannot be read or tells
+    no server.
+    """
+    common = {"engine": "vllm", "api_key_env": api_key_env, "ca_bundle": ca_bundle}
+    found: dict[str, Patient] = {}
+    for address in addresses or (f"{REGISTRY}{local_registry().path}",):
+        if address.startswith(REGISTRY):
+            specs = _registered(Registry(Path(address.removeprefix(REGISTRY))), model, api_key_file, common)
+        else:
+            specs = [ModelSpec(endpoints=(address,), name=model, api_key_file=api_key_file, **common)]
+        for spec in specs:
+            endpoint = named_endpoints(spec)[0]
+            found.setdefault(endpoint.base, Patient(spec, endpoint))
+    return tuple(found.values())
+
+
+def _registered(
+    registry: Registry, model: str | None, api_key_file: Path | None, common: Mapping[str, Any]
+) -> list[ModelSpec]:
+    entries = [entry for entry in registry.read() if model in (None, entry.model)]
+    if not entries:
+        which = f" of {model}" if model else ""
+        raise EngineError(
+            f"no server{which} is registered in {registry.path}; start one with `medexam serve MODEL`, or name an "
+            "endpoint such as http://127.0.0.1:8000/v1"
+        )
+    own = None if common["api_key_env"] else api_key_file
+    return [
+        ModelSpec(
+            endpoints=(entry.address,),
+            name=entry.model,
+            api_key_file=own or (None if common["api_key_env"] else entry.key_file),
+            **common,
+        )
+        for entry in entries
+    ]
+
+
+async def identify(patients: Sequence[Patient]) -> dict[str, ModelIdentity | EngineError]:
+    """Address -> which model answers there, or why that cannot be found out; nothing else is asked."""
+
+    async def look(patient: Patient) -> ModelIdentity | EngineError:
+        try:
+            seen = await probe_endpoint(patient.endpoint, patient.spec.name, timeout_s=PROBE_TIMEOUT_S)
+        except EngineError as error:
+            return error
+        return seen.identity
+
+    found = await asyncio.gather(*(look(patient) for patient in patients))
+    return {patient.endpoint.base: one for patient, one in zip(patients, found, strict=True)}
+
+
+async def examine(patients: Sequence[Patient], *, burst_s: float) -> Examination:
+    """Find out everything about each server; a burst of so many seconds goes to all of them at once, 0: none.
+
+    Raises the first server's fault where none can be used, and `SpecError` for a CA bundle that cannot be read.
+    Cancelling the calling task during the burst ends the burst alone.
+    """
+    looks = await asyncio.gather(*(_look(patient) for patient in patients))
+    usable = [diagnosis.seen for diagnosis, _ in looks if diagnosis.seen is not None]
+    if not usable:
+        fault = looks[0][0]
+        raise (EndpointSilentError if fault.silent else EngineError)(fault.fault)
+    samples = {diagnosis.endpoint: sample for diagnosis, sample in looks}
+    replicas = compare_replicas(usable, samples)
+    bursts = {
+        patient.endpoint.base: Bursting(patient.endpoint, diagnosis.seen.model, diagnosis.seen.list_prompts)
+        for patient, (diagnosis, _) in zip(patients, looks, strict=True)
+        if diagnosis.seen is not None
+    }
+    if burst_s > 0:
+        await burst_all(list(bursts.values()), burst_s)
+    diagnoses = (
+        diagnosis.model_copy(update={"burst": bursts[diagnosis.endpoint].result}) if diagnosis.seen else diagnosis
+        for diagnosis, _ in looks
+    )
+    return Examination(tuple(diagnoses), replicas)
+
+
+async def _look(patient: Patient) -> tuple[Diagnosis, Sample | None]:
+    endpoint = patient.endpoint
+    try:
+        seen = await probe_endpoint(endpoint, patient.spec.name)
+        engine = await build_engine(patient.spec.model_copy(update={"name": seen.model}), guided=False)
+        try:
+            reads = await check_reads(engine)
+        finally:
+            await engine.aclose()
+        async with open_client(endpoint, PROBE_TIMEOUT_S) as client:
+            clock = await _read_clock(client, endpoint)
+            sample = await take_sample(client, endpoint, seen)
+    except EngineError as fault:
+        silent = isinstance(fault, EndpointSilentError)
+        return Diagnosis(endpoint=endpoint.base, fault=str(fault), silent=silent), None
+    except (httpx.TransportError, LM15Error) as fault:
+        said = f"{endpoint.base} fell silent while it was asked ({str(fault) or type(fault).__name__}); ask again"
+        return Diagnosis(endpoint=endpoint.base, fault=said, silent=True), None
+    counted = await count_prefixes([endpoint.base], endpoint.ca_bundle)
+    diagnosis = Diagnosis(
+        endpoint=endpoint.base,
+        seen=seen,
+        reads=tuple(reads),
+        prefix_hit_rate=round(counted.hits / counted.tokens, 4) if counted and counted.tokens else None,
+        clock_ahead_s=clock,
+    )
+    return diagnosis, sample
+
+
+async def _read_clock(client: httpx.AsyncClient, endpoint: Endpoint) -> float | None:
+    """How far the server's clock is ahead, between the moments of asking and of hearing."""
+    sent = time.time()
+    reply = await client.get(f"{endpoint.base}/models")
+    heard = time.time()
+    try:
+        told = parsedate_to_datetime(reply.headers["date"]).timestamp()
+    except (KeyError, ValueError):
+        return None
+    least, most = told - heard, told + _HEADER_S - sent
+    if least <= 0 <= most:
+        return 0.0
+    return round(least if least > 0 else most, 1)

@@ -1,0 +1,1 @@
+"""Which servers run where, and what each of them honours."""

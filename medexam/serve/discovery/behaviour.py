@@ -1,0 +1,87 @@
+"""What a model makes of a fixed text and a fixed dialogue, which tells it from another of the same name.
+
+This module words what is asked and reads the replies; how they travel is known to `probe.py` and the engines.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from medexam.model_identity import Behaviour, mean_gap
+from medexam.serve.chat_messages import Turn
+
+TEXT = "Chest pain for two hours; ST elevation in II, III and aVF. ¿Qué arteria? 17 of 51 (33 %)."
+"""Prose, numbers and a second language, so that other weights show in some token; short, since it is asked twice."""
+REPLY_TOKENS = 2
+"""Tokens of the continuation."""
+HOSTED_TOKENS = 16
+"""Tokens of a hosted model's reply to the dialogue, which is all that it shows."""
+_DIALOGUE: list[Turn] = [
+    {"role": "user", "content": " Name a bone.\n"},
+    {"role": "assistant", "content": "Fémur: 1"},
+    {"role": "user", "content": TEXT},
+]
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_DATE = re.compile(
+    rf"\b(\d{{4}}-\d\d-\d\d|\d\d?[ -]({_MONTHS})[a-z]*[ -]\d{{4}}|({_MONTHS})[a-z]* \d\d?, \d{{4}}"
+    r"|\d\d?[/.]\d\d?[/.]\d{4})"
+)
+"""Some templates write the day into every prompt."""
+
+
+def text_fields() -> dict[str, Any]:
+    """The body of a completions request that reads `TEXT` and continues it."""
+    return {
+        "prompt": TEXT,
+        "echo": True,
+        "logprobs": 1,
+        "max_tokens": REPLY_TOKENS,
+        "temperature": 0,
+        "return_token_ids": True,
+    }
+
+
+def dialogue_fields() -> dict[str, Any]:
+    """The body of a `/tokenize` request for the fixed dialogue."""
+    return {"messages": _DIALOGUE, "return_token_strs": True}
+
+
+def hash_dialogue(reply: Mapping[str, Any]) -> str | None:
+    """Hash of the rendered dialogue as `/tokenize` gave it, dates left out; None where it gave none."""
+    words = reply.get("token_strs")
+    if words:
+        # Byte-level tokenizers write a space as Ġ, sentencepiece writes it as ▁.
+        text = "".join(map(str, words)).replace("Ġ", " ").replace("▁", " ")
+        return _short_hash(_DATE.sub("<date>", text))
+    ids = reply.get("tokens")
+    return _short_hash(" ".join(map(str, ids))) if ids else None
+
+
+def read_behaviour(replies: Sequence[Mapping[str, Any]]) -> Behaviour | None:
+    """What two completions requests of `text_fields` brought; None where one of them brought nothing."""
+    first, second = (_read_text(reply) for reply in replies)
+    if first is None or second is None:
+        return None
+    (tokens, logprobs, written), (_, again, rewritten) = first, second
+    noise = mean_gap(logprobs, again) if logprobs and again else 0.0 if written == rewritten else None
+    return Behaviour(tokens=tokens, logprobs=logprobs, reply=written, noise=noise)
+
+
+def _read_text(reply: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[float, ...], str] | None:
+    """Tokens of the text, log-probabilities of all but the first, and the continuation."""
+    choices = reply.get("choices")
+    if not choices:
+        return None
+    choice = choices[0]
+    tokens = tuple(choice.get("prompt_token_ids") or ())
+    values = (choice.get("logprobs") or {}).get("token_logprobs") or []
+    # A server that does not echo gives the continuation's alone.
+    read = values[1 : len(tokens)] if values and values[0] is None and tokens else []
+    whole = bool(read) and all(isinstance(value, int | float) for value in read)
+    text = str(choice.get("text") or "")
+    return tokens, tuple(round(float(value), 4) for value in read) if whole else (), text.removeprefix(TEXT)
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:12]

@@ -1,0 +1,402 @@
+"""What a server really honours, found by asking.
+
+Servers ignore fields that they do not know and still answer 200, so a constraint is believed only when an impossible
+choice comes back as asked. Everything is asked at the start of a run and by `medexam doctor`, in well under a second
+on a server that is not busy. This module speaks plain HTTP; it knows no engine and starts no server.
+"""
+
+import asyncio
+import math
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+from dspy.lm15 import LM15Error
+from pydantic import BaseModel, ConfigDict
+
+from medexam.continuations import ReadBy
+from medexam.errors import EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
+from medexam.model_identity import Behaviour, ModelIdentity
+from medexam.serve.chat_messages import TemplateRules, Turn
+from medexam.serve.discovery.behaviour import dialogue_fields, hash_dialogue, read_behaviour, text_fields
+from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
+from medexam.serve.network.connections import open_client, redirect_fault
+from medexam.serve.network.endpoints import Endpoint
+from medexam.serve.network.http_calls import reply_object
+from medexam.serve.network.refusals import choose_card, lost_server
+from medexam.serve.network.retry import CURABLE, ask_again
+
+PROBE_TIMEOUT_S = 60.0
+"""A busy server answers late."""
+_STARTING = (502, 503, 504)
+"""What a gateway answers while the server behind it is not there."""
+_REFUSALS = (500, 501)
+"""What some servers answer to fields and turns that they do not take; it is no fault that passes."""
+
+_SYSTEM = "Be brief."
+_PROMPTS = ["Two and two make", "The capital of France is"]
+_LETTER = "Q"
+"""No model goes on from the prompts with this of its own accord."""
+_WORD = "zyzzyva"
+_NAMED = (128, 20)
+"""Numbers of tokens to name in one request: many, and what vLLM allows where it counts them with `--max-logprobs`."""
+_SAME_NATS = 0.01
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_CACHED = re.compile(r"/models--([^/]+)--([^/]+)/snapshots/([0-9a-f]{40})/?$")
+"""How the hub's cache names the folder of a commit."""
+_USUAL_BLOCK = 16
+"""vLLM's block size on a GPU, for a server that does not tell its own."""
+
+
+class Capabilities(BaseModel):
+    """What was seen of one endpoint."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    endpoint: str
+    server_version: str | None
+    """Such as `vllm 0.32.0`; None where `/version` is not served."""
+    models: tuple[str, ...]
+    """The names that it serves."""
+    model: str
+    """The one that was asked for, or the only one."""
+    source: str | None
+    """The folder or hub id that the server loaded; None when it does not tell."""
+    max_context: int | None
+    """Tokens that prompt and reply may have together; None when the server does not tell."""
+    system_turn: bool
+    """The chat template takes a system turn and shows it to the model."""
+    repeated_turns: bool
+    """The chat template takes two turns of one speaker in a row."""
+    renders: bool
+    """`/tokenize` and `/detokenize` give the rendered prompt back exactly."""
+    allowed_token_ids: bool
+    structured_outputs: bool
+    list_prompts: bool
+    """One completions request may hold many prompts."""
+    tokenizes: bool
+    """`/tokenize` gives the tokens of a text."""
+    echo_logprobs: int | None
+    """How many alternatives must be asked for so that `echo` gives the log-probability of each token of a prompt: 0, or
+    1 where none means no log-probabilities at all. None where it gives none."""
+    named_logprobs: int
+    """`logprob_token_ids` gives the log-probabilities of so many named tokens, 0 where it is not honoured."""
+    masked_logprobs: bool
+    """Where only some tokens are allowed next, their log-probabilities are those that they had among all tokens."""
+    prefix_block: int | None
+    """Tokens of the pieces in which the server remembers prompts; None where it does not."""
+    call_s: float
+    """Seconds of one call with one token."""
+    dialogue: str | None = None
+    """Hash of what the chat template and the tokenizer make of a fixed dialogue; None where it cannot be seen."""
+    behaviour: Behaviour | None = None
+    """What the model makes of a fixed text; None where the server does not complete texts."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """What answers here."""
+        notes = {"version": self.server_version, "source": self.source, "max_context": self.max_context}
+        cached = _CACHED.search(self.source or "")
+        hub_id = f"{cached[1]}/{cached[2]}" if cached else self.source if _HUB_ID.fullmatch(self.source or "") else None
+        return ModelIdentity(
+            engine="vllm",
+            name=self.model,
+            hub_id=hub_id,
+            commit=cached[3] if cached else None,
+            dialogue=self.dialogue,
+            behaviour=self.behaviour,
+            notes=notes,
+        )
+
+    @property
+    def guided_by(self) -> str | None:
+        """How a choice is enforced here; None when it cannot be."""
+        if self.renders and self.allowed_token_ids:
+            return "prefill"
+        return "structured_outputs" if self.structured_outputs else None
+
+    @property
+    def reads(self) -> frozenset[ReadBy]:
+        """The ways in which log-probabilities can be read here."""
+        if not self.tokenizes:
+            return frozenset()
+        named = self.named_logprobs > 0
+        echo = self.echo_logprobs is not None
+        ways: dict[ReadBy, bool] = {"echo": echo, "trie": named, "label": named}
+        return frozenset(way for way, honoured in ways.items() if honoured)
+
+    @property
+    def rules(self) -> TemplateRules:
+        """What the chat template accepts."""
+        return TemplateRules(system=self.system_turn, repeats=self.repeated_turns)
+
+
+async def probe_endpoint(endpoint: Endpoint, name: str | None, *, timeout_s: float = PROBE_TIMEOUT_S) -> Capabilities:
+    """Ask one server everything; raises `EndpointUnreachableError` where it cannot be used at all.
+
+    `name` None takes the only model that it serves. `EndpointSilentError` is one that may answer later.
+    """
+    async with open_client(endpoint, timeout_s) as client:
+        try:
+            return await _Probe(client, endpoint, timeout_s).all(name)
+        except (httpx.TransportError, *CURABLE) as error:
+            raise lost_server(endpoint, error) from error
+
+
+async def ask_name(endpoint: Endpoint, *, timeout_s: float = PROBE_TIMEOUT_S) -> str:
+    """The name of the only model that a server serves; raises as `probe_endpoint` does."""
+    async with open_client(endpoint, timeout_s) as client:
+        try:
+            return str(choose_card(endpoint, await _Probe(client, endpoint, timeout_s).models(), None)["id"])
+        except (httpx.TransportError, *CURABLE) as error:
+            raise lost_server(endpoint, error) from error
+
+
+async def check_same(endpoint: Endpoint, first: Capabilities, *, timeout_s: float = PROBE_TIMEOUT_S) -> None:
+    """Look again which model answers at an address; raises `EndpointUnreachableError` where two looks show another.
+
+    Raises `EndpointSilentError` where that cannot be told now.
+    """
+    found: list[str] = []
+    for _ in range(2):
+        async with open_client(endpoint, timeout_s) as client:
+            try:
+                now = await _Probe(client, endpoint, timeout_s).identity(first)
+            except (httpx.TransportError, *CURABLE) as error:
+                raise lost_server(endpoint, error) from error
+        if first.identity.shows_more_than(now):
+            raise EndpointSilentError(f"{endpoint.base} does not show which model it serves; wait until it is healthy")
+        if not (found := first.identity.differences(now)):
+            return
+    raise EndpointUnreachableError(f"it is another model than before: {'; '.join(found)}")
+
+
+class _Probe:
+    def __init__(self, client: httpx.AsyncClient, endpoint: Endpoint, timeout_s: float) -> None:
+        self._client = client
+        self._endpoint = endpoint
+        self._timeout_s = timeout_s
+        self._model = ""
+
+    async def all(self, name: str | None) -> Capabilities:
+        version, cards = await asyncio.gather(self._version(), self.models())
+        card = choose_card(self._endpoint, cards, name)
+        self._model = str(card["id"])
+        letter = await self._letter()
+        system, repeats, renders, (allowed, many) = await asyncio.gather(
+            self._shows([{"role": "system", "content": _SYSTEM}, _user("Hello")]),
+            self._shows([_user(_SYSTEM), _user("Hello")]),
+            self._renders(),
+            self._allowed(letter),
+        )
+        echo, named, block = await asyncio.gather(self._echoes(), self._names(letter), self._prefix_block())
+        dialogue, behaviour = await asyncio.gather(self._dialogue(), self._behaviour())
+        structured = await self._structured(renders)
+        started = time.perf_counter()
+        await self._complete(_PROMPTS[0], max_tokens=1)
+        return Capabilities(
+            endpoint=self._endpoint.base,
+            server_version=version,
+            models=tuple(str(entry["id"]) for entry in cards),
+            model=self._model,
+            source=card.get("root") or None,
+            max_context=card.get("max_model_len"),
+            system_turn=system,
+            repeated_turns=repeats,
+            renders=renders,
+            allowed_token_ids=allowed,
+            structured_outputs=structured,
+            list_prompts=many,
+            tokenizes=letter is not None,
+            echo_logprobs=echo,
+            named_logprobs=named,
+            masked_logprobs=allowed and named > 0 and letter is not None and await self._sees_behind_mask(letter),
+            prefix_block=block,
+            call_s=round(time.perf_counter() - started, 4),
+            dialogue=dialogue,
+            behaviour=behaviour,
+        )
+
+    async def identity(self, first: Capabilities) -> ModelIdentity:
+        """Which model answers now, where `first` was seen before, and no more."""
+        try:
+            cards = await self.models()
+        except EndpointUnreachableError as error:
+            raise EndpointSilentError(str(error)) from error
+        card = choose_card(self._endpoint, cards, first.model)
+        self._model = first.model
+        dialogue, behaviour = await asyncio.gather(self._dialogue(), self._behaviour())
+        shown = {"source": card.get("root") or None, "dialogue": dialogue, "behaviour": behaviour}
+        return first.model_copy(update=shown).identity
+
+    async def _dialogue(self) -> str | None:
+        return hash_dialogue(await self._insist(f"{self._endpoint.root}/tokenize", dialogue_fields(), "tokens"))
+
+    async def _behaviour(self) -> Behaviour | None:
+        """Asked twice, since what a server itself does not repeat is no difference."""
+        address = f"{self._endpoint.base}/completions"
+        return read_behaviour(await asyncio.gather(*(self._insist(address, text_fields(), "choices") for _ in "12")))
+
+    async def _insist(self, address: str, body: Mapping[str, Any], part: str) -> dict[str, Any]:
+        """The reply's object; where it lacks its main part without being a refusal, it is asked for once more."""
+        reply = await self._post(address, body)
+        return reply if not reply or reply.get(part) else await self._post(address, body)
+
+    async def _version(self) -> str | None:
+        reply = await self._client.get(f"{self._endpoint.root}/version")
+        version = _object(reply).get("version")
+        return f"vllm {version}" if version else None
+
+    async def models(self) -> list[dict[str, Any]]:
+        """The entries of `/models`."""
+        address = f"{self._endpoint.base}/models"
+        reply = await self._client.get(address)
+        if reply.status_code in (401, 403):
+            raise EndpointUnreachableError(
+                f"{address} refuses the key (HTTP {reply.status_code}); "
+                "name the environment variable that holds it in model.api_key_env, or the file in model.api_key_file"
+            )
+        if reply.status_code in _STARTING:
+            raise EndpointSilentError(f"{address} answers HTTP {reply.status_code}; wait until the server is healthy")
+        moved = redirect_fault(reply)
+        if moved is not None:
+            raise EndpointUnreachableError(moved)
+        cards = _object(reply).get("data")
+        if not isinstance(cards, list) or not all(isinstance(card, dict) and card.get("id") for card in cards):
+            raise EndpointUnreachableError(
+                f"something answers at {address} (HTTP {reply.status_code}), but not as an OpenAI-compatible server; "
+                "correct the endpoint, or start a server with `medexam serve`"
+            )
+        return cards
+
+    async def _post(self, address: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The reply's object, empty where the server refuses; a fault that may pass is asked again."""
+
+        async def attempt() -> dict[str, Any]:
+            try:
+                return await reply_object(self._client.post(address, json={"model": self._model, **body}), address)
+            except LM15Error as fault:
+                if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
+                    raise
+                return {}
+
+        return await ask_again(attempt, timeout_s=self._timeout_s)
+
+    async def _complete(self, prompt: str | list[str] | list[list[int]], **body: Any) -> list[dict[str, Any]]:
+        """The choices; where some are missing, they are asked for once more."""
+        fields = {"prompt": prompt, "temperature": 0, **body}
+        choices: list[dict[str, Any]] = []
+        for _ in range(2):
+            reply = await self._post(f"{self._endpoint.base}/completions", fields)
+            choices = reply.get("choices") or []
+            if not reply or len(choices) >= (len(prompt) if isinstance(prompt, list) else 1):
+                break
+        return choices
+
+    async def _ids(self, body: Mapping[str, Any]) -> list[int]:
+        return list((await self._post(f"{self._endpoint.root}/tokenize", body)).get("tokens") or [])
+
+    async def _text(self, ids: list[int]) -> str:
+        return str((await self._post(f"{self._endpoint.root}/detokenize", {"tokens": ids})).get("prompt", ""))
+
+    async def _letter(self) -> int | None:
+        """The token of the letter that no prompt asks for; None where the server does not tokenise."""
+        ids = await self._ids({"prompt": _LETTER, "add_special_tokens": False})
+        return ids[-1] if ids else None
+
+    async def _shows(self, turns: list[Turn]) -> bool:
+        ids = await self._ids({"messages": turns})
+        if ids:
+            return _SYSTEM in await self._text(ids)
+        reply = await self._post(f"{self._endpoint.base}/chat/completions", {"messages": turns, "max_tokens": 1})
+        return "choices" in reply
+
+    async def _renders(self) -> bool:
+        ids = await self._ids({"messages": [_user("Hello"), {"role": "assistant", "content": "Hi."}, _user("Bye?")]})
+        return bool(ids) and ids == await self._ids({"prompt": await self._text(ids), "add_special_tokens": False})
+
+    async def _allowed(self, letter: int | None) -> tuple[bool, bool]:
+        """Whether an impossible token was chosen, and whether both prompts of the list were answered."""
+        constraint = {} if letter is None else {"allowed_token_ids": [letter]}
+        choices = await self._complete(_PROMPTS, max_tokens=1, **constraint)
+        texts = [str(choice.get("text", "")).strip() for choice in choices]
+        return letter is not None and bool(texts) and set(texts) == {_LETTER}, len(choices) == len(_PROMPTS)
+
+    async def _echoes(self) -> int | None:
+        """How a prompt of token ids comes back with the probability of each; None where it does not."""
+        ids = tuple(await self._ids({"prompt": _PROMPTS[0], "add_special_tokens": False}))
+        for alternatives in (0, 1) if ids else ():
+            choices = await self._complete([list(ids)], **echo_fields(alternatives))
+            try:
+                if choices and read_echo(choices[0], ids):
+                    return alternatives
+            except LogprobsUnavailableError:
+                continue
+        return None
+
+    async def _names(self, letter: int | None) -> int:
+        """The most tokens, of a few numbers tried, whose probabilities come back when they are named."""
+        if letter is None:
+            return 0
+        for many in _NAMED:
+            named = list(range(letter + 1 - many, letter + 1)) if letter >= many else list(range(letter, letter + many))
+            fields = {"logprobs": 1, "logprob_token_ids": named, "return_tokens_as_token_ids": True}
+            choices = await self._complete(_PROMPTS[0], max_tokens=1, **fields)
+            try:
+                if choices and read_fork(choices[0], None, named, "label"):
+                    return many
+            except LogprobsUnavailableError:
+                return 0
+        return 0
+
+    async def _sees_behind_mask(self, letter: int) -> bool:
+        """Whether a token that is the only one allowed still has the probability that it has without a mask."""
+        values: list[float] = []
+        masks: tuple[dict[str, Any], ...] = ({}, {"allowed_token_ids": [letter]})
+        for mask in masks:
+            fields = {"logprobs": 1, "logprob_token_ids": [letter], "return_tokens_as_token_ids": True, **mask}
+            choices = await self._complete(_PROMPTS[0], max_tokens=1, **fields)
+            try:
+                values += read_fork(choices[0] if choices else {}, None, [letter], "label").values()
+            except LogprobsUnavailableError:
+                return False
+        return len(values) == 2 and math.isclose(*values, abs_tol=_SAME_NATS)
+
+    async def _prefix_block(self) -> int | None:
+        reply = await self._client.get(f"{self._endpoint.root}/metrics")
+        told = re.search(r"^vllm:cache_config_info\{(.*)\}", reply.text if reply.is_success else "", re.MULTILINE)
+        if told is None:
+            return _USUAL_BLOCK
+        known = dict(re.findall(r'(\w+)="([^"]*)"', told[1]))
+        size = known.get("block_size", "")
+        if known.get("enable_prefix_caching") == "False":
+            return None
+        return int(size) if size.isdigit() else _USUAL_BLOCK
+
+    async def _structured(self, renders: bool) -> bool:
+        """Asked on the endpoint that choices would use: completions where prompts can be rendered, else chat."""
+        if renders:
+            choices = await self._complete(_PROMPTS[0], max_tokens=16, structured_outputs={"choice": [_WORD]})
+            return bool(choices) and choices[0].get("text") == _WORD
+        fields = {"messages": [_user("Hello")], "temperature": 0, "max_tokens": 16}
+        constraint = {"structured_outputs": {"regex": f"{_WORD[0]}({_WORD[1:]})"}}
+        reply = await self._post(f"{self._endpoint.base}/chat/completions", {**fields, **constraint})
+        first = (reply.get("choices") or [{}])[0]
+        return (first.get("message") or {}).get("content") == _WORD
+
+
+def _user(content: str) -> Turn:
+    return {"role": "user", "content": content}
+
+
+def _object(reply: httpx.Response) -> dict[str, Any]:
+    """The JSON object of a successful reply, else an empty one."""
+    if reply.status_code != httpx.codes.OK:
+        return {}
+    try:
+        body = reply.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}

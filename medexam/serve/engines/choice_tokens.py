@@ -1,0 +1,44 @@
+"""Which token each choice is, right after a prompt.
+
+A choice can be read as the next token only if the prompt and the choice together are the prompt's tokens and one more.
+Whether they are depends on the last characters of the prompt alone, so each ending is looked at once. This module knows
+a tokenizer and strings.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from medexam.serve.engines.prompt_text import Renderer
+
+_TAIL = 24
+"""Characters of the prompt that are looked at where the opening words end with a line: more than any merge spans."""
+_KEPT = 4096
+"""Endings that are remembered; long reasoning makes many."""
+
+
+class ChoiceTokens:
+    """Finds and remembers the tokens of choices."""
+
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+        self._known: OrderedDict[tuple[str, tuple[str, ...]], tuple[int, ...] | None] = OrderedDict()
+
+    async def find(self, prompt: str, prefill: str, choices: Sequence[str]) -> tuple[int, ...] | None:
+        """One distinct token per choice, in order; None where the choices are not all single tokens there."""
+        ending = prefill.rpartition("\n")[2] or prompt[-_TAIL:]
+        key = (ending, tuple(choices))
+        if key not in self._known:
+            self._known[key] = await self._look(ending, choices)
+            if len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return self._known[key]
+
+    async def _look(self, ending: str, choices: Sequence[str]) -> tuple[int, ...] | None:
+        before = await self._renderer.tokens(ending)
+        found: list[int] = []
+        for choice in choices:
+            tokens = await self._renderer.tokens(ending + choice)
+            if tokens[:-1] != before or tokens[-1] in found:
+                return None
+            found.append(tokens[-1])
+        return tuple(found)

@@ -1,0 +1,107 @@
+"""Engines behind a server or a provider: what they share, and how a spec becomes one.
+
+Their traffic runs on the process's network loop, so that the asynchronous engine serves any event loop and its
+synchronous twin needs none. This module knows specs and engines; the wire is the engines' own.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Protocol
+
+from dspy.lm15 import Request, Response
+
+from medexam.errors import LogprobsUnavailableError
+from medexam.serve.contract import Engine, EngineInfo, SyncEngine
+from medexam.serve.engines.litellm_calls import get_litellm
+from medexam.serve.network.event_loop import network
+from medexam.specs.model import ModelSpec
+
+
+class Remote(Protocol):
+    """An engine as it lives on the network loop."""
+
+    @property
+    def concurrency(self) -> int:
+        """How many requests keep it busy."""
+        ...
+
+    async def complete(self, request: Request) -> Response:
+        """One reply to one request."""
+        ...
+
+    def info(self) -> EngineInfo:
+        """What really runs."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Sync:
+    remote: Remote
+
+    def complete(self, request: Request) -> Response:
+        """One reply to one request."""
+        return network().call(self.remote.complete(request))
+
+
+class HostedEngine:
+    """A remote engine for callers on any event loop, and on none."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+        self.sync: SyncEngine = _Sync(remote)
+
+    @property
+    def concurrency(self) -> int:
+        """How many requests keep the servers busy; it changes with what they show."""
+        return self._remote.concurrency
+
+    async def complete(self, request: Request) -> Response:
+        """One reply to one request."""
+        return await network().acall(self._remote.complete(request))
+
+    def info(self) -> EngineInfo:
+        """What really runs."""
+        return self._remote.info()
+
+    async def aclose(self) -> None:
+        """Close the connections; the engine is unusable afterwards."""
+        await network().acall(self._remote.close())
+
+
+async def build_hosted_engine(
+    spec: ModelSpec, *, guided: bool, logprobs: bool = False, near: str | None = None
+) -> Engine:
+    """Reach the servers of a spec and find out what they honour; raises `EngineError` where they cannot be used.
+
+    With `guided`, raises `AnswerFormatError` where no constraint is honoured; with `logprobs`,
+    `LogprobsUnavailableError` where the log-probabilities of given texts cannot be read. `near` as in `build_engine`.
+    """
+    if spec.engine == "vllm":
+        from medexam.serve.engines.connect import reach_vllm
+
+        return HostedEngine(await network().acall(reach_vllm(spec, guided=guided, logprobs=logprobs, near=near)))
+    if logprobs:
+        raise LogprobsUnavailableError(
+            f"engine {spec.engine!r} writes replies and tells no log-probabilities of given texts; "
+            "use model.engine vllm or embedded"
+        )
+    return HostedEngine(await network().acall(_build_litellm(spec, guided)))
+
+
+async def _build_litellm(spec: ModelSpec, guided: bool) -> Remote:
+    from medexam.serve.engines.litellm import LiteLLMEngine
+
+    await asyncio.to_thread(get_litellm)
+    engine = LiteLLMEngine(spec)
+    try:
+        if guided:
+            await engine.check_guided()
+        await engine.identify()
+    except BaseException:
+        await engine.close()
+        raise
+    return engine

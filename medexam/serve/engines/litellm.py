@@ -1,0 +1,216 @@
+"""The `litellm` engine: any model that litellm reaches, hosted by somebody else.
+
+Providers show neither tokens nor templates, so a choice is asked as a JSON schema with one field and read out of the
+JSON. Whether the model honours it is found out once at the start, with an impossible choice. Opening words of a reply
+are shown as an assistant turn before a choice; a free reply cannot be made to go on from them, and says so.
+
+litellm's own HTTP clients follow redirects. An endpoint of one's own is therefore asked in OpenAI's API alone, the one
+way in which litellm takes a client of ours, which follows none. This module knows litellm's calls, not what is asked.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import httpx
+from dspy.lm15 import Config, InvalidRequestError, Message, ProviderError, Request, Response, UnsupportedFeatureError
+
+from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
+from medexam.model_identity import Behaviour, ModelIdentity
+from medexam.serve.chat_messages import Turn, to_turns
+from medexam.serve.contract import CHOICE, EngineInfo
+from medexam.serve.discovery.behaviour import HOSTED_TOKENS, dialogue_fields
+from medexam.serve.engines.litellm_calls import call_litellm, get_litellm, to_response
+from medexam.serve.network.connections import open_model_client
+from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_key
+from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
+from medexam.serve.pool.adaptive_limit import Concurrency
+from medexam.specs.model import ModelSpec
+
+_FIELD = "answer"
+_IMPOSSIBLE = ("zyzzyva", "syzygy")
+_FIRST = 16
+"""Requests in flight at first: hosted providers limit rates."""
+_JSON_TOKENS = 64
+"""Room for the JSON around a choice, beyond the reply's own budget."""
+
+
+class LiteLLMEngine:
+    """Asynchronous engine; build it with `medexam.serve.build_engine`. It lives on the network loop.
+
+    Raises `EngineError` for a name that litellm knows no provider for, and for an endpoint of one's own with a provider
+    that does not speak OpenAI's API.
+    """
+
+    def __init__(self, spec: ModelSpec) -> None:
+        assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
+        self.model = spec.name
+        self._load = Concurrency(spec.timeout_s, first=_FIRST)
+        self._timeout_s = spec.timeout_s
+        self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
+        self._asked_as = self.model
+        """What litellm is asked for: `openai/NAME` at an endpoint of one's own."""
+        self._client: Any = None
+        self._connection: dict[str, Any] = {}
+        name, provider = self._find_provider()
+        if spec.api_key_env or spec.api_key_file or self._address:
+            # Without a key of its own an endpoint gets none: the provider's usual one is for the provider alone.
+            self._connection["api_key"] = read_key(spec.api_key_env, file=spec.api_key_file) or NO_KEY
+        if self._address:
+            self._check_dialect(name, provider)
+            self._asked_as = f"openai/{name}"
+            self._client = open_model_client(Endpoint(self._address, self._connection["api_key"]), spec.timeout_s)
+            # Some models of OpenAI's are asked through its responses API otherwise, which takes no client.
+            self._connection |= {
+                "api_base": self._address,
+                "client": self._client,
+                "_skip_responses_api_bridge": True,
+            }
+        self._guided = False
+        self._identity = ModelIdentity(engine="litellm", name=self.model)
+
+    @property
+    def concurrency(self) -> int:
+        """Requests that keep the provider busy; it changes with what it shows."""
+        return self._load.value
+
+    async def complete(self, request: Request) -> Response:
+        """One reply to one request."""
+        with self._load.carrying():
+            return await self._complete(request)
+
+    async def _complete(self, request: Request) -> Response:
+        from dspy.clients.lm15_boundary import request_kwargs
+
+        turns, prefill = to_turns(request)
+        extensions = dict(request.config.extensions or {})
+        choices = extensions.pop(CHOICE, None)
+        if choices is not None:
+            return await self._choose(turns, prefill, tuple(choices), request.config)
+        if prefill:
+            raise UnsupportedFeatureError(
+                "the litellm engine cannot make a provider go on from given words; use engine vllm or embedded",
+                feature="messages",
+            )
+        fields = request_kwargs(request, "chat")
+        fields["messages"] = turns
+        if request.config.top_k is not None:
+            fields["top_k"] = request.config.top_k
+        return await self._chat(fields)
+
+    async def check_guided(self) -> None:
+        """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back.
+
+        Raises `EndpointUnreachableError` for an endpoint that redirects.
+        """
+        turns = [{"role": "user", "content": "Say hello."}]
+        try:
+            response = await self._choose(turns, "", _IMPOSSIBLE, Config(temperature=0.0, max_tokens=16))
+        except (UnsupportedFeatureError, ProviderError) as error:
+            if error.status and httpx.codes.is_redirect(error.status):
+                raise EndpointUnreachableError(error.message) from error
+            raise AnswerFormatError(
+                f"{self.model}: this model cannot be held to an answer format ({str(error).splitlines()[0]}); "
+                "set program.answer_format to free, or serve an open model with engine vllm"
+            ) from error
+        self._guided = response.text in _IMPOSSIBLE
+
+    async def identify(self) -> None:
+        """Ask the fixed dialogue twice, and note how the provider names itself and goes on.
+
+        A model that refuses the dialogue's settings is known by its name alone. Raises `EndpointUnreachableError` where
+        nothing answers, or where the endpoint redirects.
+        """
+        asked = {"messages": dialogue_fields()["messages"], "temperature": 0, "max_tokens": HOSTED_TOKENS}
+        try:
+            first, second = await asyncio.gather(self._chat(dict(asked)), self._chat(dict(asked)))
+        except CURABLE as error:
+            raise EndpointUnreachableError(f"{self.model} does not answer: {error.message}") from error
+        except (InvalidRequestError, UnsupportedFeatureError) as error:
+            if error.status and httpx.codes.is_redirect(error.status):
+                raise EndpointUnreachableError(error.message) from error
+            return
+        replies = [one.text or "" for one in (first, second)]
+        behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
+        self._identity = ModelIdentity(engine="litellm", name=first.model, behaviour=behaviour)
+
+    def info(self) -> EngineInfo:
+        """What really runs."""
+        from importlib.metadata import version
+
+        return EngineInfo(
+            engine="litellm",
+            model=self.model,
+            identity=self._identity,
+            endpoints=(self._address,) if self._address else (),
+            guided_by="structured_outputs" if self._guided else None,
+            details={"litellm": version("litellm")},
+        )
+
+    async def close(self) -> None:
+        """Close the connections to an endpoint of one's own; litellm keeps and closes those to providers itself."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def _choose(self, turns: list[Turn], prefill: str, choices: Sequence[str], config: Config) -> Response:
+        shown = [*turns, {"role": "assistant", "content": prefill}] if prefill.strip() else turns
+        schema = {
+            "type": "object",
+            "properties": {_FIELD: {"type": "string", "enum": list(choices)}},
+            "required": [_FIELD],
+            "additionalProperties": False,
+        }
+        fields = {
+            "messages": shown,
+            "temperature": config.temperature,
+            "seed": config.seed,
+            "max_tokens": (config.max_tokens or 0) + _JSON_TOKENS,
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "choice", "schema": schema, "strict": True},
+            },
+        }
+        response = await self._chat({name: value for name, value in fields.items() if value is not None})
+        text = response.text or ""
+        try:
+            chosen = json.loads(text)[_FIELD]
+        except (ValueError, TypeError, KeyError):
+            chosen = None
+        if chosen not in choices:
+            raise ProviderError(f"{self.model} replied {text[:200]!r} where one of {list(choices)} was demanded")
+        return replace(response, message=Message.assistant(chosen), finish_reason="stop")
+
+    async def _chat(self, fields: dict[str, Any]) -> Response:
+        call = {**fields, **self._connection, "timeout_s": self._timeout_s}
+
+        async def attempt() -> Response:
+            try:
+                return to_response(await call_litellm("acompletion", self._asked_as, **call), self.model)
+            except CURABLE as fault:
+                if is_refusal(fault):
+                    self._load.refuse()
+                raise
+
+        return await ask_again(attempt, timeout_s=self._timeout_s)
+
+    def _find_provider(self) -> tuple[str, str]:
+        """The provider's own name of the model and the provider's; raises where litellm knows none."""
+        try:
+            name, provider, *_ = get_litellm().get_llm_provider(model=self.model, api_base=self._address)
+        except Exception as error:
+            raise EngineError(
+                f"litellm knows no provider for {self.model!r}; write PROVIDER/MODEL, such as openai/gpt-4o-mini or "
+                "hosted_vllm/NAME with an endpoint"
+            ) from error
+        return name, provider
+
+    def _check_dialect(self, name: str, provider: str) -> None:
+        """Raise where litellm would ask the endpoint in another way than OpenAI's, and follow its redirects."""
+        if provider not in ("openai", "custom_openai", *get_litellm().openai_compatible_providers):
+            raise EngineError(
+                f"model.endpoints names {self._address} and {self.model!r} means provider {provider!r}, which litellm "
+                "asks with a client that follows redirects to any host; an endpoint of one's own is asked in OpenAI's "
+                f"API alone: write openai/{name}, or leave model.endpoints out to ask the provider itself"
+            )

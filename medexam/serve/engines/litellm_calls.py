@@ -1,0 +1,161 @@
+"""litellm, imported late, kept quiet, and with its errors said in DSPy's words.
+
+litellm and the clients below it try once; asking again is `serve/network/retry.py`'s. This module knows litellm and
+its errors; it knows no engine.
+"""
+
+import asyncio
+import os
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Any
+
+import httpx
+from dspy.lm15 import (
+    InvalidRequestError,
+    LM15Error,
+    Response,
+    ServerError,
+    TransportError,
+    response_from_openai_chat,
+)
+from dspy.lm15 import TimeoutError as CallTimeoutError
+
+from medexam.serve.network.connections import redirect_fault
+from medexam.serve.network.endpoints import hide_key
+
+_CHAIN = 10
+"""How many causes of an error are looked at."""
+
+_ONE_ATTEMPT: dict[str, Any] = {
+    "num_retries": 0,
+    "max_retries": 0,
+    "cache": {"no-cache": True, "no-store": True},
+}
+"""What every litellm call is given: it neither retries nor remembers."""
+
+
+@cache
+def get_litellm() -> Any:
+    """The litellm module, imported without its download of price lists and without its advertisements."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_LOG", "ERROR")
+    # With this switch on, litellm would leave out the clients that it is given, and follow redirects with its own.
+    os.environ["EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"] = "false"
+    import litellm
+
+    litellm.telemetry = False
+    litellm.cache = None
+    litellm.suppress_debug_info = True
+    # It makes its coroutine in a thread; a call whose time is over before that is done leaves it behind, to no harm.
+    warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
+    return litellm
+
+
+async def call_litellm(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
+    """One call of `litellm.<function>`; raises `dspy.lm15` errors, after `timeout_s` seconds at the latest."""
+    async with _call_errors(model, timeout_s, fields.get("api_key")), asyncio.timeout(timeout_s):
+        return await getattr(get_litellm(), function)(model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)
+
+
+@asynccontextmanager
+async def _call_errors(model: str, timeout_s: float, key: str | None) -> AsyncIterator[None]:
+    """Say litellm's errors as `dspy.lm15` errors; what it cannot make sense of is a reply that cannot be read.
+
+    The key is said in none of them.
+    """
+    from dspy.clients.engines.litellm_errors import to_lm15_error
+
+    try:
+        yield
+    except Exception as error:
+        fault = _transport_fault(error, timeout_s) or _redirect(error) or to_lm15_error(error, model=model)
+        if fault is error and isinstance(error, LM15Error | Warning | ImportError):
+            raise
+        if fault is error:
+            fault = ServerError(f"the reply cannot be read: {error}")
+        if isinstance(fault, LM15Error) and fault.retry_after is None:
+            fault.retry_after = _asked_pause(error)
+        quoted = any(hide_key(str(link), key) != str(link) for link in _causes(error))
+        if quoted and isinstance(fault, LM15Error):
+            fault.message = hide_key(fault.message, key)
+            fault.args = tuple(hide_key(str(part), key) for part in fault.args)
+        raise fault from None if quoted else error
+
+
+def to_response(raw: Any, model: str) -> Response:
+    """A chat reply of litellm as a DSPy response; words that a server calls reasoning become a thinking part.
+
+    Raises `ServerError` for a reply that does not hold exactly one choice.
+    """
+    body = raw.model_dump()
+    found = len(body.get("choices") or ())
+    if found != 1:
+        raise ServerError(f"the reply holds {found} choices in the place of one")
+    for choice in body.get("choices") or ():
+        message = choice.get("message") or {}
+        extras = message.get("provider_specific_fields") or {}
+        thoughts = message.get("reasoning_content") or message.get("reasoning") or extras.get("reasoning")
+        if thoughts:
+            message["reasoning_content"] = thoughts
+    return response_from_openai_chat(body, model=model)
+
+
+def _transport_fault(error: Exception, timeout_s: float) -> Exception | None:
+    """A lost connection or a timeout, which litellm may report as the server's own HTTP 500."""
+    import openai
+
+    fault: Exception | None = None
+    for link in _causes(error):
+        if isinstance(link, httpx.ConnectTimeout):
+            # Over aiohttp a connection that is lost is one of these too, and openai calls them timeouts.
+            return _lost(link)
+        if fault is None and isinstance(link, openai.APITimeoutError | TimeoutError):
+            fault = CallTimeoutError(f"no reply within {timeout_s:g} s")
+        elif fault is None and isinstance(link, openai.APIConnectionError):
+            fault = _lost(link)
+    return fault
+
+
+def _lost(error: BaseException) -> Exception:
+    fault: Exception = TransportError(f"the connection failed: {error.__cause__ or error}")
+    return fault
+
+
+def _redirect(error: Exception) -> Exception | None:
+    """A reply that points elsewhere, which litellm calls an error of the provider's."""
+    for answer in _answers(error):
+        said = redirect_fault(answer)
+        if said is not None:
+            fault: Exception = InvalidRequestError(said, status=answer.status_code)
+            return fault
+    return None
+
+
+def _asked_pause(error: Exception) -> float | None:
+    """Seconds of the server's `Retry-After`, which litellm leaves on the way; None where it sent none."""
+    from dspy.clients._http import retry_after_seconds
+
+    pauses = (retry_after_seconds(answer.headers.get("retry-after")) for answer in _answers(error))
+    return next((float(pause) for pause in pauses if pause is not None), None)
+
+
+def _answers(error: Exception) -> list[httpx.Response]:
+    """The replies that the error and its causes tell of."""
+    import openai
+
+    # litellm's own errors are openai's too, with a response that it made up, or with none.
+    statuses = [link for link in _causes(error) if isinstance(link, openai.APIStatusError)]
+    return [link.response for link in statuses if hasattr(link, "response")]
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, what caused it, what caused that, and so on."""
+    link: BaseException | None = error
+    for _ in range(_CHAIN):
+        if link is None:
+            return
+        yield link
+        link = link.__cause__ or link.__context__

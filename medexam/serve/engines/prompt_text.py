@@ -1,0 +1,133 @@
+"""A dialogue as the text that the model reads, and that text as tokens.
+
+Many prompts travel in one request only as rendered text, and the opening words of a reply can be appended exactly only
+to rendered text. The model's own tokenizer renders fastest where it lies on this machine; else the server is asked.
+Both must give the server's tokens, which is checked before either is used. This module knows no requests.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+import httpx
+from dspy.lm15 import InvalidRequestError
+
+from medexam.serve.chat_messages import Turn
+from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, Capabilities
+from medexam.serve.local_model.template import LocalTemplate, load_template
+from medexam.serve.network.connections import open_client
+from medexam.serve.network.endpoints import Endpoint
+from medexam.serve.network.http_calls import reply_object
+from medexam.serve.network.retry import CURABLE, ask_again
+
+_CHECKED = [
+    [{"role": "user", "content": "Hello: 1. one\n2. two"}],
+    [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": " ¿Qué? \n"},
+        {"role": "assistant", "content": "Así."},
+        {"role": "user", "content": "Bye"},
+    ],
+]
+"""Dialogues whose tokens a local tokenizer must render as the server does: spaces, accents and several turns."""
+
+
+_CHECKED_TEXT = "Hello: 1. ¿qué?\n2. two"
+"""Plain text, which opens with the tokens that a tokenizer adds of itself."""
+
+
+class Renderer(Protocol):
+    """Renders dialogues as one server does."""
+
+    template: str | None
+    """SHA-256 of the chat template; None when it cannot be seen."""
+    may_reason: bool
+    """Whether the model may write thoughts before its reply, as far as the template tells."""
+
+    async def render(self, turns: Sequence[Turn]) -> str:
+        """The dialogue's text, open for the assistant's reply; raises `dspy.lm15` errors."""
+        ...
+
+    async def tokens(self, text: str, *, special: bool = False) -> list[int]:
+        """The text's tokens; `special` adds those that open every text, which the template writes itself."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        ...
+
+
+class ServerRenderer:
+    """Asks a server, two short calls for each dialogue; when it fails, the next one of the same model."""
+
+    template: str | None = None
+    may_reason = True
+
+    def __init__(
+        self, endpoints: Callable[[], Awaitable[Sequence[Endpoint]]], model: str, *, timeout_s: float = PROBE_TIMEOUT_S
+    ) -> None:
+        """`endpoints` tells the servers that are there now."""
+        self._endpoints = endpoints
+        self._asked = 0
+        self._model = model
+        self._timeout_s = timeout_s
+        self._client: httpx.AsyncClient | None = None
+
+    async def render(self, turns: Sequence[Turn]) -> str:
+        """The server's tokens, put back into text."""
+        ids = await self.dialogue_tokens(turns)
+        return str((await self._post("/detokenize", {"tokens": ids}))["prompt"])
+
+    async def tokens(self, text: str, *, special: bool = False) -> list[int]:
+        """The server's tokens of a text."""
+        return list((await self._post("/tokenize", {"prompt": text, "add_special_tokens": special}))["tokens"])
+
+    async def dialogue_tokens(self, turns: Sequence[Turn]) -> list[int]:
+        """The tokens that the server's chat endpoint would read."""
+        return list((await self._post("/tokenize", {"messages": list(turns)}))["tokens"])
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        async def attempt() -> dict[str, Any]:
+            there = await self._endpoints()
+            asked = self._asked % len(there)
+            endpoint = there[asked]
+            # The servers of a spec have one CA bundle; their keys may differ, and go with each request.
+            self._client = self._client or open_client(endpoint, self._timeout_s)
+            sending = self._client.post(
+                f"{endpoint.root}{path}", json={"model": self._model, **body}, headers=endpoint.headers
+            )
+            try:
+                return await reply_object(sending, path)
+            except CURABLE:
+                if self._asked == asked:
+                    self._asked = (asked + 1) % len(there)
+                raise
+
+        return await ask_again(attempt, timeout_s=self._timeout_s)
+
+
+async def build_renderer(server: ServerRenderer, seen: Capabilities) -> Renderer | None:
+    """The fastest renderer that gives the server's own tokens; None where the server cannot be compared with."""
+    if not seen.renders:
+        return None
+    local = await asyncio.to_thread(load_template, seen.source or seen.model)
+    if local is not None and await _agree(local, server, seen):
+        await server.aclose()
+        return local
+    return server
+
+
+async def _agree(local: LocalTemplate, server: ServerRenderer, seen: Capabilities) -> bool:
+    async def same(turns: Sequence[Turn]) -> bool:
+        try:
+            return await local.tokens(await local.render(turns)) == await server.dialogue_tokens(turns)
+        except InvalidRequestError:
+            return False
+
+    plain = await asyncio.gather(*(one.tokens(_CHECKED_TEXT, special=True) for one in (local, server)))
+    return plain[0] == plain[1] and all(await asyncio.gather(*(same(seen.rules.fit(turns)) for turns in _CHECKED)))

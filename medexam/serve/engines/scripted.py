@@ -1,0 +1,205 @@
+"""The `scripted` engine: replies from a table, for tests, examples and dry runs; no model and no network.
+
+It stands where a server would stand, so everything above it is the real thing. It keeps every request it received and
+fails on demand. It knows nothing of how tokens are made: its token counts are counts of words.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from dspy.lm15 import (
+    ContextLengthError,
+    InvalidRequestError,
+    LM15Error,
+    Message,
+    RateLimitError,
+    Request,
+    Response,
+    ServerError,
+    TimeoutError,  # noqa: A004 - lm15's own name, a subclass of the builtin
+    TransportError,
+    Usage,
+)
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from medexam.continuations import ContinuationRequest, ReadBy
+from medexam.errors import LogprobsUnavailableError, SpecError
+from medexam.model_identity import ModelIdentity
+from medexam.serve.chat_messages import cut_at_stop, requested_choices, requested_continuations, to_turns
+from medexam.serve.contract import EngineInfo, SyncEngine
+from medexam.serve.logprobs.tokens import Candidates, build_reading, respond
+
+ANY = "*"
+"""Key of the reply to everything that no other key fits."""
+
+_ERRORS: dict[str, type[LM15Error]] = {
+    "transport": TransportError,
+    "server": ServerError,
+    "timeout": TimeoutError,
+    "rate_limit": RateLimitError,
+    "context": ContextLengthError,
+}
+
+
+class ScriptedReply(BaseModel):
+    """One reply, or one failure."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    text: str = ""
+    """What the model writes, with or without the words that the request already put in its mouth."""
+    finish_reason: Literal["stop", "length"] = "stop"
+    logprobs: list[list[float]] | None = None
+    """The log-probabilities of the tokens of each continuation, where continuations are asked for; every word of a
+    continuation is one token. Numbers that cannot be right are refused as a server's would be."""
+    error: Literal["transport", "server", "timeout", "rate_limit", "context"] | None = None
+    """Raise this failure instead of replying."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_text(cls, value: object) -> object:
+        return {"text": value} if isinstance(value, str) else value
+
+
+Reply = str | Mapping[str, str] | ScriptedReply
+Replies = Mapping[str, Reply] | Callable[[str], Reply]
+
+
+class ScriptedEngine:
+    """Answers from `replies`, a table or a function of the last user turn.
+
+    The first key of the table that the last user turn contains gives the reply; `"*"` gives it where none does. A
+    reply is its text, or a mapping: `{error: transport}` raises the failure, `{text: ..., finish_reason: length}` is a
+    reply cut short.
+    """
+
+    concurrency = 64
+
+    def __init__(self, replies: Replies, *, model: str = "scripted", revision: str | None = None):
+        self.requests: list[Request] = []
+        """Every request received, in order."""
+        self.sync: SyncEngine = _SyncScript(self)
+        self._model = model
+        self._replies = replies if callable(replies) else {key: _check_reply(key, r) for key, r in replies.items()}
+        self._revision = revision
+
+    @classmethod
+    def from_file(cls, path: Path) -> Self:
+        """Read the table from a YAML file; raises `SpecError` when it is not one."""
+        table = _read_table(path)
+        try:
+            return cls(table, revision=_digest(table))
+        except SpecError as error:
+            raise SpecError(f"{path}: {error}") from error
+
+    async def complete(self, request: Request) -> Response:
+        """The scripted reply to one request."""
+        return self.answer(request)
+
+    def answer(self, request: Request) -> Response:
+        """The scripted reply to one request; both twins end here."""
+        self.requests.append(request)
+        turns, prefill = to_turns(request)
+        continuations = requested_continuations(request)
+        choices = requested_choices(request)
+        asked = next(turn["content"] for turn in reversed(turns) if turn["role"] == "user")
+        reply = self._reply_to(asked)
+        if reply.error is not None:
+            raise _ERRORS[reply.error](f"scripted {reply.error} failure")
+        if continuations is not None:
+            return self._read(continuations, reply)
+        text = reply.text.removeprefix(prefill)
+        finish_reason = reply.finish_reason
+        if choices:
+            text, finish_reason = _choose(text, choices), "stop"
+        text, stopped = cut_at_stop(text, request.config.stop)
+        words = sum(len(turn["content"].split()) for turn in turns) + len(prefill.split())
+        return Response(
+            id=None,
+            model=self._model,
+            message=Message.assistant(text),
+            finish_reason="stop" if stopped else finish_reason,
+            usage=Usage(input_tokens=words, output_tokens=len(text.split())),
+        )
+
+    def _read(self, asked: ContinuationRequest, reply: ScriptedReply) -> Response:
+        if reply.logprobs is None or len(reply.logprobs) != len(asked.texts):
+            raise LogprobsUnavailableError(
+                f"the script has no logprobs for {len(asked.texts)} continuations; give the reply a row for each"
+            )
+        # A token is its word's place in the order of first use, behind a prompt of one token.
+        words = {word: place for place, word in enumerate(dict.fromkeys(" ".join(asked.texts).split()), start=1)}
+        paths = tuple(tuple(words[word] for word in text.split()) for text in asked.texts)
+        way: ReadBy = "echo" if asked.read_by == "auto" else asked.read_by
+        reading = build_reading(Candidates((0,), paths), reply.logprobs, way, "scripted", computed=1)
+        return respond(reading, asked.texts, self._model)
+
+    def info(self) -> EngineInfo:
+        """What really runs: a table."""
+        return EngineInfo(
+            engine="scripted",
+            model=self._model,
+            identity=ModelIdentity(engine="scripted", name=self._model, content=self._revision),
+            revision=self._revision,
+            guided_by="next_token",
+        )
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+    def _reply_to(self, asked: str) -> ScriptedReply:
+        if callable(self._replies):
+            return _check_reply(asked, self._replies(asked))
+        key = next((key for key in self._replies if key != ANY and key in asked), ANY)
+        if key not in self._replies:
+            raise InvalidRequestError(f"no scripted reply fits {asked[:80]!r}: add a key that it contains, or {ANY!r}")
+        return self._replies[key]
+
+
+class _SyncScript:
+    def __init__(self, engine: ScriptedEngine):
+        self._engine = engine
+
+    def complete(self, request: Request) -> Response:
+        return self._engine.answer(request)
+
+
+def _check_reply(key: str, reply: Any) -> ScriptedReply:
+    if isinstance(reply, ScriptedReply):
+        return reply
+    try:
+        return ScriptedReply.model_validate(reply)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        where = ".".join(map(str, wrong["loc"]))
+        raise SpecError(f"reply to {key[:80]!r}{f', {where}' if where else ''}: {wrong['msg']}") from error
+
+
+def _choose(text: str, choices: list[str]) -> str:
+    """The longest choice that the text opens with, else the first one."""
+    words = text.strip()
+    return max((choice for choice in choices if words.startswith(choice.strip())), key=len, default=choices[0])
+
+
+def script_digest(path: Path) -> str:
+    """What the script in a file says, as 12 hexadecimal digits; raises `SpecError` where it cannot be read."""
+    return _digest(_read_table(path))
+
+
+def _digest(table: Mapping[str, Any]) -> str:
+    # The order counts: the first key that fits gives the reply.
+    return hashlib.sha256(json.dumps(table, default=str).encode()).hexdigest()[:12]
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    try:
+        table = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SpecError(f"{path}: the replies cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(table, dict) or not table or not all(isinstance(key, str) for key in table):
+        raise SpecError(f"{path}: the replies must be a mapping of text to reply, with quoted keys")
+    return table

@@ -1,0 +1,295 @@
+"""The `vllm` engine: one model on one or several vLLM servers.
+
+A choice is asked as the next token: the dialogue is rendered, the reply's opening words are appended, and one token is
+allowed among the choices' own. Such prompts travel many in a request. Where a choice is no single token, or the server
+ignores `allowed_token_ids`, a grammar enforces it: slower, with the same promise. Free replies are completions of
+rendered text too, several in a request where they are short; where the model may reason, or its template is not seen,
+they go to the chat endpoint, whose parser tells reasoning from reply. This module knows turns, tokens and choices, not
+what they mean.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from dspy.lm15 import InvalidRequestError, ProviderError, Request, Response, UnsupportedFeatureError
+
+from medexam.continuations import ContinuationRequest
+from medexam.errors import LogprobsUnavailableError
+from medexam.serve.chat_messages import TemplateRules, Turn, plain_text, requested_continuations, to_turns
+from medexam.serve.contract import CHOICE, EngineInfo
+from medexam.serve.discovery.probe import Capabilities
+from medexam.serve.engines.choice_tokens import ChoiceTokens
+from medexam.serve.engines.litellm_calls import call_litellm, to_response
+from medexam.serve.engines.prompt_text import Renderer
+from medexam.serve.engines.vllm_wire import (
+    Reply,
+    build_response,
+    chat_fields,
+    escape_pattern,
+    is_plain,
+    match_choice,
+    order_choices,
+    read_completions,
+    sampling_fields,
+)
+from medexam.serve.logprobs.tokens import Offer, Path, respond
+from medexam.serve.logprobs.vllm import ContinuationReader, Tokenizer
+from medexam.serve.pool.batcher import Gatherer
+from medexam.serve.pool.server_pool import Server, Servers
+
+T = TypeVar("T")
+
+_BATCHES = 4
+"""Requests that what is in flight at a server is spread over: it shall begin one while the client reads another."""
+_MOST_PROMPTS = 256
+"""Prompts that one request holds at most: all of them are lost with it."""
+_MOST_REPLIES = 32
+"""Free replies that one request asks for at most: all of them wait for the longest."""
+_SHORT = 128
+"""Tokens of a short reply: longer ones differ so much that each travels alone."""
+_GRAMMAR_TOKENS = 64
+"""Room for a choice of several tokens; the grammar ends the reply."""
+
+
+@dataclass
+class VLLMEngine:
+    """Asynchronous engine; build it with `medexam.serve.build_engine`. It lives on the network loop."""
+
+    servers: Servers
+    seen: Sequence[Capabilities]
+    """What was seen of each server; those that take part later honour the same."""
+    renderer: Renderer | None
+    """None where the servers' chat template cannot be had as text."""
+    tokenizer: Tokenizer | None = None
+    """None where the servers do not tell their tokens."""
+    _enforced: Counter[str] = field(default_factory=Counter)
+    _read: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.model = self.seen[0].model
+        self._lists = all(one.list_prompts for one in self.seen)
+        self._rules = TemplateRules(
+            system=all(one.system_turn for one in self.seen), repeats=all(one.repeated_turns for one in self.seen)
+        )
+        next_token = self.renderer is not None and all(one.guided_by == "prefill" for one in self.seen)
+        self._tokens = ChoiceTokens(self.renderer) if self.renderer and next_token else None
+        self._grammar = all(one.structured_outputs for one in self.seen)
+        self._gatherer: Gatherer[str, str, Reply] = Gatherer(
+            self._complete_prompts,
+            cap=self._most_prompts,
+            enough=self._enough,
+            divisible=InvalidRequestError,
+        )
+        self._replies: Gatherer[str, str, Reply] = Gatherer(
+            self._complete_prompts,
+            cap=lambda: min(self._most_prompts(), _MOST_REPLIES),
+            enough=self._enough,
+            divisible=InvalidRequestError,
+        )
+        self._reader = self._build_reader() if self.tokenizer else None
+
+    @property
+    def concurrency(self) -> int:
+        """Requests that keep the servers busy; it changes with what they show."""
+        return self.servers.load.value
+
+    async def complete(self, request: Request) -> Response:
+        """One reply to one request."""
+        with self.servers.load.carrying():
+            return await self._complete(request)
+
+    async def _complete(self, request: Request) -> Response:
+        continuations = requested_continuations(request)
+        if continuations is not None:
+            return await self._score(request, continuations)
+        turns, prefill = to_turns(request)
+        turns = self._rules.fit(turns)
+        choices = (request.config.extensions or {}).get(CHOICE)
+        if choices is not None:
+            return await self._choose(turns, prefill, tuple(choices), sampling_fields(request.config))
+        fields = chat_fields(request)
+        plain = self.renderer is not None and not self.renderer.may_reason and is_plain(fields)
+        if prefill or plain:
+            return await self._write(turns, prefill, fields)
+        return await self._call_chat(turns, fields)
+
+    def info(self) -> EngineInfo:
+        """What really runs; `guided_by` is what enforced most choices, once there were some."""
+        first = self.seen[0]
+        able = "prefill" if self._tokens else "structured_outputs" if self._grammar else None
+        contexts = [one.max_context for one in self.seen if one.max_context is not None]
+        versions = {one.server_version for one in self.seen if one.server_version}
+        return EngineInfo(
+            engine="vllm",
+            model=self.model,
+            identity=first.identity,
+            endpoints=tuple(self.servers.bases),
+            server_version=", ".join(sorted(versions)) or None,
+            max_context=min(contexts, default=None),
+            chat_template=self.renderer.template if self.renderer else None,
+            system_turn="kept" if self._rules.system else "merged",
+            guided_by=self._enforced.most_common(1)[0][0] if self._enforced else able,
+            details={
+                "source": first.source,
+                "repeated_turns": "kept" if self._rules.repeats else "merged",
+                **({"read_by": dict(self._read)} if self._read else {}),
+            },
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.servers.close()
+        for opened in {id(part): part for part in (self.renderer, self.tokenizer) if part is not None}.values():
+            await opened.aclose()
+
+    def _most_prompts(self) -> int:
+        """Prompts that one request may hold."""
+        share = self.concurrency // (_BATCHES * max(len(self.servers.live), 1))
+        return min(share, _MOST_PROMPTS) if self._lists else 1
+
+    def _enough(self) -> int:
+        """Prompts in flight that keep the servers busy."""
+        return self.concurrency // 2
+
+    def _build_reader(self) -> ContinuationReader:
+        assert self.tokenizer is not None  # noqa: S101
+        blocks = [one.prefix_block for one in self.seen]
+        return ContinuationReader(
+            self.tokenizer,
+            Offer(
+                frozenset.intersection(*(one.reads for one in self.seen)),
+                block=None if None in blocks else max(block for block in blocks if block is not None),
+                walkable=all(one.masked_logprobs for one in self.seen),
+            ),
+            self._post,
+            echo=max(one.echo_logprobs or 0 for one in self.seen),
+            named=min(one.named_logprobs for one in self.seen),
+            prompts=self._most_prompts,
+            enough=self._enough,
+        )
+
+    async def _score(self, request: Request, asked: ContinuationRequest) -> Response:
+        if self._reader is None:
+            raise LogprobsUnavailableError(
+                "the server does not tokenise, so it cannot be known which tokens its log-probabilities belong to; "
+                "serve the model with vLLM, or use the embedded engine"
+            )
+        if not asked.template:
+            prompt = plain_text(request)
+        elif self.renderer is not None:
+            turns, prefill = to_turns(request)
+            prompt = await self.renderer.render(self._rules.fit(turns)) + prefill
+        else:
+            raise LogprobsUnavailableError(
+                "the server does not render its chat template exactly; set program.chat_template to false"
+            )
+        reading = await self._reader.read(prompt, asked, self.servers.least_busy())
+        self._read[reading.read_by] += 1
+        return respond(reading, asked.texts, self.model)
+
+    async def _post(self, fields: str, prompts: Sequence[Path], server: Server | None) -> list[Any]:
+        """A completions request of token ids; its choices in the order of the prompts."""
+        body = {"return_token_ids": True, "return_tokens_as_token_ids": True, **json.loads(fields)}
+        call = {
+            "model": f"text-completion-openai/{self.model}",
+            "prompt": [list(prompt) for prompt in prompts],
+            "extra_body": body,
+        }
+        return await self._call(
+            "atext_completion", call, lambda raw: order_choices(raw, len(prompts)), weight=len(prompts), first=server
+        )
+
+    async def _choose(
+        self, turns: list[Turn], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
+    ) -> Response:
+        if self.renderer is None:
+            return await self._choose_in_chat(turns, prefill, choices, fields)
+        prompt = await self.renderer.render(turns) + prefill
+        ids = await self._tokens.find(prompt, prefill, choices) if self._tokens else None
+        if ids is not None:
+            body = {**fields, "max_tokens": 1, "allowed_token_ids": list(ids)}
+        else:
+            self._check_grammar(choices)
+            body = {**fields, "max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"choice": list(choices)}}
+        reply = await self._gatherer.submit(json.dumps(body, sort_keys=True), prompt)
+        self._enforced["prefill" if ids is not None else "structured_outputs"] += 1
+        if ids is not None and reply.tokens:
+            chosen = dict(zip(ids, choices, strict=True)).get(reply.tokens[0])
+        else:
+            chosen = match_choice(reply.text, choices)
+        if chosen is None:
+            raise ProviderError(f"the server replied {reply.text!r}, which is none of {list(choices)}")
+        return build_response(reply, chosen, "stop")
+
+    async def _choose_in_chat(
+        self, turns: list[Turn], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
+    ) -> Response:
+        """The grammar writes the opening words too, because nothing can be appended to an unseen prompt."""
+        self._check_grammar(choices)
+        pattern = f"{escape_pattern(prefill)}({'|'.join(escape_pattern(choice) for choice in choices)})"
+        response = await self._call_chat(turns, {**fields, "structured_outputs": {"regex": pattern}})
+        self._enforced["structured_outputs"] += 1
+        text = response.text or ""
+        chosen = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
+        if chosen is None:
+            raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
+        reply = Reply(response.id, response.model, chosen, None, "stop", response.usage)
+        return build_response(reply, chosen, "stop")
+
+    def _check_grammar(self, choices: Sequence[str]) -> None:
+        if not self._grammar:
+            raise UnsupportedFeatureError(
+                f"the choices {list(choices)} are no single tokens here, and the server ignores structured_outputs",
+                feature="config.extensions.choice",
+            )
+
+    async def _write(self, turns: list[Turn], prefill: str, fields: Mapping[str, Any]) -> Response:
+        """A free reply, going on from its opening words where it has some: a template would trim them."""
+        if self.renderer is None:
+            raise UnsupportedFeatureError(
+                "the server does not render its chat template, so a reply's opening words cannot be appended exactly",
+                feature="messages",
+            )
+        prompt = await self.renderer.render(turns) + prefill
+        body = json.dumps(fields, sort_keys=True)
+        if fields.get("max_tokens", _SHORT + 1) <= _SHORT:
+            reply = await self._replies.submit(body, prompt)
+        else:
+            (reply,) = await self._complete_prompts(body, [prompt])
+        return build_response(reply, reply.text, reply.finish_reason)
+
+    async def _call_chat(self, turns: list[Turn], fields: Mapping[str, Any]) -> Response:
+        call = {"model": f"openai/{self.model}", "messages": turns, "extra_body": dict(fields)}
+        return await self._call("acompletion", call, lambda raw: to_response(raw, self.model), weight=1)
+
+    async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[Reply]:
+        """One completions request; `fields` is its body as JSON, so that equal bodies gather."""
+        body = {"add_special_tokens": False, "return_token_ids": True, **json.loads(fields)}
+        call = {"model": f"text-completion-openai/{self.model}", "prompt": list(prompts), "extra_body": body}
+        return await self._call(
+            "atext_completion",
+            call,
+            lambda raw: read_completions(raw, self.model, len(prompts)),
+            weight=len(prompts),
+        )
+
+    async def _call(
+        self,
+        function: str,
+        call: Mapping[str, Any],
+        read: Callable[[Any], T],
+        *,
+        weight: int,
+        first: Server | None = None,
+    ) -> T:
+        """What `read` makes of a server's reply; a reply that it refuses with a curable fault is asked for again."""
+
+        async def send(server: Server) -> T:
+            endpoint = server.endpoint
+            where = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
+            return read(await call_litellm(function, timeout_s=self.servers.timeout_s, **call, **where))
+
+        return await self.servers.call(send, weight=weight, first=first)

@@ -1,0 +1,97 @@
+"""A server of a run's own: started on this machine when the run begins, and ended with it.
+
+This module joins a profile, a fleet and a registry that nobody else reads; it asks the server nothing.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from medexam.errors import EngineError
+from medexam.places import cache_dir
+from medexam.serve.discovery.registry import Registry
+from medexam.serve.launch.fleet import Fleet
+from medexam.serve.launch.vllm_command import plan_servers
+from medexam.serve.network.endpoints import read_key
+from medexam.serve.network.keys import make_key, write_key
+from medexam.specs.model import ModelSpec
+
+LOAD_S = 3600.0
+"""Seconds that the weights may take to load; a server that ends meanwhile is noticed at once."""
+_PYTHON = "MEDEXAM_VLLM_PYTHON"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class OwnServers:
+    """Servers that one run started."""
+
+    fleet: Fleet
+    registry: Registry
+    """Names the servers that answer; in a private folder, with their key beside it."""
+
+    async def keep(self) -> None:
+        """Start what crashes again, until this is cancelled; then everything is ended."""
+        watching = asyncio.create_task(asyncio.to_thread(self.fleet.watch))
+        try:
+            await asyncio.shield(watching)
+        except EngineError as error:
+            _log.warning("medexam: warning: %s", error)
+        finally:
+            await self.stop()
+
+    async def stop(self) -> None:
+        """End the servers and remove the folder of their registry."""
+        await asyncio.shield(asyncio.to_thread(self._stop))
+
+    def _stop(self) -> None:
+        self.fleet.stop()
+        shutil.rmtree(self.registry.path.parent, ignore_errors=True)
+
+
+async def start_servers(spec: ModelSpec) -> OwnServers:
+    """Start the server of a spec's profile and wait until it answers; raises `EngineError` where it does not."""
+    own = await asyncio.to_thread(_plan, spec)
+    loading = asyncio.create_task(asyncio.to_thread(_load, own.fleet))
+    try:
+        await asyncio.shield(loading)
+    except BaseException:
+        await own.stop()
+        with contextlib.suppress(EngineError):
+            await loading
+        await own.stop()
+        raise
+    return own
+
+
+def vllm_python() -> Path | None:
+    """The Python that `$MEDEXAM_VLLM_PYTHON` names as the one with vLLM; None where it names none."""
+    named = os.environ.get(_PYTHON)
+    return Path(named).expanduser() if named else None
+
+
+def _plan(spec: ModelSpec) -> OwnServers:
+    assert spec.profile is not None  # noqa: S101 - the spec's own validator requires it
+    launches = plan_servers(spec.profile, python=vllm_python())
+    folder = Path(tempfile.mkdtemp(prefix="medexam-servers-"))
+    registry, key_file = Registry(folder / "servers.json"), folder / "key"
+    key = read_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file) or make_key()
+    write_key(key_file, key)
+    logs = cache_dir() / "logs"
+    fleet = Fleet(launches, logs=logs, key=key, key_file=key_file, registry=registry, tell=_tell)
+    return OwnServers(fleet, registry)
+
+
+def _load(fleet: Fleet) -> None:
+    fleet.__enter__()
+    fleet.wait_healthy(LOAD_S)
+
+
+def _tell(line: str) -> None:
+    _log.warning("medexam: %s", line)

@@ -1,0 +1,170 @@
+"""Which GPUs each of a model's servers gets, and in which layout."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from medexam.errors import EngineError
+from medexam.serve.launch.gpus import Gpu, find_gpus
+from medexam.serve.launch.memory_fit import check_fit, choose_layout, fit
+from medexam.serve.launch.profile import Layout, Profile
+
+_OVERRIDES = {
+    "--tensor-parallel-size": ("tensor_parallel", int),
+    "-tp": ("tensor_parallel", int),
+    "--pipeline-parallel-size": ("pipeline_parallel", int),
+    "-pp": ("pipeline_parallel", int),
+    "--data-parallel-size": ("data_parallel", int),
+    "-dp": ("data_parallel", int),
+    "--max-model-len": ("max_context", int),
+    "--gpu-memory-utilization": ("memory_share", float),
+}
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a model's servers run on this machine."""
+
+    layout: Layout | None
+    """None: no profile says how to lay the model out."""
+    gpus: tuple[tuple[int, ...] | None, ...]
+    """A server each: the indices of its cards, () for the processor, None where vLLM takes the cards it sees."""
+    notes: tuple[str, ...] = ()
+
+
+def place(
+    name: str,
+    profile: Profile,
+    *,
+    replicas: int = 1,
+    gpus: Sequence[int] | None = None,
+    flags: Sequence[str] = (),
+    max_context: int | None = None,
+    nodes: int = 1,
+    printing: bool = False,
+) -> Placement:
+    """The layout for the cards of this machine, `gpus` of them or all, and each server's share of them.
+
+    `flags` and `max_context` change the layouts as they change vLLM's own settings. Printing needs no card: where none
+    fits, the first layout is shown. Raises `EngineError` with the sum of the memory where the model does not fit.
+    """
+    profile = _overridden(profile, flags, max_context)
+    if profile.on_cpu:
+        return Placement(profile.layouts[0], ((),) * replicas)
+    cards = find_gpus()
+    if printing:
+        cards = tuple(replace(card, free_gb=card.total_gb) for card in cards)
+    try:
+        if not cards:
+            raise EngineError(no_gpu(name))
+        layout, chosen = choose_layout(name, profile, _named(cards, gpus), replicas=replicas, nodes=nodes)
+    except EngineError as error:
+        if not printing:
+            raise
+        return _imagined(name, profile, replicas, gpus, nodes, str(error) if cards else "no GPU here")
+    found = check_fit(name, profile, layout, min(card.total_gb for card in chosen))
+    note = f"{name} on {layout.gpus} x {chosen[0].name}, per GPU: {found}; {_holds(found.contexts)}"
+    return Placement(layout, _shares([card.index for card in chosen], replicas), (note,))
+
+
+def place_unknown(
+    replicas: int, gpus: Sequence[int] | None, flags: Sequence[str], *, printing: bool = False
+) -> Placement:
+    """Cards for a model without a profile: `gpus` in equal parts, as many as `flags` ask for, or vLLM's own choice.
+
+    Printing needs no card: where there are too few, the first numbers are shown.
+    """
+    if gpus is None and replicas == 1:
+        return Placement(None, (None,))
+    if gpus is None:
+        asked = [
+            _number(flags, *names) or 1
+            for names in (("--tensor-parallel-size", "-tp"), ("--pipeline-parallel-size", "-pp"))
+        ]
+        wanted = asked[0] * asked[1] * replicas
+        cards = [card.index for card in find_gpus()]
+        if len(cards) < wanted and printing:
+            cards = list(range(wanted))
+        if len(cards) < wanted:
+            raise EngineError(f"{replicas} replicas want {wanted} GPUs, and {len(cards)} are here; use fewer replicas")
+        return Placement(None, _shares(cards[:wanted], replicas))
+    if len(gpus) < replicas or len(gpus) % replicas:
+        raise EngineError(f"{len(gpus)} GPUs do not divide over {replicas} replicas; name as many for each with --gpus")
+    return Placement(None, _shares(list(gpus), replicas))
+
+
+def no_gpu(name: str) -> str:
+    """The error where there is no card, with the ways out."""
+    return (
+        f"{name} needs a GPU, and nvidia-smi finds none here that CUDA_VISIBLE_DEVICES allows: run this where one is, "
+        "submit it with --slurm, look at the command with --print, or try the profile smollm2-cpu"
+    )
+
+
+def _imagined(
+    name: str, profile: Profile, replicas: int, gpus: Sequence[int] | None, nodes: int, why: str
+) -> Placement:
+    layouts = [layout for layout in profile.layouts if layout.nodes == nodes]
+    if gpus is not None:
+        layouts = [layout for layout in layouts if layout.gpus_per_node * replicas <= len(gpus)]
+    if not layouts:
+        raise EngineError(f"{name} has no layout for {nodes} node(s) and the GPUs that --gpus names; name more of them")
+    layout = layouts[0]
+    found = fit(profile, layout, layout.gpu_gb)
+    note = (
+        f"{why}; so this is the layout for {layout.gpus} x {layout.gpu_gb:.0f} GB, per GPU: {found}; "
+        f"{_holds(found.contexts)}"
+    )
+    count = layout.gpus_per_node * replicas
+    return Placement(layout, _shares(list(gpus or range(count))[:count], replicas), (note,))
+
+
+def _holds(contexts: float) -> str:
+    return f"the cache holds {contexts:.1f} whole contexts at once"
+
+
+def _named(cards: Sequence[Gpu], gpus: Sequence[int] | None) -> tuple[Gpu, ...]:
+    if gpus is None:
+        return tuple(cards)
+    known = {card.index: card for card in cards}
+    missing = [index for index in gpus if index not in known]
+    if missing:
+        raise EngineError(f"no GPU {missing[0]} here; there are {', '.join(map(str, cards))}; name others with --gpus")
+    return tuple(known[index] for index in dict.fromkeys(gpus))
+
+
+def _shares(cards: Sequence[int], replicas: int) -> tuple[tuple[int, ...], ...]:
+    each = len(cards) // replicas
+    return tuple(tuple(cards[number * each : (number + 1) * each]) for number in range(replicas))
+
+
+def _overridden(profile: Profile, flags: Sequence[str], max_context: int | None) -> Profile:
+    changes: dict[str, float] = {} if max_context is None else {"max_context": max_context}
+    for flag, (key, kind) in _OVERRIDES.items():
+        value = _value(flags, flag)
+        if value is not None:
+            try:
+                changes[key] = kind(value)
+            except ValueError:
+                raise EngineError(f"{flag} {value}: not a number") from None
+    if changes.get("max_context", 0) > profile.context_limit:
+        raise EngineError(
+            f"{profile.model} takes at most {profile.context_limit} tokens, not {changes['max_context']:.0f}; "
+            "ask for fewer with --max-model-len"
+        )
+    layouts = tuple(layout.model_copy(update=changes) for layout in profile.layouts)
+    return profile.model_copy(update={"layouts": layouts})
+
+
+def _number(flags: Sequence[str], *names: str) -> int | None:
+    value = next((found for name in names if (found := _value(flags, name)) is not None), None)
+    return int(value) if value is not None and value.isdigit() else None
+
+
+def _value(flags: Sequence[str], name: str) -> str | None:
+    """The last value that `flags` give it, as `--name value` or `--name=value`."""
+    found = None
+    for number, flag in enumerate(flags):
+        head, equals, value = flag.partition("=")
+        if head.replace("_", "-") == name:
+            found = value if equals else (flags[number + 1] if number + 1 < len(flags) else None)
+    return found

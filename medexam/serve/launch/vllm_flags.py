@@ -1,0 +1,97 @@
+"""vLLM's flags for a profile, a layout, a processor and a group of machines, less those that the user gives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from medexam.serve.launch.profile import Layout, Profile
+from medexam.serve.launch.vllm_cpu import cpu_flags
+
+_ALIASES = {"-tp": "--tensor-parallel-size", "-pp": "--pipeline-parallel-size", "-dp": "--data-parallel-size"}
+
+
+@dataclass(frozen=True)
+class Node:
+    """Which of several machines this is, for a model that spans them."""
+
+    rank: int
+    """0 is the head, which answers; the others only compute."""
+    count: int
+    head: str
+    """Address of the head that the others reach."""
+    port: int = 29501
+    """Where the machines meet on the head; not where it answers."""
+
+
+def listening(host: str, port: int, node: Node | None) -> list[str]:
+    """Where it answers, and the group of machines it belongs to; only the first of a group answers."""
+    listen = ["--host", host, "--port", str(port)]
+    if node is None:
+        return listen
+    group = ["--nnodes", str(node.count), "--node-rank", str(node.rank)]
+    group += ["--master-addr", node.head, "--master-port", str(node.port), "--distributed-executor-backend", "mp"]
+    return [*(listen if node.rank == 0 else ["--headless"]), *group]
+
+
+def settings(
+    profile: Profile | None,
+    layout: Layout | None,
+    max_context: int | None,
+    cpu: bool,
+    gpus: tuple[int, ...] | None,
+    flags: Sequence[str],
+) -> list[str]:
+    """Everything that the user's own `flags` do not say.
+
+    `layout` None: no profile; `gpus` None: vLLM takes the cards it sees.
+    """
+    told: dict[str, str | None] = {}
+    if layout is not None:
+        max_context = layout.max_context
+    if max_context is not None:
+        told["--max-model-len"] = str(max_context)
+    if profile is None and gpus is not None and len(gpus) > 1:
+        told["--tensor-parallel-size"] = str(len(gpus))
+    if profile is not None:
+        told |= _of_profile(profile)
+    if layout is not None and not cpu and layout.gpu_gb > 0:
+        told |= _of_layout(layout)
+    if cpu:
+        told |= cpu_flags()
+    more = [*(profile.flags if profile is not None else ()), *(layout.flags if layout is not None else ())]
+    given = {_plain(flag) for flag in flags}
+    kept = [part for key, value in told.items() if not _is_given(key, given) for part in _flag(key, value)]
+    return [*kept, *more]
+
+
+def _of_profile(profile: Profile) -> dict[str, str | None]:
+    settings: dict[str, str | None] = {}
+    if profile.dtype != "auto":
+        settings["--dtype"] = profile.dtype
+    if profile.reasoning_parser is not None:
+        settings["--reasoning-parser"] = profile.reasoning_parser
+    settings["--enable-prefix-caching" if profile.prefix_caching else "--no-enable-prefix-caching"] = None
+    settings["--max-logprobs"] = str(profile.max_logprobs)
+    return settings
+
+
+def _of_layout(layout: Layout) -> dict[str, str | None]:
+    sizes = {
+        "--tensor-parallel-size": layout.tensor_parallel,
+        "--pipeline-parallel-size": layout.pipeline_parallel,
+        "--data-parallel-size": layout.data_parallel,
+    }
+    told: dict[str, str | None] = {flag: str(size) for flag, size in sizes.items() if size > 1}
+    return told | {"--gpu-memory-utilization": f"{layout.memory_share:g}"}
+
+
+def _flag(key: str, value: str | None) -> tuple[str, ...]:
+    return (key,) if value is None else (key, value)
+
+
+def _plain(flag: str) -> str:
+    head = flag.partition("=")[0].replace("_", "-")
+    return _ALIASES.get(head, head)
+
+
+def _is_given(key: str, given: set[str]) -> bool:
+    return key in given or f"--no-{key.removeprefix('--')}" in given or key.replace("--no-", "--") in given

@@ -1,0 +1,1 @@
+"""A model of transformers in this process."""

@@ -1,0 +1,105 @@
+"""Choosing one string among several by what the model would write next.
+
+The prompt is tokenised together with each choice, never apart from it: a space before a digit may be a token of its
+own or part of the digit's, and only the whole text tells. What all tokenisations have in common is the prompt that the
+model reads; the rest of each is a path in a small tree.
+
+- Where the paths part at their first token, the choice is the likeliest of those tokens: one forward pass.
+- Where they do not, as with `1` and `10` where digits are single tokens, every fork of the tree is read. At a fork each
+  branch has its token's probability, and a choice that is complete there has what the branches leave over: `1` has the
+  probability that no `0` follows. The fork's probabilities are scaled to sum to 1, as a grammar does that lets nothing
+  else through, and a choice's probability is their product. The likeliest whole choice is taken.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dspy.lm15 import InvalidRequestError, Request
+
+from medexam.serve.local_model.model import LocalModel
+from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream
+from medexam.serve.logprobs.tokens import common_opening
+
+Path = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ChoiceJob:
+    """A request with choices, tokenised."""
+
+    choices: list[str]
+    prompt: list[int]
+    """The tokens that all choices have in common."""
+    paths: list[Path]
+    """The further tokens of each choice."""
+    sampling: Sampling
+    seed: int | None
+
+    @property
+    def forks(self) -> list[Path]:
+        """The places in the tree where more than one thing can come next; the shortest first."""
+        places = {path[:length] for path in self.paths for length in range(len(path) + 1)}
+        forks = [place for place in places if len(self._branches(place)) > 1]
+        return sorted(forks, key=lambda place: (len(place), place))
+
+    @property
+    def rows(self) -> list[list[int]]:
+        """What the model reads, one row for each fork."""
+        return [[*self.prompt, *fork] for fork in self.forks]
+
+    def log_probabilities(self, logits: Sequence[Any]) -> Any:
+        """The log-probability of each choice from the scores at each fork, `[choices]`, in 64 bits."""
+        import torch
+
+        total = torch.zeros(len(self.paths), dtype=torch.float64)
+        for fork, scores in zip(self.forks, logits, strict=True):
+            branches = self._branches(fork)
+            tokens = [token for token in branches if token is not None]
+            likely = scores.double().log_softmax(-1)[tokens].cpu()
+            values: dict[int | None, Any] = dict(zip(tokens, likely, strict=True))
+            if None in branches:
+                values[None] = torch.log1p(-likely.exp().sum().clamp(max=1 - 1e-12))
+            whole = torch.stack(list(values.values())).logsumexp(0)
+            for index, path in enumerate(self.paths):
+                if path[: len(fork)] == fork:
+                    total[index] += values[_step(path, fork)] - whole
+        return total
+
+    def pick(self, logits: Sequence[Any]) -> int:
+        """Index of the choice: the likeliest, or drawn at the request's temperature."""
+        scores = self.log_probabilities(logits)
+        if self.sampling.temperature:
+            stream = random_stream(self.seed, self.prompt, "cpu")
+            scores = add_gumbel_noise((scores / self.sampling.temperature)[None], [stream])[0]
+        return int(scores.argmax())
+
+    def _branches(self, place: Path) -> list[int | None]:
+        """What can come after a place: tokens, and None where a choice is complete; each once, in order of choice."""
+        return list(dict.fromkeys(_step(path, place) for path in self.paths if path[: len(place)] == place))
+
+
+def make_choice_job(model: LocalModel, text: str, choices: list[str], request: Request) -> ChoiceJob:
+    """Tokenise a prompt with each of its choices."""
+    encoded = model.encode([text + choice for choice in choices])
+    common = common_opening(encoded)
+    paths = [tuple(tokens[len(common) :]) for tokens in encoded]
+    if len(set(paths)) < len(paths):
+        raise InvalidRequestError(f"{model.label}: its tokenizer cannot tell these choices apart: {choices}")
+    return ChoiceJob(choices, common, paths, Sampling.of(request.config), request.config.seed)
+
+
+def pick_choices(model: LocalModel, jobs: Sequence[ChoiceJob]) -> list[int]:
+    """The index of each job's choice, with one forward pass for the whole batch."""
+    rows = [row for job in jobs for row in job.rows]
+    logits = list(model.next_logits(rows)) if rows else []
+    picked: list[int] = []
+    for job in jobs:
+        count = len(job.forks)
+        picked.append(job.pick(logits[:count]))
+        logits = logits[count:]
+    return picked
+
+
+def _step(path: Path, place: Path) -> int | None:
+    return path[len(place)] if len(path) > len(place) else None

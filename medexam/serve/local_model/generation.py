@@ -1,0 +1,145 @@
+"""Writing a reply token by token, a batch of requests at a time.
+
+transformers does the writing; this module adds what it lacks for a batch: a random stream for each request, and stop
+strings that are looked for in the reply alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dspy.lm15 import ContextLengthError, Request
+
+from medexam.serve.chat_messages import cut_at_stop
+from medexam.serve.local_model.model import LocalModel
+from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream
+
+DEFAULT_BUDGET = 512
+"""Tokens that a reply may have where the request does not say."""
+
+
+@dataclass(frozen=True)
+class ReplyJob:
+    """A request for a free reply, tokenised."""
+
+    prompt: list[int]
+    budget: int
+    """Tokens that the reply may have, its end token included."""
+    stop: tuple[str, ...]
+    sampling: Sampling
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What was written."""
+
+    text: str
+    tokens: int
+    """Tokens written, with the end token where there is one."""
+    finish_reason: Literal["stop", "length"]
+
+
+def make_reply_job(model: LocalModel, text: str, request: Request) -> ReplyJob:
+    """Tokenise a prompt; raises `ContextLengthError` where it and the reply do not fit."""
+    config = request.config
+    prompt = model.encode([text])[0]
+    room = check_context(model, len(prompt), config.max_tokens or 1)
+    budget = config.max_tokens or DEFAULT_BUDGET
+    return ReplyJob(prompt, min(budget, room or budget), config.stop, Sampling.of(config), config.seed)
+
+
+def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
+    """Tokens left for a reply, None for no limit; raises `ContextLengthError` where fewer are left than asked for."""
+    if model.max_context is None:
+        return None
+    if prompt + reply > model.max_context:
+        raise ContextLengthError(
+            f"{model.label}: a prompt of {prompt} tokens and a reply of {reply} exceed the context of "
+            f"{model.max_context} tokens"
+        )
+    return model.max_context - prompt
+
+
+def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[Reply]:
+    """The replies of a batch that shares its sampling and its stop strings."""
+    import torch
+    from transformers import LogitsProcessorList, StoppingCriteriaList
+
+    rows = [job.prompt for job in jobs]
+    first = jobs[0]
+    with torch.inference_mode():
+        inputs = model.batch(rows)
+        width = inputs["input_ids"].shape[1]
+        output = model.model.generate(
+            **inputs,
+            max_new_tokens=max(job.budget for job in jobs),
+            do_sample=False,
+            eos_token_id=sorted(model.ends) or None,
+            pad_token_id=model.pad,
+            logits_processor=LogitsProcessorList(_sampling_steps(model, jobs)),
+            stopping_criteria=StoppingCriteriaList([_StopStrings(model, width, first.stop)] if first.stop else []),
+        )
+    return [_to_reply(model, job, tokens) for job, tokens in zip(jobs, output[:, width:].tolist(), strict=True)]
+
+
+def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int]) -> Reply:
+    """One row's reply; what the batch wrote beyond its budget, its end or its stop string is not part of it."""
+    tokens = tokens[: job.budget]
+    end = next((place for place, token in enumerate(tokens) if token in model.ends), None)
+    if end is not None:
+        tokens = tokens[: end + 1]
+    text, stopped = cut_at_stop(model.decode(job.prompt, tokens), job.stop)
+    if stopped:
+        tokens = tokens[: _tokens_until_stop(model, job, tokens)]
+    return Reply(text, len(tokens), "stop" if stopped or end is not None else "length")
+
+
+def _tokens_until_stop(model: LocalModel, job: ReplyJob, tokens: list[int]) -> int:
+    """How many tokens were needed until the stop string was complete: a row may be padded after it."""
+    low, high = 1, len(tokens)
+    while low < high:
+        middle = (low + high) // 2
+        if cut_at_stop(model.decode(job.prompt, tokens[:middle]), job.stop)[1]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _sampling_steps(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[Any]:
+    from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+
+    sampling = jobs[0].sampling
+    if not sampling.temperature:
+        return []
+    steps: list[Any] = [TemperatureLogitsWarper(sampling.temperature)]
+    if sampling.top_k:
+        steps.append(TopKLogitsWarper(sampling.top_k))
+    if sampling.top_p is not None and sampling.top_p < 1:
+        steps.append(TopPLogitsWarper(sampling.top_p))
+    streams = [random_stream(job.seed, job.prompt, model.device) for job in jobs]
+    return [*steps, lambda _, scores: add_gumbel_noise(scores, streams)]
+
+
+class _StopStrings:
+    """Ends a row once its reply holds a stop string.
+
+    transformers' own criterion also sees the prompt, and would end a reply whose first token completes a stop string
+    that the prompt began.
+    """
+
+    def __init__(self, model: LocalModel, width: int, stops: tuple[str, ...]):
+        self._model = model
+        self._width = width
+        self._stops = stops
+        # Each token is at least one byte, so a stop string ends within this many tokens of its beginning.
+        self._window = max(len(stop.encode()) for stop in stops) + 1
+
+    def __call__(self, input_ids: Any, _scores: Any, **_kwargs: Any) -> Any:
+        import torch
+
+        tails = input_ids[:, max(self._width, input_ids.shape[1] - self._window) :].tolist()
+        texts = self._model.tokenizer.batch_decode(tails, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        stopped = [any(stop in text for stop in self._stops) for text in texts]
+        return torch.tensor(stopped, dtype=torch.bool, device=input_ids.device)

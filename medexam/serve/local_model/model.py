@@ -1,0 +1,219 @@
+"""One model of transformers, loaded: text to tokens, and tokens to the next token's scores.
+
+It knows the model, its tokenizer and its chat template. When to ask it, and what to make of its scores, is decided
+above.
+"""
+
+import contextlib
+import importlib.metadata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from dspy.lm15 import InvalidRequestError
+
+from medexam.errors import EngineError
+from medexam.quiet import quiet_transformers
+from medexam.serve.chat_messages import TemplateRules, Turn, probe_template, template_digest
+from medexam.serve.local_model.dtypes import pick_device, pick_dtype
+from medexam.serve.local_model.prefixes import Layers, PrefixCache
+from medexam.serve.local_model.weights import Weights, check_local_extra, smollm2_folder
+from medexam.specs.model import ModelSpec
+
+
+class LocalModel:
+    """A causal language model with a chat template. Not thread-safe: one thread at a time."""
+
+    def __init__(self, spec: ModelSpec, weights: Weights, *, share_prefixes: bool = True):
+        import torch
+        from transformers import DynamicCache
+        from transformers.cache_utils import DynamicLayer
+
+        self.label, self.content = weights.label, weights.content
+        check_local_extra()
+        with _load_errors(weights):
+            device = pick_device(spec.device)
+            self.device, self.dtype = torch.device(device), getattr(torch, pick_dtype(spec.dtype, device))
+            self.model, self.tokenizer = _load(weights, self.dtype, self.device)
+        config = self.model.config.get_text_config()
+        self.max_context: int | None = getattr(config, "max_position_embeddings", None)
+        self.ends = _end_tokens(self.model, self.tokenizer)
+        pad = self.tokenizer.pad_token_id
+        self.pad: int = pad if pad is not None else min(self.ends, default=0)
+        # A model's own defaults (temperature, repetition penalty) must not change what the request asks for.
+        self.model.generation_config = type(self.model.generation_config)()
+        template = self.tokenizer.chat_template
+        if not isinstance(template, str):
+            raise EngineError(f"{weights.label}: it has no chat template; name an instruction-tuned model")
+        self.template = template_digest(template)
+        self.rules = self._probe()
+        # Only keys and values that grow token by token can be cut and lent; sliding and linear attention keep others.
+        self.full_attention = all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
+        """Whether every token may look at all before it, in every layer."""
+        self._prefixes = PrefixCache(self._compute_prefix) if share_prefixes and self.full_attention else None
+
+    def render(self, turns: Sequence[Turn], prefill: str) -> str:
+        """The whole prompt as text."""
+        from jinja2 import TemplateError
+
+        try:
+            return self._render(self.rules.fit(turns)) + prefill
+        except TemplateError as error:
+            raise InvalidRequestError(f"{self.label}: its chat template refuses the request: {error}") from error
+
+    def encode(self, texts: Sequence[str], *, special: bool = False) -> list[list[int]]:
+        """The tokens of each text; `special` adds those that open every text, which a template writes itself."""
+        encoded: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=special)["input_ids"]
+        return encoded
+
+    def decode(self, before: Sequence[int], tokens: Sequence[int]) -> str:
+        """The text of tokens that follow others: some tokenizers drop a leading space unless something precedes."""
+        tail = list(before[-4:])
+        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        head: str = self.tokenizer.decode(tail, **options)
+        whole: str = self.tokenizer.decode([*tail, *tokens], **options)
+        return whole[len(head) :]
+
+    def next_logits(self, rows: Sequence[list[int]]) -> Any:
+        """The scores of every next token in 32 bits, `[rows, vocabulary]`."""
+        import torch
+
+        with torch.inference_mode():
+            inputs = self.batch(rows)
+            skipped = inputs["past_key_values"].get_seq_length() if "past_key_values" in inputs else 0
+            positions = (inputs["attention_mask"].cumsum(1) - 1).clamp(min=0)
+            inputs["input_ids"] = inputs["input_ids"][:, skipped:]
+            output = self.model(
+                **inputs, position_ids=positions[:, skipped:], logits_to_keep=1, use_cache="past_key_values" in inputs
+            )
+            return output.logits[:, -1].float()
+
+    def batch(self, rows: Sequence[list[int]]) -> dict[str, Any]:
+        """Rows as `input_ids`, `attention_mask` and, where they share an opening, its `past_key_values`.
+
+        Rows are padded on the left, so that the last column is every row's last token; with a shared opening the
+        padding stands between it and the rest.
+        """
+        import torch
+
+        shared, layers = self._prefixes.share(rows) if self._prefixes else (0, [])
+        width = max(len(row) for row in rows)
+        ids = [row[:shared] + [self.pad] * (width - len(row)) + row[shared:] for row in rows]
+        mask = [[1] * shared + [0] * (width - len(row)) + [1] * (len(row) - shared) for row in rows]
+        inputs: dict[str, Any] = {
+            "input_ids": torch.tensor(ids, device=self.device),
+            "attention_mask": torch.tensor(mask, device=self.device),
+        }
+        if shared:
+            inputs["past_key_values"] = _lend(layers, len(rows))
+        return inputs
+
+    def open_batch(self, rows: Sequence[list[int]], openings: Sequence[list[int]]) -> tuple[dict[str, Any], int]:
+        """Rows padded on the right as `input_ids` and `attention_mask`, and how many leading tokens they share.
+
+        Only what `openings`, the beginnings of the rows, have in common is shared; its tokens are left out of
+        `input_ids` and stand in `past_key_values`.
+        """
+        import torch
+
+        shared, layers = self._prefixes.share(openings) if self._prefixes else (0, [])
+        width = max(len(row) for row in rows)
+        ids = [row[shared:] + [self.pad] * (width - len(row)) for row in rows]
+        mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
+        inputs: dict[str, Any] = {
+            "input_ids": torch.tensor(ids, device=self.device),
+            "attention_mask": torch.tensor(mask, device=self.device),
+        }
+        if shared:
+            inputs["past_key_values"] = _lend(layers, len(rows))
+        return inputs, shared
+
+    def logits_at(self, inputs: dict[str, Any], places: Sequence[tuple[int, int]]) -> Any:
+        """The scores of every next token at some places (row, column) of a batch, `[places, vocabulary]`.
+
+        The model's own forward is run, whatever it does to its scores; only the states of the places reach its head.
+        """
+        import torch
+
+        rows, columns = (torch.tensor(index, device=self.device) for index in zip(*places, strict=True))
+        head = self.model.get_output_embeddings()
+        hook = head.register_forward_pre_hook(lambda _, states: (states[0][rows, columns][None], *states[1:]))
+        try:
+            with torch.inference_mode():
+                return self.model(**inputs, use_cache="past_key_values" in inputs).logits[0]
+        finally:
+            hook.remove()
+
+    @property
+    def dtype_name(self) -> str:
+        """Such as `bfloat16`."""
+        return str(self.dtype).removeprefix("torch.")
+
+    def details(self) -> dict[str, Any]:
+        """Device, type and versions, as recorded with a run."""
+        return {
+            "device": str(self.device),
+            "dtype": self.dtype_name,
+            "torch": importlib.metadata.version("torch"),
+            "transformers": importlib.metadata.version("transformers"),
+        }
+
+    def _compute_prefix(self, tokens: list[int]) -> Layers:
+        import torch
+        from transformers import DynamicCache
+
+        cache: Any = DynamicCache()
+        with torch.inference_mode():
+            self.model(torch.tensor([tokens], device=self.device), past_key_values=cache, logits_to_keep=1)
+        return [(layer.keys, layer.values) for layer in cache.layers]
+
+    def _render(self, turns: list[Turn]) -> str:
+        text: str = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        return text
+
+    def _probe(self) -> TemplateRules:
+        from jinja2 import TemplateError
+
+        return probe_template(self._render, TemplateError)
+
+
+def _lend(layers: Layers, rows: int) -> Any:
+    """The keys and values of a shared opening as a cache for so many rows."""
+    from transformers import DynamicCache
+
+    size = (rows, -1, -1, -1)
+    return DynamicCache([(keys.expand(size), values.expand(size)) for keys, values in layers])
+
+
+def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    source = weights.source or str(smollm2_folder())
+    where: dict[str, Any] = {"trust_remote_code": False}
+    if weights.hub:
+        where["revision"] = weights.content
+    else:
+        where["local_files_only"] = True
+    with quiet_transformers():
+        tokenizer: Any = AutoTokenizer.from_pretrained(source, **where)
+        # safetensors only: the older format is a pickle.
+        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, use_safetensors=True, **where)
+    return model.to(device).eval(), tokenizer
+
+
+@contextlib.contextmanager
+def _load_errors(weights: Weights) -> Iterator[None]:
+    """Turn whatever a library says of weights it cannot load into one line."""
+    try:
+        yield
+    except EngineError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())[:300]
+        commit = f" at commit {weights.content}" if weights.hub else ""
+        raise EngineError(f"{weights.source or weights.label}{commit}: the model cannot be loaded: {said}") from error
+
+
+def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
+    named = model.generation_config.eos_token_id
+    ends: Iterable[int | None] = named if isinstance(named, list) else [named]
+    return frozenset(end for end in (*ends, tokenizer.eos_token_id) if end is not None)

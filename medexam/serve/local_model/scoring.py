@@ -1,0 +1,151 @@
+"""Scoring continuations with a model in this process: many prompts a pass, and what continuations share read once.
+
+The tree of a prompt's continuations lies in one row: the prompt, then every place of the tree where a continuation goes
+on. A place may look at the prompt and at the places that lead to it and at nothing else, so the row costs the tokens of
+the prompt and of each distinct beginning, once. Models whose attention takes no such mask read one row for each
+continuation; whether a model takes it is seen by comparing both on its first request.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+from medexam.continuations import ReadBy
+from medexam.serve.local_model.model import LocalModel
+from medexam.serve.logprobs.tokens import Candidates, Path
+
+_AGREE = 0.2
+"""Nats by which the tokens of two readings that are the same differ on average, at most: float32 differs by less than
+0.001, bfloat16 by up to 0.1, and a model that takes no notice of the mask by more than 0.5.
+"""
+_ROWS = 128
+"""Rows of probabilities over the vocabulary that are summed at once."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A prompt and places behind it, as one row of a batch."""
+
+    prompt: Path
+    forks: dict[Path, tuple[int, ...]]
+    """Place -> the tokens whose log-probabilities are wanted there; every place's beginnings are places too."""
+
+    @cached_property
+    def places(self) -> list[Path]:
+        """The places that need a token of their own, parents before children."""
+        return [place for place in self.forks if place]
+
+    @property
+    def tokens(self) -> list[int]:
+        """The row's tokens."""
+        return [*self.prompt, *(place[-1] for place in self.places)]
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether each place follows the one before it, as in plain text."""
+        return all(len(place) == depth for depth, place in enumerate(self.places, start=1))
+
+    def position(self, place: Path) -> int:
+        """Where in the row the token stands after which the place's probabilities are read."""
+        return len(self.prompt) + self._order[place] if place else len(self.prompt) - 1
+
+    @cached_property
+    def _order(self) -> dict[Path, int]:
+        return {place: index for index, place in enumerate(self.places)}
+
+
+@dataclass(frozen=True)
+class ScoreJob:
+    """Continuations to be scored."""
+
+    texts: tuple[str, ...]
+    candidates: Candidates
+    way: ReadBy
+    why: str
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """One row for the whole tree, or for `echo` one for each continuation."""
+        if self.way != "echo":
+            return [Row(self.candidates.prompt, self.candidates.forks)]
+        alone = (Candidates(self.candidates.prompt, (path,)) for path in dict.fromkeys(self.candidates.paths))
+        return [Row(one.prompt, one.forks) for one in alone]
+
+
+def score(model: LocalModel, jobs: Sequence[ScoreJob]) -> list[list[list[float]]]:
+    """For each job the log-probabilities of each continuation's tokens, nats, with one forward pass for all."""
+    rows = [row for job in jobs for row in job.rows]
+    values = iter(read_rows(model, rows))
+    results = []
+    for job in jobs:
+        found: dict[Path, dict[int, float]] = {}
+        for _ in job.rows:
+            for place, known in next(values).items():
+                found.setdefault(place, {}).update(known)
+        results.append(job.candidates.spell(found))
+    return results
+
+
+def takes_trees(model: LocalModel, candidates: Candidates) -> bool:
+    """Whether the model reads a tree in one row as it reads each path alone."""
+    try:
+        (together,), (alone,) = (score(model, [ScoreJob((), candidates, way, "")]) for way in ("trie", "echo"))
+    except (TypeError, ValueError, RuntimeError, NotImplementedError):
+        return False
+    pairs = [pair for path in zip(together, alone, strict=True) for pair in zip(*path, strict=True)]
+    return fmean(abs(one - other) for one, other in pairs) < _AGREE
+
+
+def read_rows(model: LocalModel, rows: Sequence[Row]) -> list[dict[Path, dict[int, float]]]:
+    """For each row the log-probabilities at its places."""
+    import torch
+
+    inputs, shared = model.open_batch([row.tokens for row in rows], [list(row.prompt) for row in rows])
+    width = inputs["input_ids"].shape[1]
+    if not all(row.is_chain for row in rows):
+        inputs["attention_mask"] = _see_ancestors(rows, width, shared, model.device)
+    depths = [_depths(row, shared, width) for row in rows]
+    inputs["position_ids"] = torch.tensor(depths, device=model.device)
+    at = [(index, row.position(place) - shared) for index, row in enumerate(rows) for place in row.forks]
+    logits = model.logits_at(inputs, at)
+    wanted = [tokens for row in rows for tokens in row.forks.values()]
+    found = iter(_pick(logits, wanted))
+    return [{place: dict(zip(tokens, next(found), strict=True)) for place, tokens in row.forks.items()} for row in rows]
+
+
+def _pick(logits: Any, wanted: Sequence[tuple[int, ...]]) -> Iterator[list[float]]:
+    """The log-probabilities of some tokens in each row of logits `[rows, vocabulary]`."""
+    for start in range(0, len(wanted), _ROWS):
+        part = logits[start : start + _ROWS].float()
+        sums = part.logsumexp(-1).double()
+        for offset, tokens in enumerate(wanted[start : start + _ROWS]):
+            yield (part[offset, list(tokens)].double() - sums[offset]).tolist()
+
+
+def _depths(row: Row, shared: int, width: int) -> list[int]:
+    """The position of each token in its own text, the shared opening left out."""
+    length = len(row.prompt)
+    depths = [*range(shared, length), *(length + len(place) - 1 for place in row.places)]
+    return depths + [0] * (width - len(depths))
+
+
+def _see_ancestors(rows: Sequence[Row], width: int, shared: int, device: Any) -> Any:
+    """Which token may look at which, `[rows, 1, width, shared + width]`, True where it may."""
+    import torch
+
+    mask = torch.ones(width, shared + width, dtype=torch.bool).tril(shared).repeat(len(rows), 1, 1)
+    for index, row in enumerate(rows):
+        length = len(row.prompt)
+        if row.is_chain:
+            continue
+        mask[index, length - shared :, length:] = False
+        for place in row.places:
+            here = row.position(place)
+            for depth in range(1, len(place) + 1):
+                mask[index, here - shared, row.position(place[:depth])] = True
+    # A padding token sees itself, or its attention would have nothing to sum to 1.
+    own = torch.arange(width)
+    mask[:, own, shared + own] = True
+    return mask[:, None].to(device)

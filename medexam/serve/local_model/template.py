@@ -1,0 +1,119 @@
+"""A model's chat template and tokenizer, read from its files on this machine.
+
+transformers would do the same and take seconds to import, with torch behind it; a client of a distant server needs
+neither. Only `tokenizer.json`, `tokenizer_config.json` and the template are read. That the result equals the server's
+is for the caller to check. This module knows files and templates, no server.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+from dspy.lm15 import InvalidRequestError
+
+from medexam.serve.chat_messages import Turn, template_digest
+
+_REASONING = re.compile(r"think|reason|thought|analysis|channel", re.IGNORECASE)
+"""Words without which no template of a model that reasons does: `<think>`, `reasoning_content`, `<|channel|>`."""
+_SPECIAL = ("bos_token", "eos_token", "pad_token", "unk_token")
+
+
+class LocalTemplate:
+    """Renders and tokenises as the model's own files say."""
+
+    def __init__(self, template: str, tokenizer: Any, special: dict[str, str]) -> None:
+        self.template: str | None = template_digest(template)
+        """SHA-256 of the chat template."""
+        self.may_reason = _REASONING.search(template) is not None
+        """Whether the template speaks of thoughts."""
+        self._template = _environment().from_string(template)
+        self._tokenizer = tokenizer
+        self._special = special
+
+    async def render(self, turns: Sequence[Turn]) -> str:
+        """The dialogue's text, open for the assistant's reply; raises `InvalidRequestError` where the template does."""
+        from jinja2 import TemplateError
+
+        try:
+            text = self._template.render(messages=list(turns), add_generation_prompt=True, **self._special)
+        except TemplateError as error:
+            raise InvalidRequestError(f"the chat template refuses the turns: {error}") from error
+        return str(text)
+
+    async def tokens(self, text: str, *, special: bool = False) -> list[int]:
+        """The text's tokens; `special` adds those that open every text, which the template writes itself."""
+        return list(self._tokenizer.encode(text, add_special_tokens=special).ids)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def load_template(source: str) -> LocalTemplate | None:
+    """The template of a local folder or of a model in the hub's cache; None where its files are not all here."""
+    files = {name: _find(source, name) for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")}
+    if files["tokenizer.json"] is None or files["tokenizer_config.json"] is None:
+        return None
+    from jinja2 import TemplateError
+    from tokenizers import Tokenizer
+
+    try:
+        config = json.loads(files["tokenizer_config.json"].read_text(encoding="utf-8"))
+        own = files["chat_template.jinja"]
+        template = own.read_text(encoding="utf-8") if own else _default(config.get("chat_template"))
+        if not template:
+            return None
+        special = {name: _content(config[name]) for name in _SPECIAL if config.get(name)}
+        return LocalTemplate(template, Tokenizer.from_file(str(files["tokenizer.json"])), special)
+    except (OSError, ValueError, TemplateError):
+        return None
+    except Exception as error:
+        # The tokenizers library raises bare Exceptions for files it cannot read.
+        if type(error) is Exception:
+            return None
+        raise
+
+
+def _find(source: str, name: str) -> Path | None:
+    folder = Path(source)
+    if folder.is_dir():
+        return folder / name if (folder / name).is_file() else None
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(source, name)
+    except HFValidationError:
+        return None
+    return Path(found) if isinstance(found, str) else None
+
+
+def _default(template: Any) -> str | None:
+    """The template itself, or the one named `default` where a model has several."""
+    if isinstance(template, list):
+        return next((str(entry["template"]) for entry in template if entry.get("name") == "default"), None)
+    return template if isinstance(template, str) else None
+
+
+def _content(token: Any) -> str:
+    return str(token["content"] if isinstance(token, dict) else token)
+
+
+def _environment() -> Any:
+    """What chat templates may rely on: the names and the whitespace rules that transformers gives them."""
+    from jinja2.ext import loopcontrols
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+    return environment
+
+
+def _refuse(message: str) -> NoReturn:
+    from jinja2 import TemplateError
+
+    raise TemplateError(message)

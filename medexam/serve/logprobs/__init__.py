@@ -1,0 +1,1 @@
+"""Reading log-probabilities of continuations."""

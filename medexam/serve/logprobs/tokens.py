@@ -1,0 +1,232 @@
+"""Reading the log-probabilities of continuations: where a text's tokens begin, and which way of asking is cheapest.
+
+Three ways, from the same tokens to the same numbers:
+
+- `echo`: the prompt with each continuation behind it, and the probability of every token of that. Servers compute the
+  prompt anew each time, because the probabilities of a remembered prompt are gone.
+- `trie`: continuations that begin alike share those tokens, so all of them are the paths of a tree. At each place of
+  the tree where a continuation goes on, the probabilities of the next tokens are asked for; the prompt is remembered.
+- `label`: the tree with one place, for continuations of one token each, such as the numbers of options.
+
+This module knows tokens; how a server or a model is asked is known beside it.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dspy.lm15 import InvalidRequestError, Message, Response, Usage
+
+from medexam.continuations import CONTINUATIONS, Continuation, ReadBy, Reading
+from medexam.errors import LogprobsUnavailableError
+
+Path = tuple[int, ...]
+
+_PROMPT = 10
+"""What a server spends on scheduling a prompt and sampling after it, in tokens; measured on vLLM."""
+
+_REQUEST = 40
+"""What a request of its own costs, in tokens: a millisecond or two of the client's and the server's time."""
+
+STRIDE = 8
+"""The most places that one prompt of a walk tries to read. Longer ones go astray oftener than they save a prompt."""
+
+_REACHED = 4
+"""Places that a prompt of a walk reads on average; measured on SmolLM2 and the options of HEAD-QA's medicine."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A prompt and what may follow it, as tokens."""
+
+    prompt: Path
+    paths: tuple[Path, ...]
+    """The tokens of each continuation, at least one each; two may be equal, and one may be another's beginning."""
+
+    @cached_property
+    def forks(self) -> dict[Path, tuple[int, ...]]:
+        """Each place where a continuation goes on, in order of depth -> the tokens that go on from it, each once."""
+        found: dict[Path, dict[int, None]] = {}
+        for path in self.paths:
+            for depth, token in enumerate(path):
+                found.setdefault(path[:depth], {})[token] = None
+        return {place: tuple(found[place]) for place in sorted(found, key=len)}
+
+    @property
+    def are_single_tokens(self) -> bool:
+        """Whether each continuation is one token."""
+        return all(len(path) == 1 for path in self.paths)
+
+    def spell(self, values: Mapping[Path, Mapping[int, float]]) -> list[list[float]]:
+        """The log-probabilities of each continuation's tokens, from those of the tokens at each fork."""
+        return [[values[path[:depth]][token] for depth, token in enumerate(path)] for path in self.paths]
+
+
+def split_tokens(prompt: Sequence[int], whole: Sequence[Sequence[int]], *, given_opening: bool = False) -> Candidates:
+    """The candidates of a prompt, from its tokens and from those of the prompt together with each continuation.
+
+    The model reads whole texts, so the tokens are those of the whole. Where a token spans the end of the prompt in one
+    of them, all candidates begin before it: their probabilities are then of the same text given the same tokens.
+    With `given_opening` they begin where the continuations first differ. Raises `InvalidRequestError` where a
+    continuation has no token, or nothing stands before it.
+    """
+    opening = common_opening(whole if given_opening else [prompt, *whole])
+    if any(len(tokens) == len(opening) for tokens in whole):
+        raise InvalidRequestError("a continuation has no token of its own: it is empty, or the tokenizer drops it")
+    if not opening:
+        raise InvalidRequestError("nothing stands before the continuations, so their first tokens have no probability")
+    return Candidates(tuple(opening), tuple(tuple(tokens[len(opening) :]) for tokens in whole))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The ways that a model can be read, and what it remembers."""
+
+    ways: frozenset[ReadBy]
+    block: int | None
+    """Tokens of the pieces in which prompts are remembered between requests, None where they are not; 0 where all
+    places of a tree are read together, each token once."""
+    walkable: bool = False
+    """Whether one prompt can read several places of a tree; see `walks`."""
+
+    def choose(self, candidates: Candidates, asked: str) -> tuple[ReadBy, str]:
+        """The way that was asked for, or for `auto` the cheapest one, and why.
+
+        Raises `LogprobsUnavailableError` where it is not offered.
+        """
+        fitting = [way for way in sorted(self.ways) if way != "label" or candidates.are_single_tokens]
+        if asked != "auto":
+            for way in fitting:
+                if way == asked:
+                    return way, "asked for"
+            reason = "a continuation has several tokens" if asked in self.ways else "this server does not honour it"
+            raise LogprobsUnavailableError(
+                f"log-probabilities cannot be read by {asked!r}: {reason}; set program.read_by to "
+                f"{' or '.join(map(repr, fitting)) or 'nothing that this server offers'}, or to 'auto'"
+            )
+        if not fitting:
+            raise LogprobsUnavailableError(
+                "this server offers no way to read log-probabilities of several tokens: its completions endpoint "
+                "honours neither echo nor logprob_token_ids; serve the model with vLLM, or use the embedded engine"
+            )
+        costs: dict[ReadBy, int] = {way: self.cost(candidates, way) for way in fitting}
+        # Of equal costs the way with fewer prompts: label before trie before echo.
+        best = min(costs, key=lambda way: (costs[way], ("label", "trie", "echo").index(way)))
+        told = ", ".join(f"{way} {cost}" for way, cost in sorted(costs.items(), key=lambda pair: pair[1]))
+        return best, f"cost in tokens: {told}"
+
+    def computed(self, candidates: Candidates, way: ReadBy) -> int:
+        """Tokens that the model has to read."""
+        length = len(candidates.prompt)
+        if way == "echo":
+            return sum(length + len(path) for path in set(candidates.paths))
+        if self.block == 0:
+            return length + len(candidates.forks) - 1
+        root, *others = (self._recomputed(candidates, place) for place in candidates.forks)
+        if self.walks(candidates):
+            return root + (sum(others) + len(others) * (STRIDE - 1)) // _REACHED
+        return root + sum(others)
+
+    def walks(self, candidates: Candidates) -> bool:
+        """Whether the places of a tree behind its root are read by walks along each continuation.
+
+        A walk reads several places with one prompt (see `medexam.serve.logprobs.vllm`), but each needs a request of its
+        own; a prompt for each place can share one with all others. Walks pay where much of a prompt is computed anew.
+        """
+        _, *others = candidates.forks
+        if not self.walkable or not others:
+            return False
+        alone = sum(self._recomputed(candidates, place) + 1 + _PROMPT for place in others)
+        return alone + len(others) * (2 * (STRIDE - 1) + _REQUEST) < _REACHED * alone
+
+    def _recomputed(self, candidates: Candidates, place: Path) -> int:
+        """Tokens that are read anew for the probabilities of the next tokens at a place of the tree."""
+        length = len(candidates.prompt)
+        known = length // self.block * self.block if self.block and place else 0
+        return length + len(place) - min(known, length + len(place) - 1)
+
+    def cost(self, candidates: Candidates, way: ReadBy) -> int:
+        """What a way costs, in tokens to read.
+
+        A row of probabilities over the vocabulary counts as one token more, and a prompt of its own as `_PROMPT` more.
+        """
+        read = self.computed(candidates, way)
+        if way == "echo":
+            return 2 * read + _PROMPT * len(set(candidates.paths))
+        places = len(candidates.forks)
+        if self.block == 0:
+            return read + places
+        if self.walks(candidates):
+            return read + 1 + _PROMPT + (places - 1) * (STRIDE + _PROMPT + _REQUEST) // _REACHED
+        return read + places * (1 + _PROMPT)
+
+
+def build_reading(
+    candidates: Candidates, logprobs: Sequence[Sequence[float]], way: ReadBy, why: str, computed: int
+) -> Reading:
+    """The reading of all candidates; raises `LogprobsUnavailableError` for what cannot be log-probabilities."""
+    continuations = tuple(
+        Continuation(tokens=path, logprobs=tuple(values))
+        for path, values in zip(candidates.paths, logprobs, strict=True)
+    )
+    for continuation in continuations:
+        _check_values(continuation, way)
+    values = {value for continuation in continuations for value in continuation.logprobs}
+    if len(set(candidates.paths)) > 1 and len(values) == 1:
+        raise refused(
+            way, f"the probability of {len(candidates.paths)} continuations", f"{values.pop()} for all of them"
+        )
+    return Reading(continuations=continuations, read_by=way, why=why, computed_tokens=computed)
+
+
+def respond(reading: Reading, texts: Sequence[str], model: str) -> Response:
+    """A reading as an engine's response, whose text is the likeliest continuation."""
+    totals = [continuation.total for continuation in reading.continuations]
+    return Response(
+        id=None,
+        model=model,
+        message=Message.assistant(texts[totals.index(max(totals))]),
+        finish_reason="stop",
+        usage=Usage(input_tokens=reading.computed_tokens, output_tokens=0),
+        provider_data={CONTINUATIONS: reading.model_dump(mode="json")},
+    )
+
+
+def refused(way: str, asked: str, came: str) -> LogprobsUnavailableError:
+    """What is raised when a reply is not what was asked for."""
+    others = {"echo": "trie", "trie": "echo", "label": "echo"}
+    return LogprobsUnavailableError(
+        f"reading log-probabilities by {way!r}: {asked} was asked for, and what came back was {came}; "
+        f"try program.read_by={others[way]}, and `medexam doctor ENDPOINT` to see what this server honours"
+    )
+
+
+def _check_values(continuation: Continuation, way: ReadBy) -> None:
+    asked = f"the log-probability of each of {len(continuation.tokens)} tokens"
+    if len(continuation.logprobs) != len(continuation.tokens):
+        raise refused(way, asked, f"{len(continuation.logprobs)} numbers")
+    for value in continuation.logprobs:
+        # Rounding may put the probability of a certain token a hair above 1.
+        if not math.isfinite(value) or value > 1e-3:
+            raise refused(way, asked, str(value))
+
+
+def group_forks(forks: Iterable[tuple[Path, tuple[int, ...]]], most: int) -> list[tuple[list[Path], list[int]]]:
+    """Forks that can travel in one request: their tokens together are at most `most`, unless one fork has more."""
+    groups: list[tuple[list[Path], list[int]]] = []
+    for place, tokens in forks:
+        if groups and len({*groups[-1][1], *tokens}) <= most:
+            places, known = groups[-1]
+            places.append(place)
+            known += [token for token in tokens if token not in known]
+        else:
+            groups.append(([place], list(tokens)))
+    return groups
+
+
+def common_opening(rows: Sequence[Sequence[int]]) -> list[int]:
+    """The longest opening common to all rows; only the first and the last in order can differ soonest."""
+    first, last = list(min(rows, key=list)), list(max(rows, key=list))
+    length = next((place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), None)
+    return first[: min(len(first), len(last)) if length is None else length]

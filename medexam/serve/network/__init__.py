@@ -1,0 +1,1 @@
+"""Connections to endpoints: addresses, keys, calls, and asking again."""

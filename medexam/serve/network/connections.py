@@ -1,0 +1,132 @@
+"""The one place that opens connections to endpoints: whom they trust, and that they stay where the spec sent them.
+
+A redirect is followed nowhere, not even on the same host: a prompt or a key shall reach the address that was written
+down and no other, and the error says which address to write instead. The proxies of the environment are used
+(`HTTPS_PROXY`, `NO_PROXY`). This module knows addresses and certificates, not what is asked.
+"""
+
+import ssl
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+
+from medexam.errors import SpecError
+from medexam.serve.network.endpoints import Endpoint
+from medexam.serve.network.event_loop import network
+
+CONNECT_S = 5.0
+"""A server that is not there is found out at once."""
+_BUSY_CONNECT_S = 10.0
+"""What a connection may take while a run keeps the server busy."""
+MOST_CONNECTIONS = 1024
+"""Connections to one server that are held open."""
+_KEEP_ALIVE_S = 4.0
+"""Idle connections are dropped before vLLM drops them (after 5 s), or a request could meet a closing one."""
+_CAUSES = 10
+"""How many causes of an error are looked at."""
+
+
+def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
+    """A plain HTTP client that sends the endpoint's key.
+
+    Raises `SpecError` for a CA bundle that cannot be read.
+    """
+    return httpx.AsyncClient(
+        headers=endpoint.headers,
+        # Waiting for one of this client's own connections is no fault of the server's.
+        timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s), pool=None),
+        verify=trusted(endpoint.ca_bundle),
+        follow_redirects=False,
+    )
+
+
+def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
+    """An `AsyncOpenAI` for one endpoint, which litellm uses in the place of its own; it belongs to the network loop.
+
+    Raises `SpecError` for a CA bundle that cannot be read.
+    """
+    from openai import AsyncOpenAI, DefaultAioHttpClient
+
+    limits = httpx.Limits(
+        max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S
+    )
+    timeout = httpx.Timeout(timeout_s, connect=min(_BUSY_CONNECT_S, timeout_s))
+    client = AsyncOpenAI(
+        base_url=endpoint.base,
+        api_key=endpoint.key,
+        max_retries=0,
+        timeout=timeout,
+        # The openai client follows redirects unless it is told otherwise.
+        http_client=DefaultAioHttpClient(
+            limits=limits,
+            timeout=timeout,
+            verify=trusted(endpoint.ca_bundle),
+            follow_redirects=False,
+            event_hooks={"response": [_refuse_redirect]},
+        ),
+    )
+    network().close_at_exit(client)
+    return client
+
+
+def trusted(ca_bundle: Path | None) -> ssl.SSLContext:
+    """What certificates are checked against; raises `SpecError` where the file of a CA bundle cannot be used."""
+    if ca_bundle is None:
+        return _usual()
+    path = ca_bundle.expanduser()
+    try:
+        return ssl.create_default_context(cafile=str(path))
+    except ssl.SSLError:
+        reason = "it holds no certificate in PEM form"
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    raise SpecError(
+        f"model.ca_bundle {path} cannot be used: {reason}; name a file with the certificate of the CA in PEM form, or "
+        "leave model.ca_bundle out to trust what this machine trusts"
+    )
+
+
+def redirect_fault(response: httpx.Response) -> str | None:
+    """What to say of a reply that points elsewhere; None for any other."""
+    if not response.has_redirect_location:
+        return None
+    asked = str(response.request.url)
+    target = urljoin(asked, response.headers["location"])
+    where = "" if urlsplit(asked).netloc == urlsplit(target).netloc else " on another host"
+    return (
+        f"{_bare(asked)} redirects to {_bare(target)}{where}, and redirects are not followed; "
+        "write the address that is meant in model.endpoints"
+    )
+
+
+def certificate_fault(error: BaseException) -> str | None:
+    """What the check of a certificate found, where it is why a connection failed; else None."""
+    link: BaseException | None = error
+    for _ in range(_CAUSES):
+        if isinstance(link, ssl.SSLCertVerificationError):
+            return link.verify_message or str(link)
+        link = (link.__cause__ or link.__context__) if link is not None else None
+    return None
+
+
+@cache
+def _usual() -> ssl.SSLContext:
+    """What httpx trusts of itself; read once, since it takes longer than a probe."""
+    return httpx.create_ssl_context()
+
+
+async def _refuse_redirect(response: httpx.Response) -> None:
+    import openai
+
+    fault = redirect_fault(response)
+    if fault is not None:
+        raise openai.APIStatusError(fault, response=response, body=None)
+
+
+def _bare(address: str) -> str:
+    """An address without what could be secret in it: user, password and query."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

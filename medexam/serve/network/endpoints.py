@@ -1,0 +1,103 @@
+"""Where a model server is, and the key it is asked with.
+
+An address in a spec may be written in several ways; records, probes and requests need one. This module knows
+addresses and keys; it opens no connection.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from medexam.errors import SpecError
+from medexam.serve.network.keys import read_key_file
+
+NO_KEY = "EMPTY"
+"""What servers without keys are sent, because clients insist on one."""
+
+_HIDDEN = "[the key]"
+_EXAMPLE = "write it as http://127.0.0.1:8000/v1"
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One OpenAI-compatible server."""
+
+    base: str
+    """Base address of the OpenAI API: `http://host:8000/v1`."""
+    key: str = field(repr=False)
+    """Sent as bearer token; never logged."""
+    ca_bundle: Path | None = None
+    """Certificates (PEM) that an https endpoint is checked against; None: those that this machine trusts."""
+
+    @property
+    def root(self) -> str:
+        """The server itself, where `/version` and `/tokenize` are."""
+        return self.base.removesuffix("/v1")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that a plain HTTP client sends."""
+        return {"Authorization": f"Bearer {self.key}"}
+
+
+def normalise_address(address: str) -> str:
+    """`host:8000`, `http://host:8000/` and `http://host:8000/v1` all become the last; raises `SpecError`.
+
+    A path of one's own before `/v1`, as gateways have, is kept.
+    """
+    text = address.strip()
+    parts = _split(text if "://" in text else f"http://{text}", address)
+    if parts.scheme not in ("http", "https"):
+        raise SpecError(f"endpoint {address!r}: only http and https are spoken; {_EXAMPLE}")
+    if "@" in parts.netloc:
+        raise SpecError(
+            "an endpoint holds a user name or password, which would end up in records; "
+            "name an environment variable with the key in model.api_key_env instead"
+        )
+    if parts.query or parts.fragment:
+        raise SpecError(f"endpoint {address!r}: an address has no '?' or '#'; {_EXAMPLE}")
+    path = parts.path.rstrip("/")
+    for tail in ("/chat/completions", "/completions", "/models"):
+        path = path.removesuffix(tail)
+    if not path.endswith("/v1"):
+        path += "/v1"
+    return f"{parts.scheme}://{parts.netloc.lower()}{path}"
+
+
+def open_endpoints(addresses: Iterable[str], key: str, ca_bundle: Path | None = None) -> tuple[Endpoint, ...]:
+    """The endpoints of a spec, each once."""
+    bases = dict.fromkeys(normalise_address(text) for text in addresses)
+    return tuple(Endpoint(base, key, ca_bundle) for base in bases)
+
+
+def read_key(variable: str | None, usual: str | None = None, *, file: Path | None = None) -> str | None:
+    """The key from the file or the variable that the spec names, else from the usual variable, else None.
+
+    Raises `SpecError` where the spec names one that cannot be used.
+    """
+    if file is not None:
+        return read_key_file(file.expanduser())
+    if variable is None:
+        return (os.environ.get(usual) or None) if usual else None
+    key = os.environ.get(variable)
+    if not key:
+        raise SpecError(f"model.api_key_env names {variable}, and that environment variable is not set")
+    return key
+
+
+def hide_key(text: str, key: str | None) -> str:
+    """The text without the key, which a server may quote where it says why it refuses."""
+    return text.replace(key, _HIDDEN) if key and key != NO_KEY else text
+
+
+def _split(text: str, address: str) -> SplitResult:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError as error:
+        raise SpecError(f"endpoint {address!r}: {error}; {_EXAMPLE}") from None
+    if not parts.hostname or any(c.isspace() for c in text):
+        raise SpecError(f"endpoint {address!r} is no address of a server; {_EXAMPLE}")
+    return parts

@@ -1,0 +1,1 @@
+"""Several servers as one: which is asked, how much at once, and which prompts travel together."""

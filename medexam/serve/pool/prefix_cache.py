@@ -1,0 +1,52 @@
+"""What vLLM servers tell of their prefix caches: how many tokens of prompts they were given and had read before.
+
+The counters are a server's own, over all who ask it. This module reads `/metrics`; it knows no engine.
+"""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from medexam.serve.network.connections import trusted
+
+_TIMEOUT_S = 2.0
+_COUNTER = re.compile(r"^vllm:prefix_cache_(queries|hits)_total(?:\{.*\})? (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class PrefixCount:
+    """Tokens of prompts, counted since the servers started."""
+
+    tokens: int
+    hits: int
+    """Those that were in the cache."""
+
+
+async def count_prefixes(bases: Sequence[str], ca_bundle: Path | None = None) -> PrefixCount | None:
+    """The counts of all servers together; None unless each of them tells its own.
+
+    `bases` are base addresses of OpenAI APIs, such as http://127.0.0.1:8000/v1. Raises `SpecError` for a CA bundle
+    that cannot be read.
+    """
+    async with httpx.AsyncClient(timeout=_TIMEOUT_S, verify=trusted(ca_bundle), follow_redirects=False) as client:
+        counts = await asyncio.gather(*(_count(client, base) for base in bases))
+    known = [count for count in counts if count is not None]
+    if not known or len(known) < len(bases):
+        return None
+    return PrefixCount(sum(one.tokens for one in known), sum(one.hits for one in known))
+
+
+async def _count(client: httpx.AsyncClient, base: str) -> PrefixCount | None:
+    try:
+        reply = await client.get(f"{base.removesuffix('/v1')}/metrics")
+    except httpx.HTTPError:
+        return None
+    counted = {"queries": 0.0, "hits": 0.0}
+    found = _COUNTER.findall(reply.text) if reply.is_success else []
+    for name, value in found:
+        counted[name] += float(value)
+    return PrefixCount(round(counted["queries"]), round(counted["hits"])) if found else None

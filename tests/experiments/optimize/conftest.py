@@ -1,0 +1,52 @@
+"""Optimisations of the bundled sample, over the scripted engine."""
+
+import pytest
+import yaml
+
+from medexam.answer_key import AnswerKey
+from medexam.datasets import load_exam_set
+from medexam.experiments.optimize.optimizer import optimize
+from medexam.experiments.optimize.plan import plan_optimization
+from medexam.specs import DatasetSpec
+from watching import Trials
+
+
+@pytest.fixture(scope="session")
+def sample():
+    return load_exam_set(DatasetSpec(name="headqa_sample"))
+
+
+@pytest.fixture
+def key(sample) -> AnswerKey:
+    return sample.key
+
+
+@pytest.fixture
+def document(sample, tmp_path):
+    """A spec over the sample; the script answers every other question right, and the others with the option after."""
+    replies = {}
+    for position, question in enumerate(sample.questions):
+        gold = sample.key[question.key].number
+        wrong = next(number for number in question.option_numbers if number != gold)
+        replies[question.stem] = f"{{Answer: {wrong if position % 2 else gold}}}"
+    path = tmp_path / "replies.yaml"
+    path.write_text(yaml.safe_dump({**replies, "*": "{Answer: 1}"}, allow_unicode=True, width=10**6))
+    return {
+        "name": "scripted",
+        "dataset": {"name": "headqa_sample", "split": "test"},
+        "model": {"engine": "scripted", "path": str(path)},
+        "program": {"kind": "zero_shot"},
+        "optimizer": {"kind": "random_search", "candidates": 4, "attempts": 8},
+    }
+
+
+@pytest.fixture
+def optimise(document, tmp_path):
+    """`optimise({"optimizer.kind": "labeled"})` -> the optimisation and its observer."""
+
+    def carry_out(overrides=None, spec=None, **options):
+        plan = plan_optimization(spec or document, overrides or {}, runs_dir=tmp_path / "runs", **options)
+        watcher = Trials()
+        return optimize(plan, watcher), watcher
+
+    return carry_out

@@ -1,0 +1,148 @@
+"""From a spec with an optimiser to the best program on disk, over the scripted engine."""
+
+import json
+
+import pytest
+import yaml
+
+from medexam.cli.views.plan import plan_document
+from medexam.experiments.optimize.folder import CALLS
+from medexam.experiments.optimize.optimization import Ending
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import run_plan
+from watching import Silent
+
+
+def _calls(optimization):
+    return [json.loads(line) for line in (optimization.folder.path / CALLS).read_text().splitlines()]
+
+
+@pytest.mark.parametrize("kind", ["labeled", "bootstrap", "random_search"])
+def test_trials_are_scored_and_the_best_program_is_written(optimise, kind, sample, key) -> None:
+    done, _ = optimise({"optimizer.kind": kind})
+    assert done.ending is Ending.COMPLETE
+    assert [trial.number for trial in done.trials] == list(range(len(done.trials)))
+    assert done.trials[0].name == "as written"
+    assert done.trials[0].demos == 0
+    assert all(trial.demos <= 3 and trial.n == 24 for trial in done.trials)
+    assert {trial.demos for trial in done.trials[1:]} == {3}
+    dev = {question.key for question in sample.questions if question.exam.year == 2015}
+    for trial in done.trials:
+        lines = (done.folder.programs / trial.digest / "predictions.jsonl").read_text().splitlines()
+        said = {line["question"]: line["answer"] for line in map(json.loads, lines)}
+        assert said.keys() == dev
+        assert trial.right == sum(answer == key[question].number for question, answer in said.items())
+        assert trial.score == trial.right / 24
+    assert {path.name for path in done.folder.path.iterdir() if not path.name.startswith(".")} >= {
+        "optimization.json",
+        "calls.jsonl",
+        "trials",
+        "trials.json",
+        "program.json",
+        "demonstrations.md",
+        "report.md",
+    }
+    below = [done.folder.path, *done.folder.path.rglob("*")]
+    assert [path for path in below if path.stat().st_mode & 0o077] == []
+
+
+def test_demonstrations_are_training_questions_that_were_answered_right(optimise, key) -> None:
+    done, _ = optimise({"optimizer.kind": "bootstrap"})
+    state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
+    demos = state["respond"]["demos"]
+    assert len(demos) == 3
+    for demo in demos:
+        assert demo["question"]["exam"]["year"] in (2013, 2014)
+        assert demo["answer"] == key[demo["question"]["key"]].number
+        assert demo.keys() == {"question", "answer"}
+
+
+def test_reasoning_is_bootstrapped_with_its_answer(optimise, document, sample, key, tmp_path) -> None:
+    replies = {
+        question.stem: f"Reasons for it.\n\n{{Answer: {key[question.key].number}}}" for question in sample.questions
+    }
+    path = tmp_path / "reasons.yaml"
+    path.write_text(yaml.safe_dump(replies, allow_unicode=True, width=10**6))
+    done, _ = optimise(
+        {"optimizer.kind": "bootstrap", "program.kind": "chain_of_thought", "model.path": str(path)},
+    )
+    assert done.best is not None
+    state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
+    assert [demo["rationale"] for demo in state["respond"]["demos"]] == ["Reasons for it."] * 3
+
+
+def test_calls_are_kept_counted_and_never_made_twice(optimise) -> None:
+    done, watcher = optimise()
+    calls = _calls(done)
+    assert len(calls) == done.spent.calls == watcher.budget.calls
+    assert sum(call["tokens"] for call in calls) == done.spent.tokens
+    assert len({call["key"] for call in calls}) == len(calls)
+    assert done.beside.calls == len(calls) - sum(trial.calls for trial in done.trials)
+    again, second = optimise()
+    assert again == done
+    assert not second.answers
+
+
+def test_a_budget_of_calls_is_kept_exactly(optimise) -> None:
+    done, watcher = optimise({"optimizer.max_calls": 70})
+    assert done.spent.calls <= 70
+    assert watcher.budget.calls == done.spent.calls
+    assert len(done.trials) == 2
+    assert done.ending is Ending.COMPLETE
+
+
+def test_a_budget_of_tokens_ends_with_the_best_so_far(optimise) -> None:
+    whole, _ = optimise()
+    done, _ = optimise({"optimizer.max_tokens": whole.spent.tokens // 2}, fresh=True)
+    assert done.ending is Ending.BUDGET
+    assert "tokens" in (done.why or "")
+    assert 0 < done.spent.tokens <= whole.spent.tokens // 2
+    more, _ = optimise({"optimizer.max_tokens": 10**9})
+    assert more.ending is Ending.COMPLETE
+    assert more.folder == done.folder
+    assert more.trials == whole.trials
+    assert more.spent.calls == whole.spent.calls
+    assert len({call["key"] for call in _calls(more)}) == more.spent.calls
+
+
+def test_minutes_that_are_over_end_it(optimise) -> None:
+    done, _ = optimise({"optimizer.max_minutes": 1e-7})
+    assert done.ending is Ending.BUDGET
+    assert done.trials == ()
+    assert "minutes" in (done.why or "")
+    assert not (done.folder.path / "program.json").exists()
+
+
+def test_exam_score_takes_a_third_for_a_wrong_answer(optimise) -> None:
+    done, _ = optimise({"optimizer.kind": "labeled", "optimizer.metric": "exam_score"})
+    trial = done.trials[0]
+    wrong = trial.n - trial.right - trial.unanswered
+    assert trial.score == pytest.approx((trial.right - wrong / 3) / trial.n)
+
+
+def test_the_nearest_training_questions_are_shown(optimise, sample) -> None:
+    pytest.importorskip("sentence_transformers")
+    done, _ = optimise({"optimizer.kind": "knn"})
+    assert done.trials[1].demos == 3
+    state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
+    assert len(state["program.respond"]["demos"]) == 48
+    assert state["metadata"]["medexam"]["nearest"] == {"k": 3, "encoder": "minilm"}
+
+
+@pytest.mark.parametrize("kind", ["random_search", "knn"])
+def test_a_run_asks_with_the_program_that_was_found(optimise, document, tmp_path, kind) -> None:
+    pytest.importorskip("sentence_transformers")
+    done, _ = optimise({"optimizer.kind": kind})
+    best = done.trials[1]
+    loaded = {"program.load": str(done.folder.programs / best.digest), "dataset.split": "dev"}
+    plan = plan_experiment(document, loaded, runs_dir=tmp_path / "runs")
+    (run,), _ = run_plan(plan, Silent())
+    assert run.metrics.right == best.right
+    assert run.program == "zero_shot-optimized"
+    assert len(plan_document(plan)[0]["prompt"]) == 2 + 2 * best.demos
+    written = plan_experiment(document, {"dataset.split": "dev"}, runs_dir=tmp_path / "runs")
+    assert written.cells[0].spec_digest != plan.cells[0].spec_digest
+    moved = tmp_path / "moved"
+    (done.folder.programs / best.digest).rename(moved)
+    again = plan_experiment(document, {**loaded, "program.load": str(moved)}, runs_dir=tmp_path / "runs")
+    assert again.cells[0].spec_digest == plan.cells[0].spec_digest

@@ -1,0 +1,217 @@
+"""Runs beside people: whole exams only, points counted twice, and figures that all have a source."""
+
+import json
+import os
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import ValidationError
+from typer.testing import CliRunner
+
+from medexam.cli.main import app
+from medexam.experiments.report.derived import rescore
+from medexam.experiments.report.markdown import run_report
+from medexam.experiments.report.papers.human_baseline import (
+    FILE,
+    AgainstPeople,
+    ExamBoards,
+    against_people,
+    load_exam_boards,
+)
+from medexam.experiments.report.papers.human_baseline_tables import build_people_tables, people_tables, result
+from medexam.experiments.store.run_folder import find_runs
+from medexam.questions import Discipline
+from terminal import draw
+
+FULL_DATA = os.environ.get("MEDEXAM_DATA")
+SPEC = """
+name: controls
+dataset: {name: headqa_v1, language: es, years: [2016], disciplines: [medicine]}
+program: {kind: longest}
+"""
+ALWAYS_FIRST = ("--set", "program.kind=blind", "--set", "program.option=1")
+ROW = AgainstPeople(
+    exam="Cuaderno_2016_1_M",
+    discipline=Discipline.MEDICINE,
+    year=2016,
+    n=232,
+    points=220,
+    ten_best=592.2,
+    pass_mark=207.27,
+    source="https://example.org",
+)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory, empty_store):
+    """`asked(*arguments)`: the folder of a real run of a control over medicine 2016 with these arguments added."""
+    if not FULL_DATA:
+        pytest.skip("MEDEXAM_DATA does not name a folder with the full data sets")
+    folder = tmp_path_factory.mktemp("people")
+    (folder / "spec.yaml").write_text(SPEC)
+    shutil.copy(empty_store, folder / "mlflow.db")
+
+    @cache
+    def run(*arguments: str) -> Path:
+        runs = folder / ("runs" + "".join(arguments).replace("/", "_"))
+        places = ["--runs-dir", str(runs), "--tracking-uri", f"sqlite:///{folder / 'mlflow.db'}"]
+        ran = CliRunner().invoke(app, ["run", str(folder / "spec.yaml"), *places, *arguments])
+        assert ran.exit_code == 0, ran.output
+        return runs
+
+    return run
+
+
+def _stored(folder):
+    return [rescore(run) for run in find_runs([folder])]
+
+
+def _count_points(choose) -> int:
+    """3 right - wrong over medicine 2016, from the authors' file alone."""
+    exams = json.loads(Path(FULL_DATA, "headqa_v1", "HEAD.json").read_text(encoding="utf-8"))["exams"]
+    questions = exams["Cuaderno_2016_1_M"]["data"]
+    return sum(3 if choose(question["answers"]) == int(question["ra"]) else -1 for question in questions)
+
+
+def _longest(answers) -> int:
+    return max(answers, key=lambda answer: len(answer["atext"]))["aid"]
+
+
+def test_every_figure_is_well_formed_and_has_a_source() -> None:
+    rows = yaml.safe_load(FILE.read_text(encoding="utf-8"))["sittings"]
+    boards = load_exam_boards()
+    assert len(rows) == len(boards.sittings) == 7
+    assert all(set(row) == {"discipline", "year", "ten_best", "source"} for row in rows)
+    for sitting in boards.sittings:
+        assert sitting.source.startswith("https://redaccionmedica.com/")
+        assert 2013 <= sitting.year <= 2017
+        assert 500 < sitting.ten_best < 3 * boards.counted
+    assert "headqa_sample" not in boards.datasets
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"source": "a newspaper"}, "source"),
+        ({"source": None}, "source"),
+        ({"ten_best": 700.0}, "more than could be had"),
+        ({"discipline": "dentistry"}, "discipline"),
+    ],
+)
+def test_a_figure_without_a_source_or_out_of_range_is_refused(change, message) -> None:
+    stated = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    stated["sittings"][0] |= change
+    with pytest.raises(ValidationError, match=message):
+        ExamBoards.model_validate(stated)
+
+
+def test_an_exam_has_one_figure() -> None:
+    stated = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    stated["sittings"].append(stated["sittings"][0])
+    with pytest.raises(ValidationError, match="medicine 2013 stands 2 times"):
+        ExamBoards.model_validate(stated)
+
+
+@pytest.mark.parametrize(
+    ("points", "margin", "passed", "text"),
+    [
+        (220, 12.73, True, "passed by 12.7"),
+        (104, -103.27, False, "short by 103.3"),
+        (207.27, 0, True, "passed by 0.0"),
+        (-20, -227.27, False, "short by 227.3"),
+    ],
+)
+def test_the_sign_of_the_margin(points, margin, passed, text) -> None:
+    row = AgainstPeople(**{**vars(ROW), "points": points})
+    assert (row.margin, row.passed, result(row)) == (margin, passed, text)
+    assert json.loads(json.dumps(row.document()))["margin"] == margin
+
+
+def test_what_passed_is_stressed_and_several_runs_are_named() -> None:
+    fell = AgainstPeople(**{**vars(ROW), "points": 100})
+    ((table, caption),) = people_tables([(ROW,), (), (fell,)], ["mine", "nothing", "yours"])
+    assert table.headers == ("Run", "Exam", "n", "Points", "Ten best", "Pass mark", "Result")
+    assert [row[0] for row in table.rows] == ["mine", "yours"]
+    assert table.best == {(0, 6)}
+    assert "35 % of that" in caption
+    assert "At most 225 questions" in caption
+    for width in (80, 100):
+        assert all(
+            len(line) <= width for line in draw(*build_people_tables([(ROW,)], ["mine"]), width=width).split("\n")
+        )
+
+
+def test_a_sample_of_exams_shows_nothing(make_run) -> None:
+    run = make_run({"kind": "longest"}, "rw")
+    assert against_people([run]) == [()]
+    assert people_tables([()], ["longest"]) == []
+    assert "Against people" not in run_report(run, {})
+
+
+@pytest.mark.data
+def test_a_whole_exam_stands_beside_people_with_points_counted_anew(asked) -> None:
+    (run,) = _stored(asked())
+    ((row,),) = against_people([run])
+    points = _count_points(_longest)
+    assert (row.exam, row.discipline, row.year, row.n) == ("Cuaderno_2016_1_M", "medicine", 2016, 232)
+    assert row.points == points
+    assert row.ten_best == 592.2
+    assert row.pass_mark == pytest.approx(0.35 * 592.2)
+    assert row.margin == pytest.approx(points - 0.35 * 592.2)
+    assert row.passed is (points >= 0.35 * 592.2)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("part", [("--limit", "231"), ("--set", "dataset.images=without")], ids=["limit", "pictures"])
+def test_a_part_of_an_exam_shows_nothing(asked, part) -> None:
+    (run,) = _stored(asked(*part))
+    assert 0 < run.metrics.n < 232
+    assert against_people([run]) == [()]
+
+
+@pytest.mark.data
+def test_an_exam_without_figures_and_one_that_is_owed_show_nothing(asked) -> None:
+    (run,) = _stored(asked("--set", "dataset.disciplines=[medicine, biology]"))
+    assert [row.discipline for row in against_people([run])[0]] == ["medicine"]
+    log = run.folder.path / "predictions.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(line for line in lines if '/medicine/3"' not in line))
+    (owing,) = _stored(run.folder.path)
+    assert owing.metrics.missing == 1
+    assert against_people([owing]) == [()]
+
+
+@pytest.mark.data
+def test_without_the_data_set_there_is_no_row(asked, monkeypatch, tmp_path) -> None:
+    (run,) = _stored(asked())
+    monkeypatch.setenv("MEDEXAM_DATA", str(tmp_path))
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path))
+    assert against_people([run]) == [()]
+
+
+@pytest.mark.data
+def test_every_form_of_the_report_shows_the_table(asked, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    folders = [str(asked()), str(asked(*ALWAYS_FIRST))]
+    first = _count_points(lambda answers: 1)
+    short = f"short by {0.35 * 592.2 - first:.1f}"
+    page, text = tmp_path / "page.html", tmp_path / "report.md"
+    for runs, more, mark in (
+        (folders[1:], (), "| medicine 2016 | 232 |"),
+        (folders, ("--html", str(page)), "| blind-1 | medicine 2016 | 232 |"),
+    ):
+        shown = CliRunner().invoke(app, ["report", *runs, "--markdown", str(text), *more])
+        assert shown.exit_code == 0, shown.output
+        assert "Against people" in shown.stdout
+        assert short in shown.stdout
+        assert "## Against people" in text.read_text()
+        assert any(line.startswith(mark) and short in line for line in text.read_text().splitlines())
+    assert "Against people" in page.read_text()
+    assert short in page.read_text()
+    told = CliRunner().invoke(app, ["report", *folders, "--json"])
+    rows = [row for run in json.loads(told.stdout) for row in run["against_people"]]
+    assert [row["points"] for row in rows] == [_count_points(_longest), first]
+    assert all(row["passed"] is (row["margin"] >= 0) for row in rows)

@@ -1,0 +1,159 @@
+"""Tables, Markdown and plots say what the metrics hold."""
+
+import re
+
+import pytest
+
+from medexam.errors import RunFolderError
+from medexam.experiments.report.formatting import decimal, flatten, percent, with_interval
+from medexam.experiments.report.markdown import comparison_report, run_report, write_report
+from medexam.experiments.report.plots.files import write_plots
+from medexam.experiments.report.run_tables import build_failure_table
+from medexam.experiments.report.tables import build_breakdowns, build_table, comparison
+from medexam.predictions import Failure
+from terminal import draw
+
+ZERO_SHOT = {"kind": "zero_shot"}
+GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (percent(0.28106), "28.1"),
+        (percent(None), "-"),
+        (percent(-0.0001), "0.0"),
+        (decimal(-1.04), "-1.0"),
+        (with_interval("28.1", (0.2707, 0.2921)), "28.1 [27.1, 29.2]"),
+        (with_interval("2.0", (-1.0, 5.0), scale=1), "2.0 [-1.0, 5.0]"),
+        (with_interval("28.1", None), "28.1"),
+    ],
+)
+def test_numbers_have_one_form(text, expected) -> None:
+    assert text == expected
+
+
+def test_settings_that_are_not_set_are_left_out() -> None:
+    assert flatten({"a": {"b": 1, "c": None}, "d": [2013, 2014], "e": [], "f": ""}) == {"a.b": "1", "d": "2013, 2014"}
+
+
+def test_the_table_says_n_intervals_and_chance(make_run) -> None:
+    run = make_run(ZERO_SHOT, "rrwu")
+    text = draw(build_table([run]), width=100)
+    low, high = run.metrics.accuracy_interval
+    assert f"50.0 [{100 * low:.1f}, {100 * high:.1f}]" in text
+    for word in ("zero_shot", "SmolLM2-135M-Instruct", "headqa_sample en", " 20 ", "22.5", "25.0"):
+        assert word in text
+    assert "Failed" not in text
+
+
+def test_the_best_complete_run_of_each_column_is_stressed(make_run) -> None:
+    runs = [make_run(ZERO_SHOT, "rw"), make_run(GUIDED, "rrw"), make_run({"kind": "longest"}, "rrrrm")]
+    table = comparison(runs)
+    assert table.best == {(1, table.headers.index(header)) for header in ("Accuracy", "Exam score", "Points")}
+    assert [row[-1] for row in table.rows] == ["0, 0", "0, 0", "0, 4"]
+    assert "Failed, missing" not in comparison(runs[:2]).headers
+    assert comparison(runs[:1]).best == frozenset()
+
+
+def test_what_differs_is_a_column_and_what_is_shared_is_in_the_title(make_run) -> None:
+    english, spanish = make_run(ZERO_SHOT, "r"), make_run(ZERO_SHOT, "w", language="es")
+    table = comparison([english, spanish])
+    assert table.title == "demo · SmolLM2-135M-Instruct"
+    assert [row[:2] for row in table.rows] == [("zero_shot", "headqa_sample en"), ("zero_shot", "headqa_sample es")]
+
+
+def test_the_comparison_fits_adraw(make_run) -> None:
+    runs = [make_run(GUIDED, "rwu"), make_run({"kind": "chain_of_thought"}, "rw"), make_run({"kind": "random"}, "w")]
+    wide, narrow = (draw(build_table(runs), width=width) for width in (100, 80))
+    low, high = runs[1].metrics.accuracy_interval
+    assert f"50.0 [{100 * low:.1f}, {100 * high:.1f}]" in wide
+    assert f"[{100 * low:.1f}, {100 * high:.1f}]" in narrow
+    for text, width in ((wide, 100), (narrow, 80)):
+        assert "chain_of_thought" in text
+        assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_square_brackets_are_text_and_not_markup(make_run) -> None:
+    run = make_run({"kind": "zero_shot", "prompt": "[bold]mine.yaml"}, "r", run_id="marked")
+    assert "zero_shot-[bold]mine" in draw(build_table([run, run]), width=140)
+
+
+def test_breakdowns_count_every_question_once(make_run) -> None:
+    text = draw(*build_breakdowns(make_run(ZERO_SHOT, "rrwuf")), width=140)
+    for group in ("biology", "medicine", "2013", "2015", "Cuaderno_2015_1_M", "Options"):
+        assert group in text
+
+
+def test_the_report_of_one_run(make_run) -> None:
+    run = make_run(ZERO_SHOT, "rrwu", model={"engine": "embedded"})
+    text = (run.folder.path / "report.md").read_text()
+    assert text == run_report(run, run.folder.read_predictions())
+    assert text.startswith("# demo: zero_shot · SmolLM2-135M-Instruct · headqa_sample en\n")
+    for heading in ("By discipline", "By year", "By number of options", "By exam", "Unanswered questions", "Settings"):
+        assert f"\n## {heading}\n" in text
+    assert "| Latency, s, median / 95th percentile | 0.25 / 0.25 |" in text
+    assert f"| spec digest | {run.record.spec_digest} |" in text
+    assert "5 of 20: unparsed 5." in text
+
+
+def test_a_reply_cannot_break_out_of_the_report(make_run) -> None:
+    text = (make_run(ZERO_SHOT, "u").folder.path / "report.md").read_text()
+    assert text.count("````text\nI would say | ```\nthe first\n````") == 3
+
+
+def test_every_markdown_row_has_the_columns_of_its_header(make_run) -> None:
+    text = (make_run(ZERO_SHOT, "rwuf").folder.path / "report.md").read_text()
+    outside_code = re.sub(r"(?s)(`{4,})text.*?\1", "", text)
+    tables = re.findall(r"(?m)(?:^\|.*\|$\n?)+", outside_code)
+    assert len(tables) == 7
+    for table in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
+
+
+def test_an_incomplete_run_says_so(make_run) -> None:
+    run = make_run(ZERO_SHOT, "rrwfm")
+    assert "Incomplete: 12 of 20 questions scored, 4 failed, 4 not asked yet." in run_report(run, {})
+    assert f"`medexam run --resume {run.folder.path}` asks them." in run_report(run, {})
+    assert "zero_shot · SmolLM2-135M-Instruct · headqa_sample en.** Incomplete" in comparison_report([run, run])
+
+
+def test_failures_are_shown_by_kind_the_commonest_first(make_run) -> None:
+    fault = Failure(kind="LMServerError", message="overloaded | try\nlater")
+
+    def every_fifth(question):
+        return {"failure": fault} if question.number == 5 else {}
+
+    run = make_run(ZERO_SHOT, "rrrff", extra=every_fifth)
+    assert [(one.boundary, one.kind, one.questions) for one in run.failures] == [
+        ("network", "LMTransportError", 4),
+        ("server", "LMServerError", 4),
+    ]
+    text = (run.folder.path / "report.md").read_text()
+    assert "| server | LMServerError | overloaded \\| try later | 4 |" in text
+    assert f"`medexam run --resume {run.folder.path}` asks them again." in text
+    assert "LMServerError" in draw(build_failure_table(run))
+    assert build_failure_table(make_run(ZERO_SHOT, "m", run_id="other")) is None
+
+
+def test_the_report_of_several_runs(make_run, tmp_path) -> None:
+    runs = [make_run(ZERO_SHOT, "rw"), make_run(GUIDED, "rrrw")]
+    write_report(runs, tmp_path / "both.md")
+    text = (tmp_path / "both.md").read_text()
+    assert re.search(r"\| zero_shot-guided \| 20 \| \*\*75\.0 \[", text)
+    assert str(runs[0].folder.path) in text
+    with pytest.raises(RunFolderError, match="--markdown"):
+        write_report(runs, tmp_path / "no" / "both.md")
+
+
+def test_plots_are_pictures(make_run, tmp_path) -> None:
+    runs = [make_run(ZERO_SHOT, "rrw"), make_run(GUIDED, "rwf"), make_run({"kind": "longest"}, "f")]
+    paths = write_plots(runs, tmp_path / "plots")
+    assert [path.name for path in paths] == ["strategies.png", "accuracy_by_year.png", "accuracy_by_discipline.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+
+
+def test_plots_need_a_folder(make_run, tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunFolderError, match="--plots"):
+        write_plots([make_run(ZERO_SHOT, "r")], tmp_path / "file")

@@ -1,0 +1,126 @@
+"""A reader of replies whose version rises reads what is stored again; nothing is asked, and nothing written is lost."""
+
+import json
+
+import pytest
+import yaml
+
+from medexam.experiments.plan.planner import plan_experiment, plan_resume
+from medexam.experiments.report.current import load_complete
+from medexam.experiments.report.derived import rescore
+from medexam.experiments.run.runner import run_plan
+from medexam.experiments.store.run_folder import PREDICTIONS
+from medexam.predictions import Status
+from medexam.signatures import adapter, parse_answer
+from medexam.specs import program as specs
+from watching import Silent
+
+
+class Counting(Silent):
+    def __init__(self) -> None:
+        self.answers = 0
+
+    def answered(self, prediction) -> None:
+        self.answers += 1
+
+
+@pytest.fixture
+def document(tmp_path):
+    replies = tmp_path / "replies.yaml"
+    replies.write_text(yaml.safe_dump({"*": "{Answer: 1} or {Answer: 2}"}))
+    return {
+        "name": "again",
+        "dataset": {"name": "headqa_sample", "limit": 12},
+        "model": {"engine": "scripted", "path": str(replies)},
+        "program": {"kind": "zero_shot"},
+    }
+
+
+@pytest.fixture
+def last_counts(monkeypatch):
+    """From now on of two answers the last counts, and the reader says so."""
+
+    def change() -> None:
+        monkeypatch.setattr(specs, "READINGS", {**specs.READINGS, "answer": 2})
+        monkeypatch.setattr(
+            adapter, "parse_answer", lambda reply, options, **_: parse_answer(reply, options, reasoned=True)
+        )
+
+    return change
+
+
+def _run(document, tmp_path, overrides=None):
+    watcher = Counting()
+    (run,), _ = run_plan(plan_experiment(document, overrides or {}, runs_dir=tmp_path / "runs"), watcher)
+    return run, watcher.answers
+
+
+@pytest.mark.parametrize("how", ["run", "resume"])
+def test_replies_are_read_again_and_nothing_is_asked(document, tmp_path, last_counts, caplog, how) -> None:
+    # A wider selection was asked before.
+    _run(document, tmp_path, {"dataset.limit": 20})
+    before, _ = _run(document, tmp_path)
+    assert before.metrics.unanswered == 12
+    assert before.record.readings == {"answer": 1, "thinking": 1}
+    lines = (before.folder.path / PREDICTIONS).read_bytes()
+    last_counts()
+    assert load_complete(str(before.folder.path), tmp_path, print) is None
+    if how == "run":
+        after, asked = _run(document, tmp_path)
+    else:
+        watcher = Counting()
+        (after,), _ = run_plan(plan_resume(str(before.folder.path), runs_dir=tmp_path), watcher)
+        asked = watcher.answers
+    assert (asked, after.folder) == (0, before.folder)
+    assert after.record.readings == {"answer": 2, "thinking": 1}
+    predictions = after.folder.read_predictions()
+    assert {prediction.answer for prediction in predictions.values()} == {2}
+    assert len(predictions) == 20
+    assert (after.metrics.unanswered, after.record.warnings) == (0, ())
+    # What was written before stays, and what is read again stands behind it.
+    assert (after.folder.path / PREDICTIONS).read_bytes().startswith(lines)
+    (said,) = [record.getMessage() for record in caplog.records if "read again" in record.getMessage()]
+    assert "version 1 of the reader 'answer' (today's is 2)" in said
+    assert "20 of 20 predictions changed" in said
+    caplog.clear()
+    assert _run(document, tmp_path)[1] == 0
+    assert not caplog.records
+
+
+def test_what_keeps_too_little_is_asked_anew(document, tmp_path, last_counts, caplog) -> None:
+    before, _ = _run(document, tmp_path)
+    path = before.folder.path / PREDICTIONS
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[0]["reply"] = None
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    last_counts()
+    after, asked = _run(document, tmp_path)
+    assert (asked, after.metrics.n, after.metrics.unanswered) == (1, 12, 0)
+    assert "1 of them because they keep too little and are asked anew" in caplog.text
+
+
+def test_a_report_says_by_what_its_replies_were_read(document, tmp_path, last_counts) -> None:
+    run, _ = _run(document, tmp_path)
+    assert rescore(run.folder).record.warnings == ()
+    last_counts()
+    (warning,) = rescore(run.folder).record.warnings
+    assert "version 1 of the reader 'answer' (today's is 2)" in warning
+    assert run.folder.resume_command in warning
+    # A run that was made before readers had versions was read by their first.
+    record = json.loads((run.folder.path / "spec.json").read_text())
+    del record["readings"]
+    run.folder.write_json("spec.json", record)
+    assert rescore(run.folder).record.warnings == (warning,)
+
+
+def test_failures_and_other_programs_are_left_as_they_are(document, tmp_path, last_counts) -> None:
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": {"error": "context"}}))
+    before, _ = _run(document, tmp_path)
+    control, _ = _run(document, tmp_path, {"program": {"kind": "longest"}})
+    size = (before.folder.path / PREDICTIONS).stat().st_size
+    last_counts()
+    after, asked = _run(document, tmp_path)
+    assert (asked, after.metrics) == (0, before.metrics)
+    assert (before.folder.path / PREDICTIONS).stat().st_size == size
+    assert {one.status for one in after.folder.read_predictions().values()} == {Status.UNANSWERED}
+    assert control.folder.read_record().outdated is None

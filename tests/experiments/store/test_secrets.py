@@ -1,0 +1,134 @@
+"""No key of a server ends up anywhere: not in a run folder, not in the MLflow store, not in what is printed."""
+
+import logging
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from wire_server import Wire, is_identifying, serving
+
+from medexam.cli.main import main
+from medexam.serve.discovery.registry import Registered, Registry
+from medexam.serve.network.keys import write_key
+
+KEY = "sk-recognisable-0123456789abcdef"
+VARIABLES = {"environment": "MY_KEY", "usual environment": "VLLM_API_KEY"}
+PLACES = (*VARIABLES, "file", "registry")
+
+
+def model_of(place: str, wire: Wire, folder: Path) -> dict[str, object]:
+    """The model part of a spec whose key comes from this place; only the key's own file holds it."""
+    key_file, registry = folder / "keys" / "key", Registry(folder / "servers.json")
+    write_key(key_file, KEY)
+    own = {
+        "environment": {"api_key_env": "MY_KEY"},
+        "usual environment": {},
+        "file": {"api_key_file": str(key_file)},
+        "registry": {"endpoints": [f"registry:{registry.path}"]},
+    }
+    if place == "registry":
+        registry.add(Registered(wire.address, wire.models[0], socket.gethostname(), os.getpid(), key_file=key_file))
+    return {"engine": "vllm", "endpoints": [wire.address], **own[place]}
+
+
+@dataclass
+class Refusing(Wire):
+    """Answers the probe, and refuses every question."""
+
+    status: int = 400
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        asked = "return_token_ids" in body or "multiple-choice" in str(body.get("messages"))
+        asked = asked and path.endswith("completions") and not is_identifying(body)
+        return (self.status, {"error": {"message": "no"}}) if asked else super().reply(path, body)
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path,
+    empty_store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> Callable[[dict[str, object]], tuple[int, str]]:
+    """A small experiment by the command line, with MLflow traces; its exit code, and all that was printed or logged."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+    monkeypatch.setattr("medexam.serve.network.retry.FIRST_WAIT_S", 0.001)
+    (tmp_path / "runs").mkdir()
+    shutil.copy(empty_store, tmp_path / "runs" / "mlflow.db")
+    document = {
+        "name": "trial",
+        "dataset": {"name": "headqa_sample", "limit": 4},
+        "matrix": {"program.answer_format": ["guided", "free"]},
+        "trace_questions": 2,
+    }
+
+    def call(model: dict[str, object]) -> tuple[int, str]:
+        (tmp_path / "spec.yaml").write_text(yaml.safe_dump({**document, "model": model}))
+        monkeypatch.setattr(sys, "argv", ["medexam", "run", "spec.yaml"])
+        caplog.set_level(logging.DEBUG)
+        code = 0
+        try:
+            main()
+        except SystemExit as done:
+            code = int(done.code or 0)
+        return code, "".join(capfd.readouterr()) + caplog.text
+
+    return call
+
+
+def holding(folder: Path) -> list[str]:
+    """The files below a folder that hold the key."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(str(path.relative_to(folder)) for path in files if KEY.encode() in path.read_bytes())
+
+
+def open_to_others(folder: Path) -> list[str]:
+    """What below a folder its owner is not alone with."""
+    return sorted(str(path) for path in folder.rglob("*") if path.stat().st_mode & 0o077)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_run_keeps_no_key(place: str, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if place in VARIABLES:
+        monkeypatch.setenv(VARIABLES[place], KEY)
+    with serving(Wire(key=KEY)) as wire:
+        code, said = run(model_of(place, wire, tmp_path))
+    assert code == 0, said
+    assert f"Bearer {KEY}" in wire.keys
+    runs = [path.parent for path in (tmp_path / "runs").glob("*/predictions.jsonl")]
+    assert len(runs) == 2
+    assert [open_to_others(path) for path in runs] == [[], []]
+    assert KEY not in said
+    assert holding(tmp_path) == ["keys/key"]
+
+
+@pytest.mark.parametrize(("status", "ends"), [(400, 3), (401, 2), (429, 3)])
+def test_a_server_that_quotes_the_key_in_its_refusals_is_not_quoted(
+    status: int, ends: int, run, tmp_path: Path
+) -> None:
+    with serving(Refusing(key=KEY, quotes=True, status=status)) as wire:
+        code, said = run({**model_of("file", wire, tmp_path), "timeout_s": 1})
+    kept = "".join(path.read_text() for path in (tmp_path / "runs").glob("*/predictions.jsonl"))
+    assert code == ends
+    assert f"Bearer {KEY}" in wire.keys
+    assert "[the key]" in (kept if ends == 3 else said)
+    assert KEY not in said
+    assert holding(tmp_path) == ["keys/key"]
+
+
+def test_a_probe_that_is_refused_does_not_quote_the_key(run, tmp_path: Path) -> None:
+    with serving(Wire(key=KEY, quotes=True, refuse={"/v1/completions": 429})) as wire:
+        code, said = run({**model_of("file", wire, tmp_path), "timeout_s": 1})
+    assert code == 2
+    assert "[the key]" in said
+    assert KEY not in said
+    assert holding(tmp_path) == ["keys/key"]

@@ -1,0 +1,123 @@
+"""Predictions read from the disk a line at a time say the same as those that are read at once."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from medexam.errors import RunFolderError
+from medexam.experiments.run.ray.dispatcher import Member, Round
+from medexam.experiments.run.ray.messages import Report
+from medexam.experiments.run.scheduler import Account
+from medexam.experiments.store.prediction_lines import Outcome, cut_torn_line
+from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, owed
+from medexam.predictions import Failure, Prediction, Status
+
+
+def _answered(key: str, answer: int = 1, reply: str = "añ") -> Prediction:
+    return Prediction(question=key, program="p", spec_digest="d", status=Status.ANSWERED, answer=answer, reply=reply)
+
+
+def _failed(key: str) -> Prediction:
+    failure = Failure(kind="LMTransportError", message="gone")
+    return Prediction(question=key, program="p", spec_digest="d", status=Status.FAILED, failure=failure)
+
+
+@pytest.fixture
+def folder(tmp_path) -> RunFolder:
+    made = RunFolder(tmp_path, "d")
+    with made.appending() as log:
+        for prediction in (
+            _answered("a"),
+            _failed("b"),
+            _answered("c", reply="long " * 5_000),
+            _failed("d"),
+            _answered("b", answer=2),
+        ):
+            log.append(prediction)
+    return made
+
+
+def test_each_look_gives_what_reading_at_once_gives(folder) -> None:
+    whole = folder.read_predictions()
+    with folder.opened_predictions() as stored:
+        assert list(stored) == list(whole) == ["a", "b", "c", "d"]
+        assert len(stored) == 4
+        assert dict(stored) == whole
+        assert stored["b"].answer == 2
+        assert "e" not in stored
+        assert stored.get("e") is None
+        with pytest.raises(KeyError):
+            stored["e"]
+
+
+def test_planning_reads_how_each_question_last_came_out(folder) -> None:
+    outcomes = folder.read_outcomes()
+    assert outcomes["b"] == Outcome(Status.ANSWERED, 2)
+    assert outcomes["d"] == Outcome(Status.FAILED, None)
+    assert owed("abcde", outcomes) == owed("abcde", folder.read_predictions()) == ["d", "e"]
+
+
+def test_a_folder_without_predictions_has_none(tmp_path) -> None:
+    with RunFolder(tmp_path).opened_predictions() as stored:
+        assert not stored
+    assert RunFolder(tmp_path).read_outcomes() == {}
+
+
+def test_a_torn_last_line_counts_as_not_written(folder) -> None:
+    with (folder.path / PREDICTIONS).open("ab") as stream:
+        stream.write(b'{"schema": 1, "question": "e"')
+    with folder.opened_predictions() as stored:
+        assert list(stored) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"\xff"])
+def test_a_damaged_line_is_named_whoever_reads(folder, line) -> None:
+    path = folder.path / PREDICTIONS
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    for read in (folder.read_predictions, folder.read_outcomes, folder.opened_predictions().__enter__):
+        with pytest.raises(RunFolderError, match="line 6 is damaged"):
+            read()
+
+
+@pytest.mark.parametrize("file", [PREDICTIONS, "parts/w.jsonl"])
+def test_a_line_of_another_run_is_named_whoever_reads(folder, file) -> None:
+    path = folder.path / file
+    path.parent.mkdir(exist_ok=True)
+    theirs = _answered("e").model_copy(update={"spec_digest": "other"})
+    with path.open("ab") as stream:
+        stream.write(json.dumps(theirs.to_json()).encode() + b"\n")
+    readers = [folder.read_outcomes, folder.merge_parts]
+    if file == PREDICTIONS:
+        (folder.path / "parts").mkdir()
+        readers += [folder.read_predictions, folder.opened_predictions().__enter__]
+    for read in readers:
+        with pytest.raises(RunFolderError, match=r"line \d belongs to another run \(digest other, .* is d\)") as caught:
+            read()
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_worker_that_answers_for_another_run_is_refused(folder) -> None:
+    planned = SimpleNamespace(spec_digest="d", owed=())
+    round_ = Round(None, planned, folder.path, [], None, Account())
+    member = Member("w", None, None, host="node7")
+    done = (_answered("a").model_copy(update={"spec_digest": "other"}),)
+    with pytest.raises(RunFolderError, match="worker on node7 belongs to another run"):
+        round_._hear(member, Report(0, done, 0, 0, 1, over=False))
+
+
+def test_a_file_that_was_changed_meanwhile_is_one_clear_line(folder) -> None:
+    with folder.opened_predictions() as stored:
+        (folder.path / PREDICTIONS).write_bytes(b"")
+        with pytest.raises(RunFolderError, match="prediction of c is gone"):
+            stored["c"]
+
+
+@pytest.mark.parametrize("torn", [0, 1, 4095, 4096, 4097, 20_000])
+@pytest.mark.parametrize("whole", [b"", b"\n", b"one\n", b"one\n" + b"x" * 9_000 + b"\n"])
+def test_only_what_stands_behind_the_last_line_is_cut_off(tmp_path, whole, torn) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(whole + b"y" * torn)
+    cut_torn_line(path)
+    assert path.read_bytes() == whole

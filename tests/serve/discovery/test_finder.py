@@ -1,0 +1,195 @@
+"""Servers that a registry tells: found, followed while they come and go, and waited for."""
+
+import asyncio
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from wire_server import Wire, serving
+
+from medexam.errors import EndpointUnreachableError, EngineError
+from medexam.serve import build_engine
+from medexam.serve.discovery import finder as finding
+from medexam.serve.discovery.finder import Finder
+from medexam.serve.discovery.registry import Registered, Registry
+from medexam.serve.network.keys import write_key
+from medexam.specs import ModelSpec
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    monkeypatch.setattr(finding, "LOOK_S", 0.05)
+    return Registry(tmp_path / "shared" / "servers.json")
+
+
+def entry(wire: Wire, **changes) -> Registered:
+    told = {"model": wire.models[0], "host": socket.gethostname(), "pid": os.getpid(), **changes}
+    return Registered(address=wire.address, **told)
+
+
+def spec(registry: Registry, **changes) -> ModelSpec:
+    return ModelSpec(engine="vllm", endpoints=(f"registry:{registry.path}",), **changes)
+
+
+async def seen(engine, count: int) -> None:
+    """Wait until as many servers take part."""
+    servers = engine._remote.servers
+    for _ in range(200):
+        if len(servers.live) == count:
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"{len(servers.live)} servers take part, not {count}")
+
+
+def completions(wire: Wire) -> int:
+    return len(wire.bodies("/v1/completions"))
+
+
+async def test_servers_come_and_go_while_they_are_asked(registry, ask) -> None:
+    with serving(Wire()) as first, serving(Wire()) as second:
+        registry.add(entry(first))
+        engine = await build_engine(spec(registry), guided=True)
+        try:
+            registry.add(entry(second))
+            await seen(engine, 2)
+            before = completions(first), completions(second)
+            await asyncio.gather(*(engine.complete(ask(f"q{n}", choice=["1", "2"])) for n in range(40)))
+            assert completions(first) > before[0]
+            assert completions(second) > before[1]
+            registry.remove(first.address)
+            await seen(engine, 1)
+            before = completions(first)
+            await asyncio.gather(*(engine.complete(ask(f"p{n}", choice=["1", "2"])) for n in range(20)))
+            assert completions(first) == before
+            assert set(engine.info().endpoints) == {first.address, second.address}
+        finally:
+            await engine.aclose()
+
+
+async def test_a_call_waits_for_the_next_server_when_the_last_has_left(registry, ask) -> None:
+    with serving(Wire()) as first, serving(Wire()) as second:
+        registry.add(entry(first))
+        engine = await build_engine(spec(registry, wait_s=20), guided=True)
+        try:
+            registry.remove(first.address)
+            await seen(engine, 0)
+            asked = asyncio.create_task(engine.complete(ask("q", choice=["1", "2"])))
+            await asyncio.sleep(0.2)
+            assert not asked.done()
+            registry.add(entry(second))
+            assert (await asked).text in ("1", "2")
+        finally:
+            await engine.aclose()
+
+
+async def test_a_server_of_another_kind_stays_out(registry, ask, caplog) -> None:
+    with serving(Wire()) as first, serving(Wire(structured=False)) as lesser, serving(Wire(models=("big",))) as other:
+        registry.add(entry(first))
+        engine = await build_engine(spec(registry), guided=True)
+        try:
+            registry.add(entry(lesser), entry(other))
+            for _ in range(100):
+                if "stays out" in caplog.text:
+                    break
+                await asyncio.sleep(0.02)
+            assert "structured_outputs" in caplog.text
+            assert len(engine._remote.servers.live) == 1
+            assert not other.requests
+        finally:
+            await engine.aclose()
+
+
+async def test_a_torn_registry_leaves_the_servers_as_they_were(registry, ask, caplog) -> None:
+    with serving(Wire()) as first:
+        registry.add(entry(first))
+        engine = await build_engine(spec(registry), guided=True)
+        try:
+            registry.path.write_text('{"form": "medexam ser')
+            for _ in range(100):
+                if "stay those that were known" in caplog.text:
+                    break
+                await asyncio.sleep(0.02)
+            assert caplog.text.count("stay those that were known") == 1
+            assert (await engine.complete(ask("q", choice=["1", "2"]))).text in ("1", "2")
+        finally:
+            await engine.aclose()
+
+
+async def test_a_run_waits_for_the_first_server(registry, caplog) -> None:
+    with serving(Wire()) as wire:
+        building = asyncio.create_task(build_engine(spec(registry, wait_s=20), guided=False))
+        await asyncio.sleep(0.3)
+        assert not building.done()
+        registry.add(entry(wire))
+        await (await building).aclose()
+    assert "waiting 20 s for one" in caplog.text
+
+
+async def test_a_run_waits_as_long_as_a_server_loads(registry, caplog) -> None:
+    with serving(Wire()) as wire:
+        registry.add(entry(wire, ready=False))
+        building = asyncio.create_task(build_engine(spec(registry, wait_s=0), guided=False))
+        await asyncio.sleep(0.3)
+        assert not building.done()
+        registry.add(entry(wire))
+        await (await building).aclose()
+    assert [line.getMessage() for line in caplog.records if "loads" in line.getMessage()] == [
+        f"medexam: warning: {wire.address} still loads; waiting for it"
+    ]
+
+
+async def test_a_server_that_never_loaded_is_waited_for_no_longer(registry) -> None:
+    with serving(Wire()) as wire:
+        registry.add(entry(wire, ready=False))
+        building = asyncio.create_task(build_engine(spec(registry, wait_s=0), guided=False))
+        await asyncio.sleep(0.3)
+        registry.remove(wire.address)
+        with pytest.raises(EndpointUnreachableError, match="no server is registered"):
+            await building
+
+
+async def test_nobody_came(registry) -> None:
+    started = time.monotonic()
+    with pytest.raises(EndpointUnreachableError, match=r"no server is registered in .*--registry"):
+        await build_engine(spec(registry, wait_s=0.2), guided=False)
+    assert time.monotonic() - started < 5
+
+
+async def test_without_endpoints_the_servers_of_this_machine_are_asked(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path))
+    alone = ModelSpec(engine="vllm")
+    with pytest.raises(EndpointUnreachableError, match="medexam serve smollm2-cpu"):
+        await build_engine(alone, guided=False)
+    with serving(Wire(key="open sesame")) as wire:
+        write_key(tmp_path / "the.key", "open-sesame")
+        wire.key = "open-sesame"
+        Registry(tmp_path / "servers.json").add(entry(wire, key_file=tmp_path / "the.key"))
+        engine = await build_engine(alone, guided=False)
+        assert engine.info().model == "tiny"
+        await engine.aclose()
+
+
+async def test_several_models_are_told_apart(registry) -> None:
+    with serving(Wire()) as tiny, serving(Wire(models=("big",))) as big:
+        registry.add(entry(tiny), entry(big))
+        with pytest.raises(EngineError, match=r"2 models \(tiny, big\)"):
+            await build_engine(spec(registry), guided=False)
+        engine = await build_engine(spec(registry, name="big"), guided=False)
+        assert engine.info().model == "big"
+        await engine.aclose()
+
+
+def test_a_worker_takes_the_servers_of_its_own_machine(registry) -> None:
+    registry.add(
+        Registered("http://a:1/v1", "tiny", "a", 1), Registered("http://b:1/v1", "tiny", "b", 1, key_file=None)
+    )
+    bases = {
+        host: [found.base for found in Finder(registry, spec(registry), host).find(None)] for host in ("b", "c", None)
+    }
+    assert bases == {
+        "b": ["http://b:1/v1"],
+        "c": ["http://a:1/v1", "http://b:1/v1"],
+        None: ["http://a:1/v1", "http://b:1/v1"],
+    }

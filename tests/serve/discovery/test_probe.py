@@ -1,0 +1,166 @@
+"""The probe believes what it sees and says what to do about the rest."""
+
+import pytest
+from wire_server import Wire, serving
+
+from medexam.errors import AnswerFormatError, EndpointUnreachableError, SpecError
+from medexam.serve.discovery.probe import Capabilities, probe_endpoint
+from medexam.serve.engines.hosted import build_hosted_engine
+from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, open_endpoints, read_key
+from medexam.specs.model import ModelSpec
+
+
+async def probe(wire: Wire, name: str | None = None, key: str = NO_KEY) -> Capabilities:
+    return await probe_endpoint(Endpoint(wire.address, key), name)
+
+
+async def test_a_server_that_honours_everything() -> None:
+    with serving(Wire()) as wire:
+        seen = await probe(wire)
+    assert seen.model_dump(exclude={"call_s", "endpoint", "dialogue", "behaviour"}) == {
+        "server_version": "vllm 0.32.0",
+        "models": ("tiny",),
+        "model": "tiny",
+        "source": "none/tiny",
+        "max_context": 4096,
+        "system_turn": True,
+        "repeated_turns": True,
+        "renders": True,
+        "allowed_token_ids": True,
+        "structured_outputs": True,
+        "list_prompts": True,
+        "tokenizes": True,
+        "echo_logprobs": 0,
+        "named_logprobs": 128,
+        "masked_logprobs": True,
+        "prefix_block": 16,
+    }
+    assert seen.guided_by == "prefill"
+
+
+@pytest.mark.parametrize(
+    ("wire", "field", "guided_by"),
+    [
+        (Wire(system=False), "system_turn", "prefill"),
+        (Wire(repeats=False), "repeated_turns", "prefill"),
+        (Wire(tokenize=False), "renders", "structured_outputs"),
+        (Wire(allowed=False), "allowed_token_ids", "structured_outputs"),
+        (Wire(structured=False), "structured_outputs", "prefill"),
+        (Wire(lists=False), "list_prompts", "prefill"),
+        (Wire(tokenize=False, structured=False), "structured_outputs", None),
+    ],
+)
+async def test_what_a_server_ignores_is_not_believed(wire: Wire, field: str, guided_by: str | None) -> None:
+    with serving(wire):
+        seen = await probe(wire)
+    assert getattr(seen, field) is False
+    assert seen.guided_by == guided_by
+
+
+async def test_a_template_that_refuses_a_system_turn_is_found_out_without_tokenize() -> None:
+    with serving(Wire(system=False, tokenize=False)) as wire:
+        seen = await probe(wire)
+    assert not seen.system_turn
+    assert seen.repeated_turns
+
+
+async def test_an_old_server_that_ignores_constraints_is_refused_for_guided_answers() -> None:
+    with serving(Wire(allowed=False, structured=False, version="0.11.0")) as wire:
+        with pytest.raises(AnswerFormatError, match=r"vllm 0\.11\.0.*answer_format to free"):
+            await build_hosted_engine(ModelSpec(engine="vllm", endpoints=(wire.address,)), guided=True)
+        engine = await build_hosted_engine(ModelSpec(engine="vllm", endpoints=(wire.address,)), guided=False)
+        assert engine.info().guided_by is None
+        await engine.aclose()
+
+
+async def test_nobody_there() -> None:
+    with pytest.raises(EndpointUnreachableError, match=r"no server answers at http://127.0.0.1:9/v1 .*medexam serve"):
+        await probe_endpoint(Endpoint("http://127.0.0.1:9/v1", NO_KEY), None)
+
+
+async def test_another_model() -> None:
+    with serving(Wire()) as wire, pytest.raises(EndpointUnreachableError, match="serves tiny, not huge; correct"):
+        await probe(wire, "huge")
+
+
+async def test_several_models_need_a_name() -> None:
+    with serving(Wire(models=("tiny", "small"))) as wire:
+        with pytest.raises(EndpointUnreachableError, match=r"serves 2 models \(tiny, small\); name one"):
+            await probe(wire)
+        assert (await probe(wire, "small")).model == "small"
+
+
+async def test_endpoints_must_serve_one_model() -> None:
+    with serving(Wire()) as one, serving(Wire(models=("other",))) as two:
+        spec = ModelSpec(engine="vllm", endpoints=(one.address, two.address))
+        with pytest.raises(EndpointUnreachableError, match="different models"):
+            await build_hosted_engine(spec, guided=False)
+
+
+@pytest.mark.parametrize("status", [404, 500])
+async def test_something_else_answers(status: int) -> None:
+    refusing = Wire(refuse={"/v1/models": status})
+    with serving(refusing), pytest.raises(EndpointUnreachableError, match="not as an OpenAI-compatible server"):
+        await probe(refusing)
+
+
+async def test_the_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "s3cret")
+    with serving(Wire(key="s3cret")) as wire:
+        with pytest.raises(EndpointUnreachableError, match=r"refuses the key .*model\.api_key_env"):
+            await probe(wire)
+        key = read_key("MY_KEY")
+        assert key is not None
+        assert (await probe(wire, key=key)).model == "tiny"
+        assert "s3cret" not in repr(Endpoint(wire.address, key))
+
+
+def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MY_KEY", raising=False)
+    monkeypatch.setenv("USUAL", "u")
+    assert read_key(None) is None
+    assert read_key(None, "USUAL") == "u"
+    with pytest.raises(SpecError, match="names MY_KEY, and that environment variable is not set"):
+        read_key("MY_KEY", "USUAL")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "GPU1:8000",
+        "http://gpu1:8000",
+        "http://gpu1:8000/",
+        " http://gpu1:8000/v1/ ",
+        "http://gpu1:8000/v1/chat/completions",
+        "http://gpu1:8000/v1/models",
+    ],
+)
+def test_one_address_is_written_in_many_ways(address: str) -> None:
+    assert normalise_address(address) == "http://gpu1:8000/v1"
+
+
+def test_gateways_keep_their_path_and_doubles_are_dropped() -> None:
+    assert normalise_address("https://host/llama/v1") == "https://host/llama/v1"
+    assert [one.base for one in open_endpoints(["a:1", "http://a:1/v1", "b:1"], "k")] == [
+        "http://a:1/v1",
+        "http://b:1/v1",
+    ]
+    assert Endpoint("https://host/llama/v1", "k").root == "https://host/llama"
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("ftp://gpu1", "only http"),
+        ("http://", "no address"),
+        ("", "no address"),
+        ("http://gpu 1", "no address"),
+        ("http://gpu1:port", "endpoint 'http://gpu1:port'"),
+        ("http://gpu1:8000/v1?x=1", "no '\\?'"),
+        ("http://me:secret@gpu1", "api_key_env"),
+    ],
+)
+def test_addresses_that_are_none(address: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message) as caught:
+        normalise_address(address)
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,143 @@
+"""The registry of servers: who runs, who fell silent, and writers beside each other."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from medexam.errors import EngineError
+from medexam.serve.discovery.registry import STALE_S, Registered, Registry, local_registry, process_lives
+
+
+def entry(address: str = "http://127.0.0.1:8000/v1", **fields) -> Registered:
+    return Registered(**{"address": address, "model": "m", "host": socket.gethostname(), "pid": os.getpid(), **fields})
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    return Registry(tmp_path / "made" / "servers.json")
+
+
+def test_what_is_added_is_read_by_another(registry: Registry) -> None:
+    assert registry.read() == ()
+    one = entry(job="17", key_file=Path("/keys/8000.key"))
+    two = entry("http://node7:8000/v1", host="node7", pid=1)
+    registry.add(one)
+    registry.add(two)
+    assert Registry(registry.path).read() == (one, two)
+    registry.remove(one.address, "http://nobody/v1")
+    assert registry.read() == (two,)
+
+
+def test_one_at_the_same_address_is_replaced(registry: Registry) -> None:
+    registry.add(entry(model="before"))
+    registry.add(entry(model="after"))
+    assert [one.model for one in registry.read()] == ["after"]
+
+
+def test_only_the_owner_may_read_it(registry: Registry) -> None:
+    registry.add(entry())
+    lock = registry.path.with_name("servers.json.lock")
+    assert {path.stat().st_mode & 0o777 for path in (registry.path, lock)} == {0o600}
+    assert registry.path.parent.stat().st_mode & 0o777 == 0o700
+    assert {path.name for path in registry.path.parent.iterdir()} <= {"servers.json", "servers.json.lock"}
+
+
+def test_who_falls_silent_counts_no_more_and_is_dropped_at_the_next_write(registry: Registry) -> None:
+    silent = entry("http://node7:8000/v1", host="node7", seen_at=time.time() - STALE_S - 1)
+    registry.add(silent, entry())
+    assert [one.address for one in registry.read()] == [entry().address]
+    assert "node7" in registry.path.read_text(encoding="utf-8")
+    registry.add(entry("http://127.0.0.1:8001/v1"))
+    assert "node7" not in registry.path.read_text(encoding="utf-8")
+
+
+def test_a_process_of_this_machine_that_ended_counts_no_more(registry: Registry) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as running:
+        registry.add(entry(pid=running.pid), entry("http://node7:8000/v1", host="node7", pid=running.pid))
+        assert len(registry.read()) == 2
+        running.kill()
+        assert [one.host for one in registry.read() if process_lives(running.pid) or one.host == "node7"]
+    assert [one.host for one in registry.read()] == ["node7"]
+
+
+def test_a_heartbeat_keeps_an_entry_and_names_those_it_does_not_know(registry: Registry) -> None:
+    almost = entry("http://node7:8000/v1", host="node7", seen_at=time.time() - STALE_S - 1)
+    registry.add(almost)
+    assert registry.read() == ()
+    assert registry.beat(almost.address, "http://node8:8000/v1") == ("http://node8:8000/v1",)
+    (found,) = registry.read()
+    assert found.address == almost.address
+    assert time.time() - found.seen_at < 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '{"form": "medexam servers 1", "servers": [{"addr',
+        "[]",
+        "model: x",
+        '{"form": "another"}',
+        '{"servers": []}',
+    ],
+)
+def test_a_damaged_file_is_named_and_not_overwritten(registry: Registry, text: str) -> None:
+    registry.path.parent.mkdir()
+    registry.path.write_text(text, encoding="utf-8")
+    for use in (registry.read, lambda: registry.add(entry()), lambda: registry.beat("x"), lambda: registry.remove("x")):
+        with pytest.raises(EngineError, match=r"servers\.json: damaged.*name another file.*or remove it"):
+            use()
+    assert registry.path.read_text(encoding="utf-8") == text
+
+
+def test_an_entry_without_its_fields(registry: Registry) -> None:
+    registry.add(entry())
+    registry.path.write_text(registry.path.read_text().replace('"pid"', '"id"'), encoding="utf-8")
+    with pytest.raises(EngineError, match="damaged"):
+        registry.read()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(EngineError, match=r"cannot be written.*--registry"):
+        Registry(tmp_path / "file" / "servers.json").add(entry())
+
+
+def test_a_lock_that_is_held(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("medexam.serve.discovery.registry._LOCK_S", 0.05)
+    with registry._rewriting(), pytest.raises(EngineError, match=r"servers\.json\.lock"):
+        Registry(registry.path).add(entry())
+
+
+ADD_AND_BEAT = """
+import sys
+from pathlib import Path
+from medexam.serve.discovery.registry import Registered, Registry
+registry = Registry(Path(sys.argv[1]))
+for port in range(20):
+    address = f"http://node{sys.argv[2]}:{port}/v1"
+    registry.add(Registered(address=address, model="m", host="elsewhere", pid=1))
+    assert registry.beat(address) == ()
+    if port % 2:
+        registry.remove(address)
+"""
+
+
+def test_writers_beside_each_other_lose_nothing(registry: Registry) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", ADD_AND_BEAT, registry.path, str(n)]) for n in range(3)]
+    while any(writer.poll() is None for writer in writers):
+        registry.read()
+    assert [writer.returncode for writer in writers] == [0, 0, 0]
+    assert {one.address for one in registry.read()} == {
+        f"http://node{n}:{port}/v1" for n in range(3) for port in range(0, 20, 2)
+    }
+
+
+def test_this_machines_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path))
+    assert local_registry().path == tmp_path / "servers.json"

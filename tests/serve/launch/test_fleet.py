@@ -1,0 +1,273 @@
+"""A fleet of servers, with a package that calls itself vllm and serves nothing but `/health`."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from fake_vllm import free_port, write_fake_vllm
+
+from medexam.errors import EndpointUnreachableError, EngineError
+from medexam.serve.discovery.registry import Registered, Registry, machine
+from medexam.serve.launch import guard, supervised, supervising
+from medexam.serve.launch.fleet import Fleet
+from medexam.serve.launch.port_claims import is_claimed
+from medexam.serve.launch.processes import Launch, group_lives
+
+
+@pytest.fixture(autouse=True)
+def _fake_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_fake_vllm(tmp_path / "site")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.setattr(supervised, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(supervising, "_TICK_S", 0.02)
+    monkeypatch.setattr(supervising, "BEAT_S", 0.1)
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    return Registry(tmp_path / "servers.json")
+
+
+def plan(*flags: str, port: int | None = None) -> Launch:
+    port = port or free_port()
+    command = (sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", "m", "--host", "127.0.0.1")
+    root = f"http://127.0.0.1:{port}"
+    return Launch((*command, "--port", str(port), *flags), f"{root}/v1", f"{root}/health", model="tiny")
+
+
+def running(folder: Path) -> list[int]:
+    """Processes that were started from the tests' vllm, guards and workers among them."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if str(folder / "site").encode() in environment.read_bytes():
+                found.append(int(environment.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def eventually(true: Callable[[], object], seconds: float = 15.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.02)
+
+
+def test_each_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, registry: Registry) -> None:
+    quick, slow = plan(), plan("--slow", "1")
+    seen: list[tuple[str, ...]] = []
+    loading: list[tuple[str, ...]] = []
+    lines: list[str] = []
+
+    def progress(_seconds: float, line: str) -> None:
+        lines.append(line)
+        seen.append(tuple(entry.address for entry in registry.read()))
+        loading.append(tuple(entry.address for entry in registry.read_loading()))
+
+    key_file = tmp_path / "8000.key"
+    with Fleet(
+        [quick, slow], logs=tmp_path / "logs", key="secret", key_file=key_file, registry=registry, job="17"
+    ) as fleet:
+        fleet.wait_healthy(30, progress)
+        assert fleet.addresses == (quick.address, slow.address)
+        entries = registry.read()
+        assert [(one.address, one.model, one.host) for one in entries] == [
+            (launch.address, "tiny", machine()) for launch in (quick, slow)
+        ]
+        assert {(one.job, one.key_file) for one in entries} == {("17", key_file)}
+    assert (quick.address,) in seen
+    assert (slow.address,) in loading
+    assert registry.read_loading() == ()
+    assert any(line.startswith(slow.address) for line in lines)
+    assert registry.read() == ()
+    assert not running(tmp_path)
+    assert [path.name for path in fleet.logs] == [f"vllm-{httpx.URL(one).port}.log" for one in fleet.addresses]
+    assert "with a key" in fleet.logs[0].read_text()
+
+
+def test_the_key_is_on_no_command_line_and_in_no_file(tmp_path: Path, registry: Registry) -> None:
+    with Fleet([plan()], logs=tmp_path / "logs", key="s3cret", registry=registry) as fleet:
+        fleet.wait_healthy(30)
+        for pid in running(tmp_path):
+            assert b"s3cret" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    for path in tmp_path.rglob("*"):
+        assert path.is_dir() or b"s3cret" not in path.read_bytes()
+
+
+def test_a_server_that_dies_while_loading_takes_the_others_along(tmp_path: Path, registry: Registry) -> None:
+    port = free_port()
+    fleet = Fleet([plan("--slow", "60"), plan("--die", f"{port}:disk full", port=port)], logs=tmp_path)
+    with pytest.raises(EngineError, match=r"no weights: .*disk full"), fleet:
+        fleet.wait_healthy(30)
+    assert registry.read() == ()
+    assert not running(tmp_path)
+
+
+def test_one_that_cannot_start_stops_those_that_did(tmp_path: Path) -> None:
+    port = free_port()
+    with Fleet([plan(port=port)], logs=tmp_path) as fleet:
+        fleet.wait_healthy(30)
+        second = Fleet([plan("--slow", "60"), plan(port=port)], logs=tmp_path / "second")
+        with pytest.raises(EngineError, match="choose another with --port"), second:
+            pass
+        taken = socket.create_server(("127.0.0.1", 0))
+        third = Fleet([plan("--slow", "60"), plan(port=taken.getsockname()[1])], logs=tmp_path / "third")
+        with taken, pytest.raises(EngineError, match="choose another with --port"), third:
+            pass
+    assert not running(tmp_path)
+
+
+def test_a_port_belongs_to_the_first_while_it_loads(tmp_path: Path) -> None:
+    port = free_port()
+    with Fleet([plan("--slow", "60", port=port)], logs=tmp_path):
+        assert is_claimed(port)
+        with pytest.raises(EngineError, match=f"port {port} belongs to another server.*--port"):
+            Fleet([plan(port=port)], logs=tmp_path / "second").__enter__()
+    assert not is_claimed(port)
+
+
+def test_one_that_loads_too_long(tmp_path: Path) -> None:
+    with (
+        pytest.raises(EndpointUnreachableError, match=r"not healthy after 0 s.*--timeout"),
+        Fleet([plan(), plan("--slow", "60")], logs=tmp_path) as fleet,
+    ):
+        fleet.wait_healthy(0.4)
+    assert not running(tmp_path)
+
+
+def test_a_crashed_one_is_started_again_and_is_not_in_the_registry_meanwhile(
+    tmp_path: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steady, crashing = plan(), plan("--crash-once", str(tmp_path / "crashed"))
+    told: list[str] = []
+    with Fleet([steady, crashing], logs=tmp_path / "logs", registry=registry, tell=told.append) as fleet:
+        fleet.wait_healthy(30)
+        watching = threading.Thread(target=fleet.watch)
+        watching.start()
+        eventually(lambda: [one.address for one in registry.read()] == [steady.address])
+        eventually(lambda: len(registry.read()) == 2)
+        fleet.stop()
+        watching.join(5)
+        assert not watching.is_alive()
+    assert "ended with exit code 13; it is started again in 0 s, 2 more times after that" in told[0]
+    assert told[1] == f"{crashing.address} answers again"
+    first = fleet.logs[1].with_suffix(".1.log")
+    assert "CUDA error" in first.read_text()
+    assert registry.read() == ()
+    assert not running(tmp_path)
+
+
+def test_one_that_crashes_too_often_is_given_up(tmp_path: Path, registry: Registry) -> None:
+    told: list[str] = []
+    crashing = plan("--crash-after", "0.3")
+    with Fleet([crashing], logs=tmp_path / "my.log", registry=registry, restarts=2, tell=told.append) as fleet:
+        fleet.wait_healthy(30)
+        with pytest.raises(EngineError, match=r"exit code 13; the last lines of .*\n(.*\n)*CUDA error"):
+            fleet.watch()
+    assert sum("started again" in line for line in told) == 2
+    assert {path.name for path in tmp_path.glob("my*.log")} == {"my.log", "my.1.log", "my.2.log"}
+    assert registry.read() == ()
+    assert not running(tmp_path)
+
+
+def test_it_writes_itself_into_a_registry_that_was_removed_and_survives_a_damaged_one(
+    tmp_path: Path, registry: Registry
+) -> None:
+    told: list[str] = []
+    with Fleet([plan()], logs=tmp_path, registry=registry, tell=told.append) as fleet:
+        fleet.wait_healthy(30)
+        before = registry.read()[0].seen_at
+        watching = threading.Thread(target=fleet.watch)
+        watching.start()
+        eventually(lambda: registry.read()[0].seen_at > before)
+        registry.path.unlink()
+        eventually(lambda: len(registry.read()) == 1)
+        registry.path.write_text("{torn", encoding="utf-8")
+        eventually(lambda: told)
+        assert "damaged" in told[0]
+        registry.path.unlink()
+        eventually(lambda: len(registry.read()) == 1)
+        fleet.stop()
+        watching.join(5)
+
+
+def test_a_registry_that_cannot_be_written_is_known_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    fleet = Fleet([plan()], logs=tmp_path, registry=Registry(tmp_path / "file" / "servers.json"))
+    with pytest.raises(EngineError, match="cannot be written"), fleet:
+        pass
+    assert not running(tmp_path)
+
+
+def test_other_machines_reach_it_by_a_name(tmp_path: Path, registry: Registry) -> None:
+    launch = plan()
+    with Fleet([launch], logs=tmp_path, registry=registry, reached_at="node7") as fleet:
+        fleet.wait_healthy(30)
+        assert [one.address for one in registry.read()] == [launch.address.replace("127.0.0.1", "node7")]
+    assert registry.read() == ()
+
+
+SUPERVISOR = """
+import sys
+from pathlib import Path
+from medexam.serve.launch.processes import Launch
+from medexam.serve.discovery.registry import Registry
+from medexam.serve.launch.fleet import Fleet
+port, folder = int(sys.argv[1]), Path(sys.argv[2])
+command = (sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", "m", "--host", "127.0.0.1")
+root = f"http://127.0.0.1:{port}"
+launch = Launch((*command, "--port", str(port), *sys.argv[3:]), f"{root}/v1", f"{root}/health", model="tiny")
+with Fleet([launch], logs=folder, registry=Registry(folder / "servers.json")) as fleet:
+    fleet.wait_healthy(30)
+    print(fleet._servers[0].pid, flush=True)
+    fleet.watch()
+"""
+
+
+def test_servers_do_not_outlive_a_supervisor_that_is_killed(tmp_path: Path, registry: Registry) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(SUPERVISOR), str(free_port()), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stdout is not None
+        group = int(supervisor.stdout.readline())
+        assert len(registry.read()) == 1
+        supervisor.kill()
+    eventually(lambda: not group_lives(group))
+    assert not running(tmp_path)
+    assert registry.read() == ()
+
+
+def test_an_orphan_that_will_not_stop_is_killed(tmp_path: Path) -> None:
+    guarding = "import sys; from medexam.serve.launch import guard; guard.GRACE_S = 0.3; guard.main(1, sys.argv[1:])"
+    command = [sys.executable, "-c", guarding, *plan("--stubborn", "1").command]
+    with subprocess.Popen(command, start_new_session=True) as orphan:
+        assert orphan.wait(20) == -signal.SIGKILL
+    assert not running(tmp_path)
+
+
+def test_the_guard_passes_the_exit_code_on(tmp_path: Path) -> None:
+    def run(*command: str) -> "subprocess.CompletedProcess[str]":
+        guarded = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *command]
+        return subprocess.run(guarded, check=False, capture_output=True, text=True, start_new_session=True)
+
+    assert run(sys.executable, "-c", "raise SystemExit(7)").returncode == 7
+    assert run("/bin/sh", "-c", "kill -9 $$").returncode == 137
+    missing = run(str(tmp_path / "none"))
+    assert (missing.returncode, missing.stderr) == (127, f"{tmp_path / 'none'}: No such file or directory\n")
+
+
+def test_a_registry_entry_is_of_the_guards_process(tmp_path: Path, registry: Registry) -> None:
+    with Fleet([plan()], logs=tmp_path, registry=registry) as fleet:
+        fleet.wait_healthy(30)
+        (entry,) = registry.read()
+        assert isinstance(entry, Registered)
+        assert os.getpgid(entry.pid) == entry.pid

@@ -1,0 +1,135 @@
+"""Servers that a run starts for itself: used with their key, restarted, and gone with the run."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from fake_vllm import call_it_the_cpu_build, write_fake_vllm, write_model_folder
+
+from medexam.errors import EngineError
+from medexam.serve import build_engine
+from medexam.serve.discovery import finder as finding
+from medexam.serve.launch import supervised
+from medexam.serve.launch.processes import group_lives
+from medexam.specs import ModelSpec
+
+ANSWERING = """
+import argparse, os, sys, time
+from wire_server import Wire, _Server, _build_handler
+parser = argparse.ArgumentParser()
+for name in ("served-model-name", "host", "die", "slow"):
+    parser.add_argument("--" + name)
+parser.add_argument("--port", type=int)
+args, _ = parser.parse_known_args()
+if args.die:
+    sys.exit("no weights")
+time.sleep(float(args.slow or 0))
+Handler = _build_handler(Wire(models=(args.served_model_name,), key=os.environ["VLLM_API_KEY"]))
+
+class Healthy(Handler):
+    def do_GET(self):
+        if self.path != "/health":
+            return super().do_GET()
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+_Server((args.host, args.port), Healthy).serve_forever()
+"""
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A profile whose server speaks the wire."""
+    site = tmp_path / "site"
+    write_fake_vllm(site, server=ANSWERING)
+    call_it_the_cpu_build(site)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(Path(__file__).parents[1])]))
+    monkeypatch.setenv("MEDEXAM_VLLM_PYTHON", sys.executable)
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+    monkeypatch.setattr(supervised, "FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr(finding, "LOOK_S", 0.1)
+    model = write_model_folder(tmp_path)
+    facts = {"weights_gb": 0.1, "layers": 2, "kv_heads": 2, "head_dim": 64, "context_limit": 2048, "licence": "MIT"}
+    path = tmp_path / "tiny.yaml"
+    path.write_text(yaml.safe_dump({"model": str(model), **facts, "layouts": [{"gpu_gb": 0, "max_context": 2048}]}))
+    return path
+
+
+def own_servers(engine):
+    (task,) = engine._remote.servers._looks - {
+        one for one in engine._remote.servers._looks if one.get_coro().__name__ == "follow"
+    }
+    return task.get_coro().cr_frame.f_locals["self"]
+
+
+async def test_a_server_lives_as_long_as_the_engine(profile: Path, ask) -> None:
+    engine = await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), guided=True)
+    try:
+        own = own_servers(engine)
+        pids = [server.pid for server in own.fleet._servers]
+        assert engine.info().model == "Tiny-1B"
+        assert (await engine.complete(ask("q", choice=["1", "2"]))).text in ("1", "2")
+    finally:
+        await engine.aclose()
+    assert not any(map(group_lives, pids))
+    assert not own.registry.path.parent.exists()
+
+
+async def test_a_crash_is_outlived(profile: Path, ask) -> None:
+    engine = await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), guided=True)
+    try:
+        own = own_servers(engine)
+        (server,) = own.fleet._servers
+        os.killpg(server.pid, signal.SIGKILL)
+        for _ in range(200):
+            if server.restarted and own.registry.read():
+                break
+            time.sleep(0.05)
+        assert (await engine.complete(ask("q", choice=["1", "2"]))).text in ("1", "2")
+        pid = server.pid
+    finally:
+        await engine.aclose()
+    assert not group_lives(pid)
+
+
+async def test_one_that_dies_while_loading_says_why(profile: Path) -> None:
+    document = yaml.safe_load(profile.read_text())
+    profile.write_text(yaml.safe_dump({**document, "flags": ["--die", "now"]}))
+    with pytest.raises(EngineError, match="no weights"):
+        await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), guided=True)
+
+
+async def test_cancelling_while_it_loads_leaves_nothing(profile: Path, tmp_path: Path) -> None:
+    document = yaml.safe_load(profile.read_text())
+    profile.write_text(yaml.safe_dump({**document, "flags": ["--slow", "60"]}))
+    building = asyncio.create_task(
+        build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), guided=True)
+    )
+    logs = tmp_path / "cache" / "logs"
+    while not logs.is_dir() or not any(logs.iterdir()):
+        await asyncio.sleep(0.05)
+    building.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await building
+    for _ in range(100):
+        if not processes_of(str(tmp_path)):
+            break
+        await asyncio.sleep(0.1)
+    assert not processes_of(str(tmp_path))
+
+
+def processes_of(folder: str) -> list[str]:
+    """Commands that name the folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [command for command in found if folder in command and "api_server" in command]

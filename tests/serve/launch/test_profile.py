@@ -1,0 +1,100 @@
+"""Profiles: the shipped ones hold together, and a wrong one says in one line what is wrong where."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from medexam.errors import EngineError, SpecError
+from medexam.serve.launch.memory_fit import fit
+from medexam.serve.launch.profile import load_profile, profile_names, with_profile
+from medexam.specs.model import ModelSpec
+
+OF_THE_PAPER = {"llama-3.1-8b": 1, "llama-3.1-70b": 4, "mistral-7b-v0.3": 1, "mixtral-8x7b": 4}
+"""GPUs of 40 GB that the HEAD-QA v2 paper ran each model on."""
+
+GOOD = """
+model: Org/Tiny
+revision: abc
+licence: MIT
+weights_gb: 2
+layers: 2
+kv_heads: 2
+head_dim: 8
+context_limit: 4096
+layouts: [{gpu_gb: 24, max_context: 2048}]
+"""
+
+
+def test_the_shipped_names() -> None:
+    assert {*OF_THE_PAPER, "qwen3-8b", "gemma-3-27b", "gpt-oss-120b", "medgemma-4b", "smollm2-cpu"} <= {
+        *profile_names()
+    }
+    for name, gpus in OF_THE_PAPER.items():
+        assert [layout.gpus for layout in load_profile(name).layouts if layout.gpu_gb == 40 and layout.nodes == 1] == [
+            gpus
+        ]
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_every_shipped_layout_fits_its_cards(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.max_logprobs == 128
+    if profile.on_cpu:
+        return
+    assert re.fullmatch(r"[0-9a-f]{40}", profile.revision or "")
+    assert {40, 80, 141} <= {layout.gpu_gb for layout in profile.layouts}
+    for layout in profile.layouts:
+        assert fit(profile, layout, layout.gpu_gb).fits, layout
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("llama-3.1-7b", r"perhaps llama-3\.1-70b or llama-3\.1-8b .*medexam serve --list"),
+        ("zzz", r"no profile zzz; name a YAML file .*medexam serve --list"),
+        ("/nowhere/mine.yaml", r"/nowhere/mine\.yaml: the profile cannot be read.*medexam serve --list"),
+    ],
+)
+def test_names_that_no_profile_has(name: str, message: str) -> None:
+    with pytest.raises(EngineError, match=message):
+        load_profile(name)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("layers: 2", "layer: 2"), "unknown key 'layer': did you mean 'layers'"),
+        (
+            ("max_context: 2048", "max_contexts: 2048"),
+            "layouts.0.max_context: is missing; unknown key 'layouts.0.max_contexts': [^;]*$",
+        ),
+        (("weights_gb: 2", "weights_gb: heavy"), "weights_gb: .*found 'heavy'"),
+        (("licence: MIT\n", ""), "licence: is missing"),
+        (("max_context: 2048", "max_context: 8192"), "max_context 8192 is more than context_limit 4096"),
+        (("max_context: 2048", "max_context: 2048, nodes: 2"), "1 GPUs do not divide over 2 nodes"),
+        (("layers: 2", "layers: 2\nflags: [--trust-remote-code]"), "take trust-remote-code out"),
+        (("layouts: [", "layouts: [{gpu_gb: 0, max_context: 1}, "), "all of them for cards, or all for the processor"),
+        (("licence: MIT", "licence: !!python/object/apply:os.getcwd []"), "line 4: not YAML"),
+        ((GOOD, "- a list"), "a profile is a mapping"),
+    ],
+)
+def test_a_file_that_says_something_else(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(GOOD.replace(*change), encoding="utf-8")
+    with pytest.raises(SpecError, match=message) as caught:
+        load_profile(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_spec_takes_name_and_revision_of_its_profile(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(GOOD, encoding="utf-8")
+    filled = with_profile(ModelSpec(engine="vllm", profile=str(path)))
+    assert (filled.name, filled.revision) == ("Org/Tiny", "abc")
+    kept = with_profile(ModelSpec(engine="vllm", profile=str(path), name="mine", revision="main"))
+    assert (kept.name, kept.revision) == ("mine", "main")
+    plain = ModelSpec(engine="vllm", name="other")
+    assert with_profile(plain) is plain
+    assert with_profile(ModelSpec(engine="vllm", profile="smollm2-cpu")).name == "SmolLM2-135M-Instruct"

@@ -1,0 +1,257 @@
+"""vLLM's command lines, out of a profile, a hub id, a folder and SmolLM2, without vLLM."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
+
+from medexam.errors import EngineError
+from medexam.serve.launch import vllm_cpu
+from medexam.serve.launch.vllm_command import Node, plan_servers
+
+VARIABLES = ("HF_HUB_OFFLINE", "VLLM_CPU_KVCACHE_SPACE", "VLLM_CPU_OMP_THREADS_BIND", "HF_HOME", "CUDA_VISIBLE_DEVICES")
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model folder, a Python that has a vllm, and no GPU."""
+    write_fake_vllm(tmp_path / "site")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    return write_model_folder(tmp_path)
+
+
+@pytest.fixture
+def cpu_build(model: Path, tmp_path: Path) -> Path:
+    """The same, with a vllm that was installed as its CPU build."""
+    call_it_the_cpu_build(tmp_path / "site")
+    return model
+
+
+@pytest.fixture
+def cards(model: Path, tmp_path: Path) -> None:
+    """Four cards of 40 GB."""
+    rows = "\n".join(f"{number}, GPU-{number}, NVIDIA A100, 40960, 40950" for number in range(4))
+    script = tmp_path / "nvidia-smi"
+    script.write_text(f"#!/bin/sh\necho '{rows}'\n", encoding="utf-8")
+    script.chmod(0o755)
+
+
+def value(command: tuple[str, ...], flag: str) -> str:
+    return command[command.index(flag) + 1]
+
+
+def test_a_folder(model: Path) -> None:
+    port = free_port()
+    (launch,) = plan_servers(str(model), port=port, max_context=512, flags=["--max-logprobs", "40"])
+    assert str(launch) == (
+        f"HF_HUB_OFFLINE=1 {sys.executable} -m vllm.entrypoints.openai.api_server --model {model} "
+        f"--served-model-name Tiny-1B --host 127.0.0.1 --port {port} --max-model-len 512 --max-logprobs 40"
+    )
+    assert (launch.address, launch.model, launch.gpus) == (f"http://127.0.0.1:{port}/v1", "Tiny-1B", ())
+
+
+def test_a_hub_id_keeps_its_name_and_may_be_fetched(model: Path) -> None:
+    (launch,) = plan_servers("Qwen/Qwen3-8B", host="0.0.0.0", served_name="qwen")
+    assert launch.environment == {}
+    assert launch.command[4:8] == ("Qwen/Qwen3-8B", "--served-model-name", "qwen", "--host")
+    assert launch.health == f"http://127.0.0.1:{value(launch.command, '--port')}/health"
+    (sixth,) = plan_servers("Qwen/Qwen3-8B", host="::1", port=free_port())
+    assert sixth.address.startswith("http://[::1]:")
+
+
+@pytest.mark.usefixtures("cards")
+def test_a_profile() -> None:
+    (launch,) = plan_servers("llama-3.1-70b", port=free_port())
+    command = launch.command
+    assert value(command, "--model") == launch.model == "meta-llama/Llama-3.1-70B-Instruct"
+    assert value(command, "--revision") == value(command, "--tokenizer-revision")
+    assert len(value(command, "--revision")) == 40
+    assert (value(command, "--tensor-parallel-size"), value(command, "--gpu-memory-utilization")) == ("4", "0.95")
+    assert (value(command, "--max-model-len"), value(command, "--dtype")) == ("8192", "bfloat16")
+    assert (value(command, "--max-logprobs"), "--enable-prefix-caching" in command) == ("128", True)
+    assert not [word for word in command if "trust" in word]
+    assert launch.environment == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
+    assert launch.gpus == (0, 1, 2, 3)
+    gate, memory = launch.notes
+    assert "is gated (Llama 3.1 Community License)" in gate
+    assert "35.3 GB of weights + 2.0 GB for the runtime" in memory
+
+
+@pytest.mark.usefixtures("cards")
+def test_replicas_have_ports_and_cards_of_their_own() -> None:
+    launches = plan_servers("qwen3-8b", replicas=3, gpus=[3, 1, 2], port=41_200)
+    assert [launch.environment["CUDA_VISIBLE_DEVICES"] for launch in launches] == ["3", "1", "2"]
+    assert [value(launch.command, "--port") for launch in launches] == ["41200", "41201", "41202"]
+    assert value(launches[0].command, "--reasoning-parser") == "qwen3"
+    assert [len(launch.notes) for launch in launches] == [1, 0, 0]
+
+
+@pytest.mark.usefixtures("cards")
+def test_what_the_user_says_is_said_once() -> None:
+    flags = ["-tp", "2", "--max_model_len=4096", "--no-enable-prefix-caching", "--dtype", "float16"]
+    (launch,) = plan_servers("qwen3-32b", port=free_port(), flags=flags)
+    assert launch.gpus == (0, 1)
+    assert launch.command[-len(flags) :] == tuple(flags)
+    ours = launch.command[: -len(flags)]
+    assert {"--tensor-parallel-size", "--max-model-len", "--enable-prefix-caching", "--dtype"}.isdisjoint(ours)
+
+
+def test_a_group_of_machines(model: Path) -> None:
+    head, other = (plan_servers("llama-3.1-70b", node=Node(rank, 2, "10.0.0.1"), printing=True)[0] for rank in (0, 1))
+    assert head.command[2:5] == ("vllm.entrypoints.cli.main", "serve", "meta-llama/Llama-3.1-70B-Instruct")
+    assert value(other.command, "--node-rank") == "1"
+    assert value(other.command, "--master-addr") == "10.0.0.1"
+    assert (value(head.command, "--tensor-parallel-size"), value(head.command, "--pipeline-parallel-size")) == (
+        "2",
+        "2",
+    )
+    assert ("--headless" in head.command, "--headless" in other.command) == (False, True)
+    assert (bool(head.address), other.address, other.health) == (True, "", "")
+    assert head.gpus == other.gpus == (0, 1)
+    with pytest.raises(EngineError, match="is one server, and needs a profile"):
+        plan_servers("Org/Model", node=Node(0, 2, "10.0.0.1"), printing=True)
+
+
+def test_the_cpu_build_gets_its_cache_and_block_size(cpu_build: Path) -> None:
+    (launch,) = plan_servers(str(cpu_build))
+    assert launch.environment["VLLM_CPU_KVCACHE_SPACE"] == "2"
+    assert "VLLM_CPU_OMP_THREADS_BIND" not in launch.environment
+    assert " --block-size 32" in str(launch)
+    (own,) = plan_servers(str(cpu_build), flags=["--block-size=64"])
+    assert "--block-size" not in own.command
+
+
+@pytest.mark.parametrize(
+    ("siblings", "cores", "bound"),
+    [
+        ({}, {0, 1}, ["0", "1"]),
+        ({}, {2, 3, 5, 7, 8}, ["2,3", "5,7,8"]),
+        ({0: "0,2", 1: "1,3", 2: "0,2", 3: "1,3"}, {0, 1, 2, 3}, ["0", "1"]),
+    ],
+)
+def test_servers_on_the_processor_share_its_cores(
+    cpu_build: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    siblings: dict[int, str],
+    cores: set[int],
+    bound: list[str],
+) -> None:
+    for number, text in siblings.items():
+        (tmp_path / f"cpu{number}/topology").mkdir(parents=True)
+        (tmp_path / f"cpu{number}/topology/thread_siblings_list").write_text(f"{text}\n", encoding="ascii")
+    monkeypatch.setattr(vllm_cpu, "_TOPOLOGY", tmp_path)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: cores)
+    launches = plan_servers(str(cpu_build), replicas=2)
+    assert [launch.environment["VLLM_CPU_OMP_THREADS_BIND"] for launch in launches] == bound
+    with pytest.raises(EngineError, match=r"9 servers on \d cores"):
+        plan_servers(str(cpu_build), replicas=9)
+
+
+@pytest.mark.parametrize(("features", "dtype"), [("fpu avx512_bf16", ()), ("fpu avx2", ("--dtype", "float32"))])
+def test_a_processor_without_bfloat16_computes_in_float32(
+    cpu_build: Path, monkeypatch: pytest.MonkeyPatch, features: str, dtype: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(vllm_cpu, "CPU_INFO", cpu_build.parent / "cpuinfo")
+    vllm_cpu.CPU_INFO.write_text(f"processor: 0\nflags\t: {features}\n", encoding="utf-8")
+    (launch,) = plan_servers(str(cpu_build))
+    assert launch.command[launch.command.index("32") + 1 :] == dtype
+
+
+def test_a_profile_for_cards_on_the_processor(cpu_build: Path) -> None:
+    with pytest.raises(EngineError, match="build for processors: name another with --python, or try the profile"):
+        plan_servers("qwen3-8b")
+    (launch,) = plan_servers("qwen3-8b", printing=True)
+    assert "VLLM_CPU_KVCACHE_SPACE" not in launch.environment
+
+
+@pytest.mark.usefixtures("cards")
+def test_docker() -> None:
+    first, second = plan_servers("mistral-7b-v0.3", container="vllm/vllm-openai:v0.32.0", replicas=2, printing=True)
+    assert str(second) == (
+        "docker run --rm --init --name medexam-vllm-8001 --network host --ipc host --gpus '\"device=1\"' "
+        f"-e VLLM_API_KEY -e HF_TOKEN -v {Path.home()}/.cache/huggingface:/root/.cache/huggingface "
+        "--entrypoint python3 vllm/vllm-openai:v0.32.0 " + " ".join(second.command[second.command.index("-m") :])
+    )
+    assert first.environment == {}
+    with pytest.raises(EngineError, match=r"docker is not on the PATH.*podman or apptainer.*--python"):
+        plan_servers("mistral-7b-v0.3", container="image")
+
+
+@pytest.mark.usefixtures("cards")
+def test_podman_and_apptainer(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (launch,) = plan_servers(str(model), container="image", container_runtime="podman", printing=True, gpus=[2, 3])
+    assert "--device nvidia.com/gpu=2 --device nvidia.com/gpu=3" in str(launch)
+    assert f"-e HF_HUB_OFFLINE=1 -v {model}:{model}:ro --entrypoint python3 image -m" in str(launch)
+    assert value(launch.command, "--tensor-parallel-size") == "2"
+    monkeypatch.setenv("HF_HOME", "/scratch/hf")
+    (launch,) = plan_servers("qwen3-8b", container="vllm.sif", container_runtime="apptainer", printing=True)
+    assert launch.command[:7] == ("apptainer", "exec", "--nv", "--bind", "/scratch/hf", "vllm.sif", "python3")
+    assert launch.environment["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+def test_ports_in_use(model: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(EngineError, match=rf"port {port} on 127\.0\.0\.1 cannot be used \(.*process \d+ \("):
+            plan_servers(str(model), port=port)
+        assert plan_servers(str(model), port=port, printing=True)[0].address.endswith(f":{port}/v1")
+
+
+def test_the_next_free_ports_are_taken(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        first = taken.getsockname()[1]
+        monkeypatch.setattr("medexam.serve.launch.vllm_command.FIRST_PORT", first)
+        (launch,) = plan_servers(str(model))
+    assert int(value(launch.command, "--port")) > first
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("./nowhere", "no such folder.*medexam serve --list"),
+        ("/nowhere", "no such folder"),
+        ("{here}/empty", "has no config.json"),
+        ("{here}/hollow", r"without weights, it has none of \*\.safetensors"),
+        ("lama-3.1-8b", "no profile lama-3.1-8b, perhaps llama-3.1-8b"),
+        ("qwen3-8b", r"qwen3-8b needs a GPU, and nvidia-smi finds none"),
+    ],
+)
+def test_models_that_cannot_start(model: Path, tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "hollow").mkdir()
+    (tmp_path / "hollow" / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(EngineError, match=message):
+        plan_servers(name.format(here=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"flags": ["--trust-remote-code"]}, "would run code"),
+        ({"flags": ["--trust_remote_code=true"]}, "would run code"),
+        ({"flags": ["--api-key", "x"]}, "shows the key to everyone"),
+        ({"replicas": 0}, "at least one"),
+    ],
+)
+def test_what_is_refused(model: Path, wanted: dict, message: str) -> None:
+    with pytest.raises(EngineError, match=message):
+        plan_servers(str(model), **wanted)
+
+
+def test_a_python_without_vllm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    with pytest.raises(EngineError, match=r"pip install 'vllm>=0\.29'.*--python.*--container"):
+        plan_servers("Qwen/Qwen3-8B")
+    with pytest.raises(EngineError, match="name another with --python"):
+        plan_servers("Qwen/Qwen3-8B", python=tmp_path / "none")
+    assert plan_servers("Qwen/Qwen3-8B", printing=True)[0].command[2].startswith("vllm.")

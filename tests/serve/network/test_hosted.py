@@ -1,0 +1,269 @@
+"""The hosted engines against a server that speaks the wire: what is sent, what comes back, what goes wrong."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from dspy.lm15 import (
+    AuthError,
+    Config,
+    ContextLengthError,
+    InvalidRequestError,
+    LM15Error,
+    Message,
+    RateLimitError,
+    Request,
+    Response,
+    ServerError,
+    ThinkingPart,
+    TransportError,
+    UnsupportedFeatureError,
+    UnsupportedModelError,
+)
+from wire_server import Wire, serving
+
+from medexam.errors import AnswerFormatError, EngineError
+from medexam.serve.contract import CHOICE, Engine
+from medexam.serve.engines.hosted import build_hosted_engine
+from medexam.serve.network.retry import ATTEMPTS
+from medexam.serve.pool.adaptive_limit import FIRST
+from medexam.specs.model import ModelSpec
+
+CHOICES = ["1", "2", "3", "4"]
+
+
+def ask(
+    text: str = "Which?", *, prefill: str = "{Answer: ", choices: list[str] | None = CHOICES, system: str | None = "Be"
+) -> Request:
+    messages = [Message.user(text), *([Message.assistant(prefill)] if prefill else [])]
+    extensions = None if choices is None else {CHOICE: choices}
+    config = Config(temperature=0.0, max_tokens=8, extensions=extensions)
+    return Request(model="m", system=system, messages=tuple(messages), config=config)
+
+
+def prompts(body: dict[str, Any]) -> list[str]:
+    """The prompts of a request; litellm sends a list of one as a string."""
+    return body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
+
+
+@asynccontextmanager
+async def reaching(*wires: Wire, guided: bool = False) -> AsyncIterator[Engine]:
+    engine = await build_hosted_engine(
+        ModelSpec(engine="vllm", endpoints=tuple(wire.address for wire in wires)), guided=guided
+    )
+    try:
+        yield engine
+    finally:
+        await engine.aclose()
+
+
+async def test_choices_travel_together_as_next_tokens() -> None:
+    with serving(Wire()) as wire:
+        async with reaching(wire, guided=True) as engine:
+            wire.requests.clear()
+            replies = await asyncio.gather(*(engine.complete(ask("x" * n)) for n in range(1, 21)))
+            info = engine.info()
+    assert {reply.text for reply in replies} == set(CHOICES)
+    assert all(reply.finish_reason == "stop" for reply in replies)
+    prompt = "<s>Be\n<u>x\n<a>{Answer: "
+    assert (replies[0].usage.input_tokens, replies[0].usage.output_tokens) == (len(prompt), 1)
+    bodies = wire.bodies("/v1/completions")
+    assert len(bodies) < 20
+    assert prompt in [one for body in bodies for one in prompts(body)]
+    assert sum(len(prompts(body)) for body in bodies) == 20
+    sent = {key: bodies[0][key] for key in ("max_tokens", "allowed_token_ids", "add_special_tokens", "temperature")}
+    assert sent == {
+        "max_tokens": 1,
+        "allowed_token_ids": [49, 50, 51, 52],
+        "add_special_tokens": False,
+        "temperature": 0,
+    }
+    assert (info.guided_by, info.system_turn, info.model) == ("prefill", "kept", "tiny")
+
+
+async def test_different_choices_are_never_mixed() -> None:
+    with serving(Wire()) as wire:
+        async with reaching(wire, guided=True) as engine:
+            wire.requests.clear()
+            kinds = [CHOICES, [*CHOICES, "5"]]
+            await asyncio.gather(*(engine.complete(ask("x" * n, choices=kinds[n % 2])) for n in range(1, 21)))
+    for body in wire.bodies("/v1/completions"):
+        assert len({len(prompt) % 2 for prompt in prompts(body)}) == 1
+        assert len(body["allowed_token_ids"]) in (4, 5)
+
+
+async def test_without_token_ids_replies_are_read_as_text() -> None:
+    with serving(Wire(token_ids=False)) as wire:
+        async with reaching(wire, guided=True) as engine:
+            reply = await engine.complete(ask())
+    assert reply.text in CHOICES
+    assert reply.usage.input_tokens == len("<s>Be\n<u>Which?\n<a>{Answer: ")
+
+
+@pytest.mark.parametrize(
+    ("wire", "choices"),
+    [(Wire(allowed=False), CHOICES), (Wire(), ["yes", "no"]), (Wire(tokenize=False), CHOICES)],
+    ids=["ignores allowed_token_ids", "choices of several tokens", "gateway without tokenize"],
+)
+async def test_a_grammar_stands_in_where_next_tokens_cannot(wire: Wire, choices: list[str]) -> None:
+    with serving(wire):
+        async with reaching(wire, guided=True) as engine:
+            reply = await engine.complete(ask(choices=choices))
+            assert engine.info().guided_by == "structured_outputs"
+    assert reply.text in choices
+    assert reply.finish_reason == "stop"
+
+
+async def test_choices_that_nothing_can_enforce_are_refused() -> None:
+    with serving(Wire(structured=False)) as wire:
+        async with reaching(wire, guided=True) as engine:
+            with pytest.raises(UnsupportedFeatureError, match="no single tokens"):
+                await engine.complete(ask(choices=["yes", "no"]))
+
+
+async def test_words_are_merged_where_the_template_refuses_turns() -> None:
+    with serving(Wire(system=False)) as wire:
+        async with reaching(wire) as engine:
+            await engine.complete(ask(choices=None, prefill=""))
+            assert engine.info().system_turn == "merged"
+    assert wire.bodies("/v1/chat/completions")[-1]["messages"] == [{"role": "user", "content": "Be\n\nWhich?"}]
+
+
+async def test_free_replies_use_the_chat_endpoint_and_keep_reasoning_apart() -> None:
+    with serving(Wire(reasoning="Let me see.")) as wire:
+        async with reaching(wire) as engine:
+            reply = await engine.complete(ask(choices=None, prefill=""))
+    assert reply.text == "hello"
+    assert [part.text for part in reply.message.parts_of(ThinkingPart)] == ["Let me see."]
+    body = wire.bodies("/v1/chat/completions")[-1]
+    assert (body["max_tokens"], body["temperature"], body["model"]) == (8, 0, "tiny")
+
+
+async def test_a_free_reply_goes_on_from_opening_words_exactly() -> None:
+    with serving(Wire()) as wire:
+        async with reaching(wire) as engine:
+            reply = await engine.complete(ask(choices=None))
+    assert reply.text == "x"
+    assert wire.bodies("/v1/completions")[-1]["prompt"] == "<s>Be\n<u>Which?\n<a>{Answer: "
+
+
+async def test_one_prompt_that_is_too_long_does_not_spoil_the_others() -> None:
+    with serving(Wire(context=100)) as wire:
+        async with reaching(wire, guided=True) as engine:
+            texts = ["short", "x" * 200, "brief"]
+            replies = await asyncio.gather(*(engine.complete(ask(t)) for t in texts), return_exceptions=True)
+    assert isinstance(replies[1], ContextLengthError)
+    assert all(isinstance(reply, Response) for reply in (replies[0], replies[2]))
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "attempts"),
+    [
+        (429, RateLimitError, ATTEMPTS),
+        (500, ServerError, ATTEMPTS),
+        (503, ServerError, ATTEMPTS),
+        (400, InvalidRequestError, 1),
+        (401, AuthError, 1),
+        (404, UnsupportedModelError, 1),
+    ],
+)
+@pytest.mark.parametrize("choices", [CHOICES, None], ids=["guided", "free"])
+async def test_faults_become_errors_that_dspy_knows_and_only_those_that_may_pass_are_asked_again(
+    status: int, error: type[LM15Error], attempts: int, choices: list[str] | None
+) -> None:
+    with serving(Wire()) as wire:
+        async with reaching(wire) as engine:
+            path = "/v1/completions" if choices else "/v1/chat/completions"
+            wire.refuse[path] = status
+            wire.requests.clear()
+            with pytest.raises(error):
+                await engine.complete(ask(choices=choices, prefill="" if choices is None else "{Answer: "))
+    assert len(wire.bodies(path)) == attempts
+
+
+@pytest.mark.parametrize("choices", [CHOICES, None], ids=["guided", "free"])
+async def test_a_lost_connection_is_a_transport_error(choices: list[str] | None) -> None:
+    with serving(Wire()) as wire:
+        async with reaching(wire) as engine:
+            wire.drop = True
+            with pytest.raises(TransportError):
+                await engine.complete(ask(choices=choices, prefill="" if choices is None else "{Answer: "))
+
+
+async def test_two_servers_share_the_work_and_a_failing_one_rests() -> None:
+    with serving(Wire()) as one, serving(Wire()) as two:
+        async with reaching(one, two) as engine:
+            assert engine.concurrency == 2 * FIRST
+            for wire in (one, two):
+                wire.requests.clear()
+            await asyncio.gather(*(engine.complete(ask(choices=None, prefill="")) for _ in range(10)))
+            assert [len(wire.bodies("/v1/chat/completions")) for wire in (one, two)] == [5, 5]
+            one.refuse["/v1/chat/completions"] = 503
+            free = ask(choices=None, prefill="")
+            replies = [await engine.complete(free) for _ in range(6)]
+            assert len(one.bodies("/v1/chat/completions")) <= 6
+    assert [reply.text for reply in replies] == ["hello"] * 6
+
+
+def test_any_event_loop_and_none() -> None:
+    with serving(Wire()) as wire:
+        spec = ModelSpec(engine="vllm", endpoints=(wire.address,))
+        engine = asyncio.run(build_hosted_engine(spec, guided=True))
+        replies = [asyncio.run(engine.complete(ask())) for _ in range(2)]
+        replies.append(engine.sync.complete(ask()))
+        thread = threading.Thread(target=lambda: replies.append(engine.sync.complete(ask())))
+        thread.start()
+        thread.join()
+        asyncio.run(engine.aclose())
+    assert len({reply.text for reply in replies}) == 1
+
+
+class TestLiteLLM:
+    async def build(self, wire: Wire, guided: bool, name: str = "hosted_vllm/tiny") -> Engine:
+        spec = ModelSpec(engine="litellm", name=name, endpoints=(wire.address,))
+        return await build_hosted_engine(spec, guided=guided)
+
+    @pytest.mark.parametrize("name", ["hosted_vllm/tiny", "openai/tiny"])
+    async def test_choices_are_asked_as_a_schema(self, name: str) -> None:
+        with serving(Wire()) as wire:
+            engine = await self.build(wire, guided=True, name=name)
+            reply = await engine.complete(ask())
+            assert engine.info().guided_by == "structured_outputs"
+            await engine.aclose()
+        assert reply.text == "4"
+        assert wire.bodies("/v1/chat/completions")[-1]["messages"][-1] == {"role": "assistant", "content": "{Answer: "}
+
+    async def test_free_replies(self) -> None:
+        with serving(Wire()) as wire:
+            engine = await self.build(wire, guided=False)
+            assert (await engine.complete(ask(choices=None, prefill=""))).text == "hello"
+            with pytest.raises(UnsupportedFeatureError, match="go on from given words"):
+                await engine.complete(ask(choices=None))
+            await engine.aclose()
+
+    async def test_a_provider_that_ignores_the_schema_is_refused(self) -> None:
+        deaf = Wire(schema=False)
+        with serving(deaf), pytest.raises(AnswerFormatError, match="answer_format to free"):
+            await self.build(deaf, guided=True)
+
+    async def test_a_model_that_takes_no_temperature(self) -> None:
+        with serving(Wire()) as wire:
+            engine = await self.build(wire, guided=False, name="openai/o1-pro")
+            with pytest.raises(LM15Error, match="temperature"):
+                await engine.complete(ask(choices=None, prefill=""))
+            await engine.aclose()
+        assert wire.requests == []
+
+    async def test_a_name_without_provider(self) -> None:
+        with pytest.raises(EngineError, match="knows no provider for 'nobody-knows'"):
+            await build_hosted_engine(ModelSpec(engine="litellm", name="nobody-knows"), guided=False)
+
+    async def test_the_usual_key_is_not_sent_to_another_endpoint(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "mine")
+        with serving(Wire(key="EMPTY")) as wire:
+            engine = await self.build(wire, guided=False, name="openai/tiny")
+            assert (await engine.complete(ask(choices=None, prefill=""))).text == "hello"
+            await engine.aclose()

@@ -1,0 +1,146 @@
+"""Turns, merging, probing and stop strings."""
+
+from itertools import pairwise
+
+import pytest
+from dspy.lm15 import Config, ImagePart, InvalidRequestError, Message, Request, TextPart, UnsupportedFeatureError
+
+from medexam.serve.chat_messages import (
+    TemplateRules,
+    cut_at_stop,
+    join_turns,
+    merge_turns,
+    probe_template,
+    requested_choices,
+    template_digest,
+    to_turns,
+)
+
+
+def turn(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}
+
+
+S, U, V, A = turn("system", "S"), turn("user", "U"), turn("user", "V"), turn("assistant", "A")
+
+
+def request(*messages: Message, system=None, **options) -> Request:
+    return Request(model="m", messages=messages, system=system, config=Config(**options))
+
+
+@pytest.mark.parametrize(
+    ("asked", "turns", "prefill"),
+    [
+        (request(Message.user("U")), [U], ""),
+        (request(Message.user("U"), system="S"), [S, U], ""),
+        (request(Message.user("U"), system=(TextPart("S"), TextPart("T"))), [turn("system", "S\nT"), U], ""),
+        (request(Message.user("U"), Message.assistant("Answer: ")), [U], "Answer: "),
+        (request(Message.user("U"), Message.assistant("A"), Message.user("V")), [U, A, V], ""),
+        (request(Message.user("U"), Message.developer("S"), Message.user("V")), [U, S, V], ""),
+    ],
+)
+def test_to_turns(asked, turns, prefill) -> None:
+    assert to_turns(asked) == (turns, prefill)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (request(Message.assistant("A")), InvalidRequestError),
+        (request(Message.user([TextPart("U"), ImagePart(url="http://x/y.png")])), UnsupportedFeatureError),
+        (request(Message.user("U"), Message.tool("id", "x")), UnsupportedFeatureError),
+    ],
+)
+def test_what_has_no_turns_is_refused(asked, error) -> None:
+    with pytest.raises(error):
+        to_turns(asked)
+
+
+@pytest.mark.parametrize(
+    ("turns", "merged"),
+    [
+        ([U], [U]),
+        ([S, U], [turn("user", "S\n\nU")]),
+        ([S, U, A, V], [turn("user", "S\n\nU"), A, V]),
+        ([U, V], [turn("user", "U\n\nV")]),
+        ([U, S, V], [turn("user", "U\n\nS\n\nV")]),
+        ([S, A, U], [turn("user", "S"), A, U]),
+    ],
+)
+def test_merge_turns_keeps_every_word(turns, merged) -> None:
+    before = [dict(t) for t in turns]
+    assert merge_turns(turns) == merged
+    assert turns == before
+
+
+def test_join_turns_keeps_the_system_turn() -> None:
+    assert join_turns([S, U, V, A]) == [S, turn("user", "U\n\nV"), A]
+
+
+class Refusal(Exception):
+    pass
+
+
+def plain(turns) -> str:
+    return "".join(f"[{t['role']}]{t['content']}" for t in turns)
+
+
+def no_system(turns) -> str:
+    if any(t["role"] == "system" for t in turns):
+        raise Refusal
+    return plain(turns)
+
+
+def alternating(turns) -> str:
+    if any(a["role"] == b["role"] for a, b in pairwise(turns)):
+        raise Refusal
+    return no_system(turns)
+
+
+def silent(turns) -> str:
+    return plain(t for t in turns if t["role"] != "system")
+
+
+@pytest.mark.parametrize(
+    ("render", "rules"),
+    [
+        (plain, TemplateRules(system=True, repeats=True)),
+        (no_system, TemplateRules(system=False, repeats=True)),
+        (alternating, TemplateRules(system=False, repeats=False)),
+        (silent, TemplateRules(system=False, repeats=True)),
+    ],
+)
+def test_probe_template(render, rules) -> None:
+    assert probe_template(render, Refusal) == rules
+    fitted = render(rules.fit([S, U, V, A]))
+    assert all(word in fitted for word in "SUVA")
+
+
+def test_rules_leave_accepted_turns_alone() -> None:
+    assert TemplateRules(system=True, repeats=True).fit([S, U, V]) == [S, U, V]
+    assert TemplateRules(system=True, repeats=False).fit([S, U, V]) == [S, turn("user", "U\n\nV")]
+
+
+@pytest.mark.parametrize(
+    ("text", "stops", "cut"),
+    [
+        ("abcabc", (), ("abcabc", False)),
+        ("abcabc", ("x",), ("abcabc", False)),
+        ("abcabc", ("c", "b"), ("a", True)),
+        ("abc", ("a",), ("", True)),
+    ],
+)
+def test_cut_at_stop(text, stops, cut) -> None:
+    assert cut_at_stop(text, stops) == cut
+
+
+def test_requested_choices() -> None:
+    assert requested_choices(request(Message.user("U"))) is None
+    assert requested_choices(request(Message.user("U"), extensions={"choice": ["1", "2"]})) == ["1", "2"]
+    for wrong in ([], ["1", "1"], ["1", ""], [1, 2], "12", {"1": "2"}):
+        with pytest.raises(InvalidRequestError, match="distinct strings"):
+            requested_choices(request(Message.user("U"), extensions={"choice": wrong}))
+
+
+def test_template_digest_is_sha256() -> None:
+    assert template_digest("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
