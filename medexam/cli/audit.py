@@ -1,6 +1,5 @@
 """`medexam audit`: a sample of answers for people to judge, and how far measures agree with them; asks no model."""
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medexam.cli.options import JsonOption, RunsDirOption
+from medexam.cli.views.output import print_json, write_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,17 +69,16 @@ def import_ratings(
     from medexam.experiments.audit.folder import AuditFolder
     from medexam.experiments.audit.ratings import read_ratings
     from medexam.experiments.audit.result import audit_document, find_audit
-    from medexam.experiments.audit.tables import build_audit_tables, write_audit_report
+    from medexam.experiments.audit.tables import audit_report, build_audit_tables
     from medexam.experiments.store.paths import default_runs_dir
 
     ratings = check_answers(read_ratings(AuditFolder(folder), sheet or ()), runs_dir or default_runs_dir())
     sys.stderr.write("".join(f"medexam: {line}\n" for line in describe_changes(ratings)))
     audit = find_audit(ratings)
     if markdown is not None:
-        write_audit_report(audit, markdown)
-        sys.stderr.write(f"wrote {markdown}\n")
+        write_markdown(audit_report(audit), markdown)
     if as_json:
-        sys.stdout.write(json.dumps(audit_document(audit), ensure_ascii=False, indent=2) + "\n")
+        print_json(audit_document(audit))
         return
     from rich.console import Console
 

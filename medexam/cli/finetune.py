@@ -1,6 +1,5 @@
 """`medexam finetune`: an encoder learns to find the span that answers a question."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medexam.cli.options import INCOMPLETE, JsonOption, TrackingOption
+from medexam.cli.views.output import print_json
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def finetune(
         raise typer.Exit(INCOMPLETE) from None
     _track(done, tracking_uri)
     if as_json:
-        sys.stdout.write(json.dumps({"folder": str(done.folder), **done.record}, ensure_ascii=False, indent=2) + "\n")
+        print_json({"folder": str(done.folder), **done.record})
     else:
         sys.stdout.write("".join(f"{line}\n" for line in _lines(done)))
 

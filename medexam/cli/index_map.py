@@ -3,7 +3,6 @@
 It parses, calls `medexam.experiments` and prints; the bars on standard error are all that it draws itself.
 """
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import typer
 
 from medexam.cli.options import JsonOption
 from medexam.cli.views.current_runs import read_current
+from medexam.cli.views.output import print_json
 from medexam.errors import RunFolderError, SpecError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _watching() -> "Iterator[Watch]":
 def _print(drawn: "CorpusMap", path: Path, sent: dict[str, str | None] | None, as_json: bool) -> None:
     said: dict[str, Any] = {"map": str(path.resolve()), **drawn.document(), "run": sent}
     if as_json:
-        typer.echo(json.dumps(said, ensure_ascii=False, indent=2))
+        print_json(said)
         return
     passages, questions = said["passages"], said["questions"]
     lines = {

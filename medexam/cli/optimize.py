@@ -1,6 +1,5 @@
 """`medexam optimize`: better demonstrations and instructions for a program, chosen on exams that are not tested."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +8,7 @@ import typer
 
 from medexam.cli.options import INCOMPLETE, JsonOption, RunsDirOption, TrackingOption, check_resumed
 from medexam.cli.run import SPEC_HELP, SetOption
+from medexam.cli.views.output import print_json
 from medexam.errors import SpecError, TrackingError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def optimize(
     from medexam.cli.views.optimize import optimization_document, print_optimization
 
     if as_json:
-        sys.stdout.write(json.dumps(optimization_document(done), ensure_ascii=False, indent=2) + "\n")
+        print_json(optimization_document(done))
     else:
         print_optimization(done)
     _say_next(done, spec)
@@ -97,7 +97,7 @@ def _print_plan(planned: "OptimizationPlan", *, as_json: bool) -> None:
     from medexam.cli.views.optimize import plan_document, print_plan
 
     if as_json:
-        sys.stdout.write(json.dumps(plan_document(planned), ensure_ascii=False, indent=2) + "\n")
+        print_json(plan_document(planned))
     else:
         print_plan(planned)
 

@@ -1,6 +1,5 @@
 """`medexam run` and `medexam plan`: carry out an experiment, or say what carrying it out would do."""
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from medexam.cli.options import (
     check_resumed,
 )
 from medexam.cli.views.current_runs import say
+from medexam.cli.views.output import print_json
 from medexam.errors import SpecError, TrackingError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def plan(
     from medexam.cli.views.plan import plan_document, print_plan
 
     if as_json:
-        sys.stdout.write(json.dumps(plan_document(planned), ensure_ascii=False, indent=2) + "\n")
+        print_json(plan_document(planned))
     else:
         print_plan(planned)
 
@@ -206,7 +206,7 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
     if as_json:
         from medexam.experiments.store.stored_run import run_document
 
-        sys.stdout.write(json.dumps([run_document(stored) for stored in runs], ensure_ascii=False, indent=2) + "\n")
+        print_json([run_document(stored) for stored in runs])
     elif runs:
         _print_tables(runs_dir, runs, tracking_uri)
 

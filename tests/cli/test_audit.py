@@ -55,6 +55,8 @@ def test_sheets_go_out_and_come_back(medexam, runs, tmp_path) -> None:
     assert "rater_1 and" in out
     assert "accuracy" in out
     assert (tmp_path / "audit.md").read_text().startswith("# Audit\n")
+    code, _, err = medexam("audit", "import", "audit", "--markdown", "no/audit.md")
+    assert (code, err.endswith("; choose another file with --markdown\n")) == (2, True)
     code, out, err = medexam("audit", "import", "audit", "--json", "--sheet", "audit/rater_1.csv")
     document = json.loads(out)
     assert (code, err, len(document["answers"]), document["raters"]) == (0, "", 24, [])

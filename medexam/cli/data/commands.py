@@ -3,7 +3,6 @@
 It parses, calls `medexam.datasets` and prints; it decides nothing about data. Errors go to the caller as they are.
 """
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -14,6 +13,7 @@ from medexam.cli.data.quality import quality
 from medexam.cli.data.stats import stats
 from medexam.cli.data.translate import translate
 from medexam.cli.options import JsonOption, PathOption, refuse
+from medexam.cli.views.output import print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +44,7 @@ def list_sets(as_json: JsonOption = False) -> None:
 
     sets = [_describe(entry) for entry in CATALOGUE.values()]
     if as_json:
-        typer.echo(json.dumps(sets, ensure_ascii=False, indent=2))
+        print_json(sets)
         return
     from rich.table import Table
 
@@ -116,7 +116,7 @@ def show(
         shown = [
             question.model_dump(mode="json") | {"gold": exam_set.key[question.key].number} for question in questions
         ]
-        typer.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+        print_json(shown)
         return
     console = _console()
     for question in questions:

@@ -1,6 +1,5 @@
 """`medexam data quality`: how good translations are, by machine and by people."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +16,7 @@ from medexam.cli.options import (
     refuse,
     refuse_others,
 )
+from medexam.cli.views.output import print_json
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def quality(
         owed += left
         _track(plan, measured, tracking_uri, runs)
     if as_json:
-        sys.stdout.write(json.dumps([one.document() for one in found], ensure_ascii=False, indent=2) + "\n")
+        print_json([one.document() for one in found])
     else:
         _print(found)
     if owed:
@@ -232,7 +232,7 @@ def _read_reviews(paths: list[Path], *, as_json: bool) -> None:
                 for each in agreements
             ],
         }
-        sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        print_json(document)
         return
     from rich.console import Console
 

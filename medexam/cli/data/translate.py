@@ -1,6 +1,5 @@
 """`medexam data translate`: an exam in another language, by the engines of this framework."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, PathOption, RunsDirOption, TrackingOption
+from medexam.cli.views.output import print_json
 from medexam.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def translate(
         )
     if as_json:
         document = outcome.document() | {"folder": str(plan.folder.path), "path": str(written[0]) if written else None}
-        sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        print_json(document)
     else:
         _print(outcome, written)
     if outcome.owed:

@@ -1,9 +1,7 @@
 """Tables of an audit, each with a caption that says how to read it, for the terminal and for Markdown."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from medexam.errors import RunFolderError
 from medexam.experiments.audit.checking import describe_changes
 from medexam.experiments.audit.folder import ASPECTS
 from medexam.experiments.audit.result import Audit
@@ -35,14 +33,6 @@ def audit_report(audit: Audit) -> str:
     for table, caption in audit_tables(audit):
         parts += [f"## {table.title}", render_table(table), caption]
     return "\n\n".join(parts) + "\n"
-
-
-def write_audit_report(audit: Audit, path: Path) -> None:
-    """Write the report; raises `RunFolderError` where that fails."""
-    try:
-        path.write_text(audit_report(audit), encoding="utf-8")
-    except OSError as error:
-        raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
 
 
 def audit_tables(audit: Audit) -> list[tuple[Table, str]]:

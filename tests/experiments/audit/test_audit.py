@@ -5,11 +5,10 @@ import json
 import pandas as pd
 import pytest
 
-from medexam.errors import RunFolderError
 from medexam.experiments.audit.folder import write_sheets
 from medexam.experiments.audit.ratings import read_ratings
 from medexam.experiments.audit.result import audit_document, find_audit
-from medexam.experiments.audit.tables import audit_report, audit_tables, write_audit_report
+from medexam.experiments.audit.tables import audit_report, audit_tables
 
 
 @pytest.fixture
@@ -90,11 +89,7 @@ def test_one_rater_one_run_one_group(make_items, audit_folder, fill) -> None:
     assert audit_tables(found)[-1][0].rows[0] == ("semantic", "2", "-", "-")
 
 
-def test_the_markdown_report(audit, tmp_path) -> None:
-    write_audit_report(audit, tmp_path / "audit.md")
-    text = (tmp_path / "audit.md").read_text()
-    assert text == audit_report(audit)
+def test_the_markdown_report(audit) -> None:
+    text = audit_report(audit)
     assert text.startswith("# Audit\n\n32 answers to 16 questions, sample `")
     assert text.count("\n## ") == 6
-    with pytest.raises(RunFolderError, match="choose another file with --markdown"):
-        write_audit_report(audit, tmp_path / "no" / "audit.md")
