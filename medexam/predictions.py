@@ -21,7 +21,7 @@ class Status(StrEnum):
     UNANSWERED = "unanswered"
     """There is no such answer, and asking again would not change it."""
     FAILED = "failed"
-    """A transport or server fault: asking again may cure it; owed again on resume, never scored."""
+    """A transport or server fault: asking again may cure it; pending again on resume, never scored."""
 
 
 class Reason(StrEnum):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from medexam.cli.report_options import Layout, ReportOptions
 from medexam.cli.views.current_runs import read_current
 from medexam.cli.views.overviews import print_models, print_ranking_notes
-from medexam.cli.views.owed import print_owed
+from medexam.cli.views.pending import print_pending
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
@@ -173,6 +173,6 @@ def _print_tables(
     for table in build_contrast_tables(contrasts):
         console.print(table)
     for run in stored:
-        print_owed(console, run)
+        print_pending(console, run)
         for warning in run.record.warnings:
             console.print(f"Warning: {run.title}: {warning}", highlight=False, markup=False)

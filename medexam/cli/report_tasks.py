@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from medexam.cli.report_options import ReportOptions
 from medexam.cli.views.current_runs import read_current
-from medexam.cli.views.owed import print_owed
+from medexam.cli.views.pending import print_pending
 from medexam.errors import RunFolderError, SpecError
 
 if TYPE_CHECKING:
@@ -78,6 +78,6 @@ def _print(runs: "list[TaskRun]", boards: "list[Table]") -> None:
             console.print(table)
         print_models(console, runs[0])
     for run in runs:
-        print_owed(console, run)
+        print_pending(console, run)
     for note in dict.fromkeys(note for run in runs for note in task_notes(run)):
         console.print(f"Note: {note}.", highlight=False, markup=False)

@@ -41,7 +41,7 @@ def run(
     limit: LimitOption = None,
     runs_dir: RunsDirOption = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="In the place of a SPEC: ask what this run still owes.")
+        str | None, typer.Option(metavar="RUN", help="Instead of a SPEC: ask the pending questions of this run.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start new runs beside those that exist.")] = False,
     accept_model_change: AcceptOption = False,
@@ -67,8 +67,8 @@ def run(
         plan = _plan(spec, settings, limit, runs_dir, fresh=fresh)
     elif spec is not None or settings or limit is not None or fresh:
         raise SpecError(
-            "--resume RUN asks what that run owes, under its own spec: leave out SPEC, --set, --limit and --fresh, "
-            "or run the spec without --resume"
+            "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --limit and "
+            "--fresh, or run the spec without --resume"
         )
     else:
         check_resumed(resume, runs_dir)
@@ -102,11 +102,11 @@ def _check_executor(executor: str, ray_address: str | None, ray_workers: int | N
 def _carry_out(
     plan: "Plan", max_failures: int | None, ray_address: str | None, ray_workers: int | None, *, on_ray: bool
 ) -> "tuple[list[AnyRun], Stop | None]":
-    """Ask what the plan owes, here or on a cluster, which is not opened where nothing is owed to a model."""
+    """Ask the plan's pending questions, here or on a cluster, which is opened only if a model is asked."""
     from medexam.cli.progress.run import TerminalProgress
     from medexam.experiments.run.runner import run_plan
 
-    asks = [planned for planned in plan.cells if planned.asks_model and planned.owed]
+    asks = [planned for planned in plan.cells if planned.asks_model and planned.pending]
     if not on_ray or not asks:
         with TerminalProgress() as progress:
             return run_plan(plan, progress, max_failures=max_failures)
@@ -229,15 +229,15 @@ def _print_tables(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None
 
 
 def _incomplete(spec: str | None, plan: "Plan", runs: "list[AnyRun]", stop: "Stop | None") -> str:
-    """One line: why the run is incomplete, how much is owed, what failed, and the command that goes on."""
+    """One line: why the run is incomplete, how much is pending, what failed, and the command that goes on."""
     why = {
         None: "incomplete",
         "interrupted": "interrupted",
         "failures": "stopped early, for as many questions failed as --max-failures allows",
     }[stop]
-    owing = {stored.folder: stored.metrics.failed + stored.metrics.missing for stored in runs}
-    owing |= {planned.folder: len(planned.owed) for planned in plan.cells if planned.folder not in owing}
-    folders = [folder for folder, count in owing.items() if count]
+    pending = {stored.folder: stored.metrics.failed + stored.metrics.missing for stored in runs}
+    pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}
+    folders = [folder for folder, count in pending.items() if count]
     failures = sorted((failure for stored in runs for failure in stored.failures), key=lambda one: -one.questions)
     mostly = f"; most failures were {failures[0].kind}: {failures[0].example}" if failures else ""
     if not folders:
@@ -246,4 +246,4 @@ def _incomplete(spec: str | None, plan: "Plan", runs: "list[AnyRun]", stop: "Sto
         go_on = f"{folders[0].resume_command} asks them"
     else:
         go_on = f"run {spec} again with the same settings to ask them"
-    return f"medexam: {why}: {sum(owing.values())} questions are still owed{mostly}; {go_on}\n"
+    return f"medexam: {why}: {sum(pending.values())} questions are still pending{mostly}; {go_on}\n"

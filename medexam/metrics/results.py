@@ -31,7 +31,7 @@ class Scores(BaseModel):
     unanswered: int
     """The program chose no legal option."""
     failed: int
-    """The asking failed; the question is owed again."""
+    """The asking failed; the question is pending again."""
     missing: int
     """There is no prediction yet."""
     exams: int

@@ -43,7 +43,7 @@ class TaskMetrics(BaseModel):
     unanswered: int
     """There is no answer that could be read; it is scored as an empty one."""
     failed: int
-    """The asking failed; the task is owed again."""
+    """The asking failed; the task is pending again."""
     missing: int
     """There is no prediction yet."""
     prompt_tokens: int | None

@@ -86,7 +86,7 @@ class Meets(Silent):
     ],
 )
 @pytest.mark.parametrize("answer_format", ["guided", "free"])
-def test_a_fault_that_stays_is_recorded_and_owed(run, fault, kind, message, answer_format) -> None:
+def test_a_fault_that_stays_is_recorded_and_pending(run, fault, kind, message, answer_format) -> None:
     timeout_s = 0.5 if fault == "stall" else 30.0
     with serving(Wire()) as wire:
         proxy = Proxy(wire.address, faults={}, stall_s=2.0)

@@ -164,7 +164,7 @@ def test_languages_write_and_track_what_is_asked_for(medexam, run, tmp_path, emp
 
     plain = " ".join(out.split())
     assert (code, "Dropped: 1 not asked yet in at least one." in plain) == (0, True)
-    assert f"1 questions are owed; medexam run --resume {narrowed} asks them" in plain
+    assert f"1 questions are pending; medexam run --resume {narrowed} asks them" in plain
     assert err.splitlines()[0] == f"wrote {tmp_path / 'languages.md'}"
     text = (tmp_path / "languages.md").read_text()
     assert "Dropped: 1 not asked yet in at least one." in text

@@ -129,7 +129,7 @@ def test_a_killed_run_is_resumed_on_corrected_golds(run, exam) -> None:
     exam.write()
     again, (line,) = run("--resume", exam.runs[0])
     assert "(1 of its 10 questions); its scores are made anew" in line
-    assert again["metrics"]["right"] == 8, "although nothing is owed"
+    assert again["metrics"]["right"] == 8, "although nothing is pending"
 
 
 def test_a_withdrawn_gold_leaves_its_question_out_until_it_is_given_again(run, medexam, exam) -> None:

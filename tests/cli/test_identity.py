@@ -66,7 +66,7 @@ def test_an_alias_with_other_weights_is_refused(ask, medexam, tmp_path, model) -
         assert len(prints(first)) == 4
 
         code, _, err = medexam("run", "--resume", first["run_dir"], "--json")
-        assert code == 0, "nothing is owed, so nobody is asked"
+        assert code == 0, "nothing is pending, so nobody is asked"
 
         _, fresh, _ = ask(wire, limit=6, options=("--fresh",), **model)
         assert fresh["run_dir"] != first["run_dir"]

@@ -90,12 +90,12 @@ def test_an_incomplete_run_exits_with_3_and_says_how_to_go_on(medexam, spec, fai
     (failure,) = run["failures"]
     assert (failure["boundary"], failure["kind"], failure["questions"]) == ("server", "LMServerError", 6)
     last = err.strip().splitlines()[-1]
-    assert "incomplete: 6 questions are still owed" in last
+    assert "incomplete: 6 questions are still pending" in last
     assert "scripted server failure" in last
     assert last.endswith(f"; medexam run --resume runs/{run['run_id']} asks them")
     code, out, _ = medexam("report", run["run_dir"])
     assert re.search(r"server +LMServerError +.*scripted server failure.* 6", out)
-    assert f"6 questions are owed; medexam run --resume {run['run_dir']} asks them\n" in out
+    assert f"6 questions are pending; medexam run --resume {run['run_dir']} asks them\n" in out
     failing(lambda _: False)
     code, out, _ = medexam("run", spec(), "--json")
     assert (code, json.loads(out)[0]["metrics"]["n"]) == (0, 6)
@@ -180,7 +180,7 @@ def test_resume_of_an_edited_prompt_says_what_changed(medexam, spec, tmp_path) -
     _, out, _ = medexam("run", spec(program={"kind": "zero_shot", "prompt": str(words)}), "--json")
     words.write_text("en: {zero_shot: 'Choose! $form'}")
     (run,) = json.loads(out)
-    assert medexam("run", "--resume", run["run_dir"])[0] == 0, "nothing is owed, so nothing can be mixed"
+    assert medexam("run", "--resume", run["run_dir"])[0] == 0, "nothing is pending, so nothing can be mixed"
     answers = Path(run["run_dir"], "predictions.jsonl")
     answers.write_text("".join(answers.read_text().splitlines(keepends=True)[:-1]))
     code, out, err = medexam("run", "--resume", run["run_dir"])
@@ -194,7 +194,7 @@ def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path) ->
     assert code == 3
     assert "LMTransportError" in out
     last = err.strip().splitlines()[-1]
-    assert "stopped early, for as many questions failed as --max-failures allows: 12 questions are still owed" in last
+    assert "stopped early, for as many questions failed as --max-failures allows: 12 questions are still" in last
     assert last.endswith(f"run {tmp_path / 'spec.yaml'} again with the same settings to ask them")
     (folder,) = (tmp_path / "runs").glob("trial-*")
     assert "| network | LMTransportError | " in (folder / "report.md").read_text()
@@ -238,7 +238,7 @@ def test_the_first_ctrl_c_waits_for_what_is_in_flight(interrupted, tmp_path) -> 
     wire.gate.set()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 3
-    assert err.splitlines()[-1] == "medexam: interrupted: 0 questions are still owed; nothing is left to ask"
+    assert err.splitlines()[-1] == "medexam: interrupted: 0 questions are still pending; nothing is left to ask"
     (report,) = tmp_path.glob("runs/*/report.md")
     assert "Complete: 6 questions" in report.read_text()
 
@@ -249,7 +249,7 @@ def test_the_second_ctrl_c_does_not_wait(interrupted, tmp_path) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 3
-    assert "interrupted: 6 questions are still owed; medexam run --resume" in err.splitlines()[-1]
+    assert "interrupted: 6 questions are still pending; medexam run --resume" in err.splitlines()[-1]
     assert "Traceback" not in err
     (report,) = tmp_path.glob("runs/*/report.md")
     assert report.stat().st_mtime - begun < GRACE_S - 1

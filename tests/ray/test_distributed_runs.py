@@ -177,7 +177,7 @@ def test_questions_of_a_killed_worker_go_to_the_others(spec, tmp_path, mortal, c
     assert watcher.answers == QUESTIONS
     assert stored.environment["executor"]["lost"] == [mortal._members[0].name]
     assert "goes to the others" in caplog.text
-    # The other one dies too: what is left is owed.
+    # The other one dies too: what is left is pending.
     watcher = Watcher(20, lambda: os.kill(mortal._members[1].pid, signal.SIGKILL))
     with pytest.raises(EngineError, match="every worker of the Ray cluster is gone"):
         run(spec, tmp_path / "others", mortal, watcher)

@@ -72,20 +72,20 @@ def quality(
         _write_sheet(plans, sheet, seed)
         return
     scorer = _load_bert(bert_model, bert_layer) if bert and (back or reference) else None
-    found, owed = [], 0
+    found, pending = [], 0
     for plan in plans:
         setup = back_setup if back else None
         measured, left = _measure(plan, setup, scorer, max_failures, only_selected=only_selected, reference=reference)
         plan.folder.write_json("quality.json", measured.document())
         found.append(measured)
-        owed += left
+        pending += left
         _track(plan, measured, tracking_uri, runs)
     if as_json:
         print_json([one.document() for one in found])
     else:
         _print(found)
-    if owed:
-        sys.stderr.write(f"medexam: incomplete: {owed} replies are still owed; run the same again to ask them\n")
+    if pending:
+        sys.stderr.write(f"medexam: incomplete: {pending} replies are still pending; run the same again to ask them\n")
         raise typer.Exit(INCOMPLETE)
 
 
@@ -129,7 +129,7 @@ def _measure(
     only_selected: bool,
     reference: bool,
 ) -> "tuple[Quality, int]":
-    """All that is found of one translation, and how many replies of the way back are still owed."""
+    """All that is found of one translation, and how many replies of the way back are still pending."""
     from medexam.experiments.translate.outcome import find_outcome
     from medexam.experiments.translate.quality import (
         Quality,
@@ -141,13 +141,13 @@ def _measure(
 
     outcome = find_outcome(plan)
     _check_any(plan, outcome)
-    rows, signatures, owed = [], [], 0
+    rows, signatures, pending = [], [], 0
     if back_setup is not None:
         tasks = plan_back(plan, outcome, back_setup, only_selected=only_selected)
-        if any(task.owed for task in tasks.values()):
+        if any(task.pending for task in tasks.values()):
             carry_out(plan, tuple(tasks.values()), max_failures)
             tasks = plan_back(plan, outcome, back_setup, only_selected=only_selected)
-        owed = sum(len(task.owed) for task in tasks.values())
+        pending = sum(len(task.pending) for task in tasks.values())
         measured, signed = measure_back(plan, outcome, tasks, bert)
         rows += measured
         signatures += signed
@@ -157,7 +157,7 @@ def _measure(
         signatures += signed
     terms = count_terms(plan, outcome)
     unique = tuple(dict.fromkeys(signatures))
-    return Quality(outcome.source, outcome.target, tuple(rows), terms, unique), owed
+    return Quality(outcome.source, outcome.target, tuple(rows), terms, unique), pending
 
 
 def _check_any(plan: "TranslationPlan", outcome: "TranslationOutcome") -> None:

@@ -47,7 +47,7 @@ def translate(
 ) -> None:
     """Translate a data set in several ways and keep one valid translation a question; goes on where it stopped.
 
-    Exit codes: 0 the data set is written, 2 no translation is valid, 3 replies are still owed.
+    Exit codes: 0 the data set is written, 2 no translation is valid, 3 replies are still pending.
     """
     from medexam.experiments.store.answerers import describe_answerers
     from medexam.experiments.store.paths import default_runs_dir
@@ -64,7 +64,7 @@ def translate(
     plan = plan_translation(spec, runs_dir=runs, out=out)
     outcome = find_outcome(plan)
     plan.folder.write_json("selection.json", outcome.document())
-    written = write_data_set(plan, outcome) if not outcome.owed else None
+    written = write_data_set(plan, outcome) if not outcome.pending else None
     track_outcome(plan, outcome, None, tracking_uri, runs)
     if len(outcome.answered) > 1:
         sys.stderr.write(
@@ -76,8 +76,8 @@ def translate(
         print_json(document)
     else:
         _print(outcome, written)
-    if outcome.owed:
-        sys.stderr.write(_incomplete(outcome.owed, stop))
+    if outcome.pending:
+        sys.stderr.write(_incomplete(outcome.pending, stop))
         raise typer.Exit(INCOMPLETE)
     if written is None:
         raise DatasetError(
@@ -88,7 +88,7 @@ def translate(
 
 
 def carry_out(plan: "TranslationPlan", tasks: "tuple[Task, ...]", max_failures: int | None) -> "Stop | None":
-    """Ask what `tasks` owe, with a bar for each; why it stopped early."""
+    """Ask the pending texts of `tasks`, with a bar for each; why it stopped early."""
     from medexam.cli.data.translate_view import TranslationProgress
     from medexam.experiments.translate.plan import check_goes_on
     from medexam.experiments.translate.runner import run_tasks
@@ -146,13 +146,13 @@ def _next_step(path: Path, target: str) -> str:
     return f"medexam's own commands do not read exams in {target}: the file is for other programs."
 
 
-def _incomplete(owed: int, stop: "Stop | None") -> str:
+def _incomplete(pending: int, stop: "Stop | None") -> str:
     why = {
         None: "incomplete",
         "interrupted": "interrupted",
         "failures": "stopped early, for as many questions failed as --max-failures allows",
     }[stop]
     return (
-        f"medexam: {why}: {owed} replies are still owed, so the data set is not written; run the same again to ask "
-        "them\n"
+        f"medexam: {why}: {pending} replies are still pending, so the data set is not written; run the same again to "
+        "ask them\n"
     )

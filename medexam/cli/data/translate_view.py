@@ -19,12 +19,12 @@ class TranslationProgress(WorkProgress):
 
     def task_starts(self, task: Task) -> None:
         """Open a bar; without a terminal, write a line."""
-        total, owed = len(task.sources), len(task.owed)
+        total, pending = len(task.sources), len(task.pending)
         label = task.name.rpartition("-")[0]
         self._failed = 0
-        self._task = self._bars.add_task(label, total=total, completed=total - owed, note="")
+        self._task = self._bars.add_task(label, total=total, completed=total - pending, note="")
         if not self._console.is_terminal:
-            sys.stderr.write(f"{label}: {owed:,} of {total:,} questions to translate ...\n")
+            sys.stderr.write(f"{label}: {pending:,} of {total:,} questions to translate ...\n")
 
     def asked(self) -> None:
         """Nothing is shown of what is in flight."""

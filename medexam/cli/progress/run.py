@@ -49,7 +49,7 @@ class TerminalProgress(WorkProgress):
     def cell_starts(self, planned: AnyCell) -> None:
         """Open a bar for the cell."""
         total = len(planned.question_set.questions)
-        done = total - len(planned.owed)
+        done = total - len(planned.pending)
         key = planned.question_set.key if isinstance(planned.question_set, ExamSet) else None
         pace = Pace(key, total, done, planned.right)
         self._label, self._looked, self._figures = planned.label, time.monotonic(), Text()

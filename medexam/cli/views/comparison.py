@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def print_comparison(
     comparison: "Compared[AnyMetrics]", lines: Sequence[str], tables: "Sequence[TerminalTable]", said: Sequence[str]
 ) -> None:
-    """`lines` on what was compared, the tables, what may be `said` of it, and what each run owes."""
+    """`lines` on what was compared, the tables, what may be `said` of it, and what is pending in each run."""
     from rich.console import Console
 
     console = Console()
@@ -22,7 +22,7 @@ def print_comparison(
         console.print(table)
     for line in said:
         console.print(line, highlight=False, markup=False)
-    for run, owed in zip(comparison.runs, comparison.owed, strict=True):
-        if owed:
-            line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
+    for run, pending in zip(comparison.runs, comparison.pending, strict=True):
+        if pending:
+            line = f"{run.title}: {pending} questions are pending; {run.folder.resume_command} asks them"
             console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -25,7 +25,7 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
             "dataset": planned.cell.dataset.name,
             "language": planned.cell.dataset.language,
             "questions": len(planned.question_set.questions),
-            "owed": len(planned.owed),
+            "owed": len(planned.pending),
             "calls": planned.calls,
             "warnings": list(planned.warnings),
             "prompt": _prompt(planned),
@@ -40,7 +40,7 @@ def print_plan(plan: Plan) -> None:
     table = Table(title=plan.name, title_justify="left")
     for name in ("program", "model", "data set", "language"):
         table.add_column(name)
-    for name in ("questions", "owed", "calls"):
+    for name in ("questions", "pending", "calls"):
         table.add_column(name, justify="right")
     for entry in plan_document(plan):
         numbers = (f"{entry[name]:,}" for name in ("questions", "owed", "calls"))

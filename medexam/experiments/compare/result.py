@@ -77,7 +77,7 @@ class Compared(Generic[M_co]):
     """What tells each run from the others."""
     asked: tuple[int, ...]
     """Questions that each run was asked for, compared or not."""
-    owed: tuple[int, ...]
+    pending: tuple[int, ...]
     """Questions that each run was asked for and has not scored: failed, or not asked yet."""
     questions: tuple[str, ...]
     """Keys of the compared questions, in the baseline's order."""
@@ -141,14 +141,14 @@ def run_documents(comparison: Compared[AnyMetrics]) -> list[dict[str, Any]]:
             "answered_by": [one._asdict() for one in run.answerers],
             "mixed": run.mixed,
             "asked": asked,
-            "owed": owed,
+            "owed": pending,
         }
-        for key, run, name, asked, owed in zip(
+        for key, run, name, asked, pending in zip(
             run_keys(comparison.runs),
             comparison.runs,
             comparison.names,
             comparison.asked,
-            comparison.owed,
+            comparison.pending,
             strict=True,
         )
     ]

@@ -16,7 +16,7 @@ from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison, Dropped, Flipped, Group, Pair, describe_all, describe_dropped
 from medexam.experiments.store.data_changes import describe_golds
 from medexam.experiments.store.questions import stored_questions
-from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, owed
+from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
 from medexam.experiments.store.stored_run import AnyRun, ExamRun, find_answerers, stored_run
 from medexam.metrics import compute_metrics
 from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, judge
@@ -88,7 +88,9 @@ def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
         runs=runs,
         names=names,
         asked=tuple(len(record.questions) for record in records),
-        owed=tuple(len(owed(record.questions, found)) for record, found in zip(records, predictions, strict=True)),
+        pending=tuple(
+            len(pending(record.questions, found)) for record, found in zip(records, predictions, strict=True)
+        ),
         questions=tuple(question.key for question in kept),
         dropped=dropped,
         pairs=_pairs(runs, names, kept, key, predictions),

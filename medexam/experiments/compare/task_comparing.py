@@ -20,7 +20,7 @@ from medexam.experiments.compare.runs import (
 from medexam.experiments.compare.task_comparison import TaskComparison, TaskPair
 from medexam.experiments.score.task_scorers import score_tasks
 from medexam.experiments.store.questions import stored_questions
-from medexam.experiments.store.run_folder import RunFolder, RunRecord, owed
+from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
 from medexam.experiments.store.stored_run import stored_run
 from medexam.metrics.paired.measure_results import PairedMeasure
 from medexam.metrics.paired.measures import compare_groups, compare_measures
@@ -61,7 +61,9 @@ def compare_task_runs(folders: Sequence[RunFolder]) -> TaskComparison:
         runs=runs,
         names=names,
         asked=tuple(len(record.questions) for record in records),
-        owed=tuple(len(owed(record.questions, found)) for record, found in zip(records, predictions, strict=True)),
+        pending=tuple(
+            len(pending(record.questions, found)) for record, found in zip(records, predictions, strict=True)
+        ),
         questions=tuple(keys),
         dropped=dropped,
         notes=(*note_differences(records, sets), *mixed_notes(runs)),

@@ -26,7 +26,7 @@ from medexam.experiments.optimize.candidate_queue import Turns
 from medexam.experiments.optimize.trials import Trial, mean_score, program_digest, score_prediction
 from medexam.experiments.plan.planner import ExamCell
 from medexam.experiments.run.scheduler import Account, AskingObserver, ask
-from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, owed
+from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.experiments.store.work_folder import PRIVATE
 from medexam.predictions import Prediction
 from medexam.programs import ExamProgram, WithNearest, save_program
@@ -193,15 +193,15 @@ class Evaluator:
         """Ask, and ask once more what failed."""
         for _ in range(2):
             found = planned.folder.read_predictions()
-            remaining = set(owed([question.key for question in questions], found))
+            remaining = set(pending([question.key for question in questions], found))
             if not remaining:
                 return found
             left = tuple(question for question in questions if question.key in remaining)
             async with self._turns.taking(len(left)) as turn:
                 with planned.folder.appending() as log:
-                    await ask(replace(planned, owed=left), log, turn, Account(), concurrency=self._turns.share)
+                    await ask(replace(planned, pending=left), log, turn, Account(), concurrency=self._turns.share)
         found = planned.folder.read_predictions()
-        failed = owed([question.key for question in questions], found)
+        failed = pending([question.key for question in questions], found)
         if failed:
             failure = found[failed[0]].failure if failed[0] in found else None
             raise EngineError(

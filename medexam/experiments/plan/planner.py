@@ -34,7 +34,7 @@ from medexam.experiments.store.data_changes import (
 )
 from medexam.experiments.store.prediction_lines import Outcome
 from medexam.experiments.store.questions import stored_questions
-from medexam.experiments.store.run_folder import RunFolder, RunRecord, owed
+from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
 from medexam.experiments.store.stored_run import find_run
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.gc_pause import collecting_rarely
@@ -77,7 +77,7 @@ class PlannedCell(Generic[S_co]):
     """Where the program's passages come from; None where it sees none."""
     nearest: NearestDemonstrations | None
     """Which demonstrations a question is shown; None where all are shown the same, or none."""
-    owed: tuple[Any, ...]
+    pending: tuple[Any, ...]
     """Questions still to be asked, in the order of the data set."""
     right: int
     """How many of the others are answered right; 0 where an answer is more or less right."""
@@ -121,8 +121,9 @@ class PlannedCell(Generic[S_co]):
     @property
     def calls(self) -> int:
         """Calls of a model still to be made, if none is retried."""
-        program = self.program
-        return sum(program.calls_for(question) for question in self.owed) if isinstance(program, AskingProgram) else 0
+        if not isinstance(self.program, AskingProgram):
+            return 0
+        return sum(self.program.calls_for(question) for question in self.pending)
 
 
 ExamCell = PlannedCell[ExamSet]
@@ -378,7 +379,7 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
     folder = replace(folder, spec_digest=digest(known))
     questions: dict[str, Question | Task] = {question.key: question for question in data.questions}
     outcomes = folder.read_outcomes() if folder.exists() else {}
-    remaining = owed(questions, outcomes)
+    remaining = pending(questions, outcomes)
     answers = {key: outcomes[key].answer for key in questions.keys() - set(remaining)}
     program = build_program(
         cell.program,
@@ -403,7 +404,7 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
         folder=folder,
         retrieval=prepared.retrieval,
         nearest=nearest,
-        owed=tuple(questions[key] for key in remaining),
+        pending=tuple(questions[key] for key in remaining),
         right=_count_right(data, answers),
         answered=_count_answered(outcomes),
     )
@@ -413,11 +414,11 @@ def look_again(planned: AnyCell) -> AnyCell:
     """The cell with what its folder holds by now."""
     outcomes = planned.folder.read_outcomes()
     questions = {question.key: question for question in planned.question_set.questions}
-    remaining = owed(questions, outcomes)
+    remaining = pending(questions, outcomes)
     answers = {key: outcomes[key].answer for key in questions.keys() - set(remaining)}
     return replace(
         planned,
-        owed=tuple(questions[key] for key in remaining),
+        pending=tuple(questions[key] for key in remaining),
         right=_count_right(planned.question_set, answers),
         answered=_count_answered(outcomes),
     )

@@ -33,11 +33,11 @@ def render_comparison(
     baseline, *others = comparison.names
     folders = Table(
         "Runs",
-        ("Run", "What", "Asked", "Owed", "Folder"),
+        ("Run", "What", "Asked", "Pending", "Folder"),
         tuple(
-            (name, run.title, str(asked), str(owed), str(run.folder.path))
-            for name, run, asked, owed in zip(
-                comparison.names, comparison.runs, comparison.asked, comparison.owed, strict=True
+            (name, run.title, str(asked), str(pending), str(run.folder.path))
+            for name, run, asked, pending in zip(
+                comparison.names, comparison.runs, comparison.asked, comparison.pending, strict=True
             )
         ),
         text_columns=2,

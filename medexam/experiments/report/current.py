@@ -8,7 +8,7 @@ from pathlib import Path
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.freshness import Freshness, Say, find_changes
-from medexam.experiments.store.run_folder import RunFolder, owed
+from medexam.experiments.store.run_folder import RunFolder, pending
 from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, shown_as_scored
 from medexam.specs.identity import IDENTITY_SCHEMA
 
@@ -42,7 +42,7 @@ def load_complete(run: str, runs_dir: Path, say: Say) -> AnyRun | None:
         # Taken up, its stored replies are read again.
         return None
     stored = _fresh(folder, find_changes(folder))
-    if stored is None and not owed(record.questions, folder.read_outcomes()):
+    if stored is None and not pending(record.questions, folder.read_outcomes()):
         stored = current_run(folder, say)
     return stored if stored is not None and stored.complete else None
 

@@ -57,11 +57,11 @@ def comparison_report(runs: Sequence[ExamRun], contrasts: Sequence[Contrast] = (
     `people` is the table that sets the runs beside people, where there is one.
     """
     table = comparison(runs)
-    owing = [f"**{run.title}.** {describe_state(run)}" for run in runs if not run.complete]
-    owing += [f"**{run.title}.** Warning: {warning}." for run in runs for warning in run.warnings]
+    warned = [f"**{run.title}.** {describe_state(run)}" for run in runs if not run.complete]
+    warned += [f"**{run.title}.** Warning: {warning}." for run in runs for warning in run.warnings]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
     flips = [part for contrast in contrasts for part in _contrast(contrast)]
-    parts = [f"# {table.title}", render_table(table), LEGEND, *ranking_notes(runs), *owing, *captioned(people), *flips]
+    parts = [f"# {table.title}", render_table(table), LEGEND, *ranking_notes(runs), *warned, *captioned(people), *flips]
     return "\n\n".join([*parts, f"## Runs\n\n{render_table(folders)}"]) + "\n"
 
 

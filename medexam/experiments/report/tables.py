@@ -132,7 +132,7 @@ def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, publishe
         "Right": [str(group.right) for group in scores],
         "Wrong": [str(group.wrong) for group in scores],
         "No answer": [str(group.unanswered) for group in scores],
-        **owed_columns(scores),
+        **unscored_columns(scores),
         "Accuracy": [with_interval(percent(group.accuracy), group.accuracy_interval) for group in scores],
         "Chance": [percent(group.chance_accuracy) for group in scores],
         "Exam score": [percent(group.exam_score) for group in scores],
@@ -168,11 +168,11 @@ def _score_columns(all_metrics: Sequence[Metrics]) -> dict[str, list[str]]:
         "Exam score": [with_interval(percent(m.exam_score), m.exam_score_interval) for m in all_metrics],
         "Points": [decimal(m.points) for m in all_metrics],
         "No answer": [percent(m.unanswered_ratio) for m in all_metrics],
-        **owed_columns(all_metrics),
+        **unscored_columns(all_metrics),
     }
 
 
-def owed_columns(scores: Sequence[Scores | TaskMetrics]) -> dict[str, list[str]]:
+def unscored_columns(scores: Sequence[Scores | TaskMetrics]) -> dict[str, list[str]]:
     """The questions that are not scored, where there are any."""
     if not any(group.failed or group.missing for group in scores):
         return {}

@@ -10,7 +10,7 @@ from medexam.errors import SpecError
 from medexam.experiments.compare.ranking import best_places, rivals, why_unranked
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.formatting import NONE, percent, with_interval
-from medexam.experiments.report.tables import Table, TerminalTable, label_runs, owed_columns
+from medexam.experiments.report.tables import Table, TerminalTable, label_runs, unscored_columns
 from medexam.experiments.store.stored_run import TaskRun
 from medexam.metrics.board import Board, weigh
 from medexam.metrics.task_results import Measure, Measures, TaskMetrics
@@ -68,7 +68,7 @@ def task_comparison(runs: Sequence[TaskRun], among: Sequence[bool] | None = None
     rows = [(name_measure(name), *(show_measure(each.measures.get(name)) for each in metrics)) for name in names]
     rows.append(("No answer", *(percent(each.unanswered / each.n if each.n else None) for each in metrics)))
     rows.append(("n", *(str(each.n) for each in metrics)))
-    rows += [(header, *values) for header, values in owed_columns(metrics).items()]
+    rows += [(header, *values) for header, values in unscored_columns(metrics).items()]
     best = {
         (row, 1 + column)
         for row, name in enumerate(names)

@@ -21,8 +21,8 @@ _log = logging.getLogger(__name__)
 def read_run_again(planned: AnyCell) -> AnyCell:
     """The cell, its stored replies read by today's versions of the readers; the folder must be locked.
 
-    A prediction that keeps too little to be read, or whose question is gone, is owed again. Raises `DatasetError` where
-    the data set cannot be read, and `RunFolderError` where the folder cannot be written.
+    A prediction that keeps too little to be read, or whose question is gone, is pending again. Raises
+    `DatasetError` where the data set cannot be read, and `RunFolderError` where the folder cannot be written.
     """
     folder, program = planned.folder, planned.program
     record = folder.read_record() if folder.exists() else None
@@ -34,7 +34,7 @@ def read_run_again(planned: AnyCell) -> AnyCell:
         for key, before in stored.items():
             after = read_again(program, questions[key], before) if key in questions else None
             lost += after is None
-            after = after or _owed_again(before, record.outdated)
+            after = after or _pending_again(before, record.outdated)
             if after != before:
                 changed += 1
                 log.append(after)
@@ -61,7 +61,7 @@ def _questions(planned: AnyCell, keys: Iterable[str]) -> dict[str, Question | Ta
     return questions
 
 
-def _owed_again(before: Prediction, outdated: str) -> Prediction:
+def _pending_again(before: Prediction, outdated: str) -> Prediction:
     failure = Failure(kind="ReplyNotKept", message=f"it was read by {outdated} and keeps too little to be read again")
     return Prediction(
         question=before.question,

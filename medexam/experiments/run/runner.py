@@ -66,7 +66,7 @@ class RunObserver(AskingObserver, Protocol):
         """So many passages of the cell's corpus have a vector; called only while its index is made."""
 
     def cell_starts(self, planned: AnyCell) -> None:
-        """A cell begins to ask what it owes."""
+        """A cell begins to ask its pending questions."""
 
     def cell_ends(self, run: AnyRun) -> None:
         """A cell is scored and its folder complete on disk."""
@@ -127,7 +127,7 @@ class Executor(Protocol):
 def run_plan(
     plan: Plan, observer: RunObserver, *, max_failures: int | None = None, executor: Executor | None = None
 ) -> tuple[list[AnyRun], Stop | None]:
-    """Ask what every cell of the plan owes; the stored runs, and why it stopped early, None where it did not.
+    """Ask the pending questions of every cell; the stored runs, and why it stopped early, None where it did not.
 
     Ctrl-C begins no further question, waits a few seconds for those in flight, leaves every finished answer on disk and
     scores what is there; a second one does not wait. So do `max_failures` failed questions, over all cells together:
@@ -154,7 +154,7 @@ async def _run(
             planned.folder.create()
             with planned.folder.locked():
                 merged = planned.folder.merge_parts()
-                planned = replace(planned, owed=tuple(one for one in planned.owed if one.key not in merged))
+                planned = replace(planned, pending=tuple(one for one in planned.pending if one.key not in merged))
                 planned = read_run_again(planned)
                 interrupted = await _run_cell(plan, planned, engines, observer, account, executor)
                 runs[place] = score_cell(planned.folder, planned.question_set)
@@ -176,14 +176,14 @@ async def _run_cell(
     account: Account,
     executor: Executor | None,
 ) -> bool:
-    """Ask what the cell owes; whether that was interrupted."""
+    """Ask the cell's pending questions; whether that was interrupted."""
     folder, model = planned.folder, planned.cell.model
-    asked_by = executor if planned.asks_model and planned.owed else None
+    asked_by = executor if planned.asks_model and planned.pending else None
     if asked_by is not None:
         info: EngineInfo | None = await asked_by.prepare(planned, observer, **engines.needs(model))
         engine = None
     else:
-        engine = await engines.get(model, observer) if planned.asks_model and planned.owed else None
+        engine = await engines.get(model, observer) if planned.asks_model and planned.pending else None
         info = engine.info() if engine else None
     if info is not None:
         _check_planned(planned, info)
@@ -194,7 +194,7 @@ async def _run_cell(
         planned = replace(planned, answerer=admitted)
     folder.write_record(plan.record(planned))
     before = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
-    if before and not planned.owed:
+    if before and not planned.pending:
         return False
     spent = Spent()
     _keep_environment(planned, info, before, spent, asked_by)
@@ -202,9 +202,9 @@ async def _run_cell(
         observer.retrieval_starts(planned)
         if not await _look_up(planned, planned.retrieval, observer):
             return True
-        planned = replace(planned, owed=tuple(planned.retrieval.in_prefix_order(planned.owed)))
+        planned = replace(planned, pending=tuple(planned.retrieval.in_prefix_order(planned.pending)))
     if planned.nearest is not None:
-        await asyncio.to_thread(planned.nearest.fill, planned.owed)
+        await asyncio.to_thread(planned.nearest.fill, planned.pending)
     observer.cell_starts(planned)
     begun, asked_before = time.monotonic(), account.asked
     try:
@@ -238,7 +238,7 @@ def _check_planned(planned: AnyCell, info: EngineInfo) -> None:
 async def _ask_here(
     planned: AnyCell, engine: Engine | None, observer: RunObserver, account: Account, spent: Spent
 ) -> None:
-    """Ask what the cell owes from this process; None stands for a program that asks no model."""
+    """Ask the cell's pending questions from this process; None stands for a program that asks no model."""
     with (
         planned.folder.appending() as log,
         dspy.context(lm=build_lm(planned.cell.model, engine) if engine else None, disable_history=True),
@@ -276,7 +276,7 @@ async def _count_prefixes(model: ModelSpec, engine: Engine | None) -> PrefixCoun
 
 
 async def _look_up(planned: AnyCell, retrieval: Retrieval, observer: RunObserver) -> bool:
-    """Find the passages of what the cell owes, in a thread of its own; False where Ctrl-C came meanwhile."""
+    """Find the passages of the cell's pending questions, in a thread of its own; False where Ctrl-C came meanwhile."""
     stopping = threading.Event()
 
     def progress(done: int) -> None:
@@ -284,7 +284,7 @@ async def _look_up(planned: AnyCell, retrieval: Retrieval, observer: RunObserver
             raise _StoppedError
         observer.passages_encoded(planned, done)
 
-    filling = asyncio.create_task(asyncio.to_thread(retrieval.fill, planned.owed, progress))
+    filling = asyncio.create_task(asyncio.to_thread(retrieval.fill, planned.pending, progress))
     try:
         await asyncio.shield(filling)
     except asyncio.CancelledError:

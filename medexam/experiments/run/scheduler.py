@@ -31,7 +31,7 @@ from medexam.questions import Question
 FLUSH_S = 0.5
 """Seconds that a finished prediction waits at most for its place on the disk."""
 GIVE_UP_AFTER = 32
-"""Failures in a row after which the server is taken for gone and the rest of the cell stays owed."""
+"""Failures in a row after which the server is taken for gone and the rest of the cell stays pending."""
 GRACE_S = 5.0
 """Seconds that Ctrl-C waits for the questions in flight; a second one does not wait."""
 
@@ -101,7 +101,7 @@ class Work(Protocol):
         ...
 
     @property
-    def owed(self) -> Sequence[Any]:
+    def pending(self) -> Sequence[Any]:
         """The questions in the order of asking; each has a `key`."""
         ...
 
@@ -165,14 +165,14 @@ async def ask(
     *,
     concurrency: Callable[[], int],
 ) -> None:
-    """Ask every question that the cell owes, as many at a time as `concurrency` tells, and put each on `account`.
+    """Ask every pending question of the cell, as many at a time as `concurrency` tells, and put each on `account`.
 
-    A failed question is logged as failed and stays owed; where `account` is overdrawn, or the last `GIVE_UP_AFTER`
+    A failed question is logged as failed and stays pending; where `account` is overdrawn, or the last `GIVE_UP_AFTER`
     questions failed, so does the rest. Raises `EngineError` for a fault that no other question would escape, such as a
     refused key, and `RunFolderError` where answers cannot be written. Cancelling begins no further question, waits
     `GRACE_S` seconds for those in flight and loses nothing that was finished; cancelling again does not wait.
     """
-    asking = Asking(planned, log, observer, account, deque(planned.owed), concurrency)
+    asking = Asking(planned, log, observer, account, deque(planned.pending), concurrency)
     flusher = asyncio.create_task(flush_regularly(asking))
     asking.hire()
     try:

@@ -90,7 +90,7 @@ class RunFolder(WorkFolder):
 
     @property
     def resume_command(self) -> str:
-        """What asks the questions that the run still owes."""
+        """The command that asks the run's pending questions."""
         return f"medexam run --resume {shlex.quote(str(self.path))}"
 
     def read_record(self) -> RunRecord:
@@ -273,7 +273,7 @@ def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
             log.flush()
 
 
-def owed(questions: Iterable[str], predictions: Mapping[str, Prediction] | Mapping[str, Outcome]) -> list[str]:
+def pending(questions: Iterable[str], predictions: Mapping[str, Prediction] | Mapping[str, Outcome]) -> list[str]:
     """Keys still to be asked: those without a prediction, and those whose asking failed."""
     return [key for key in questions if key not in predictions or predictions[key].status is Status.FAILED]
 

@@ -48,7 +48,7 @@ class StoredReply(BaseModel):
     answered_by: str | None = None
     """Print of the model, a key of `models.json`; None when the call failed, and in folders of earlier versions."""
     failure: Failure | None = None
-    """Only when the call failed: it is owed again."""
+    """Only when the call failed: it is pending again."""
 
 
 class ReplyLog(PredictionLog):

@@ -55,7 +55,7 @@ class TranslationOutcome:
     counts: tuple[SetupCount, ...]
     answered: tuple[AnswererCount, ...]
     """Which models gave how many of the replies, the most first."""
-    owed: int
+    pending: int
     """Replies that are still to be asked for."""
 
     @property
@@ -77,7 +77,7 @@ class TranslationOutcome:
             "model": self.model,
             "answered_by": [answered._asdict() for answered in self.answered],
             "questions": len(self.candidates),
-            "owed_replies": self.owed,
+            "owed_replies": self.pending,
             "setups": [
                 {
                     "setup": count.setup,
@@ -127,7 +127,7 @@ def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
             for place, task in enumerate(plan.tasks)
         ),
         answered=_count_models(plan),
-        owed=plan.owed,
+        pending=plan.pending,
     )
 
 

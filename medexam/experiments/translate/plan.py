@@ -53,7 +53,7 @@ class Task:
     """By key; failed ones and those to other texts are not among them."""
 
     @property
-    def owed(self) -> tuple[QuestionText, ...]:
+    def pending(self) -> tuple[QuestionText, ...]:
         """Texts without a reply, in order."""
         return tuple(source for key, source in self.sources.items() if key not in self.replies)
 
@@ -78,9 +78,9 @@ class TranslationPlan:
         return {question.key: text_of(question) for question in self.exam_set.questions}
 
     @property
-    def owed(self) -> int:
+    def pending(self) -> int:
         """Replies still to be asked for."""
-        return sum(len(task.owed) for task in self.tasks)
+        return sum(len(task.pending) for task in self.tasks)
 
     def record(self) -> dict[str, Any]:
         """What `translation.json` holds."""
@@ -172,7 +172,7 @@ def plan_task(
     *,
     data: Mapping[str, Any],
 ) -> Task:
-    """What asking the plan's model for these texts in these words owes; `data` is what else the texts depend on."""
+    """What to ask the plan's model for these texts in these words; `data` is what else the texts depend on."""
     known = digest({"words": words.to_json(), "model": plan.identity["model"], "data": dict(data)})
     return _task(plan, name, known, words, sources)
 

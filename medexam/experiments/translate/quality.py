@@ -89,7 +89,7 @@ class Quality:
 def plan_back(
     plan: TranslationPlan, outcome: TranslationOutcome, setup: str, *, only_selected: bool = False
 ) -> dict[str, Task]:
-    """What translating back owes, by the set-up that translated; `setup` names the words that are asked with.
+    """What translating back has to ask, by the set-up that translated; `setup` names the words that are asked with.
 
     `only_selected` translates back the chosen ones alone, under `selected`; else all valid ones are. Raises `SpecError`
     where the words do not know the languages.
@@ -117,7 +117,7 @@ def measure_back(
 ) -> tuple[list[Measured], list[str]]:
     """The scores of the round trip by set-up and for the chosen ones, and the signatures they were computed under.
 
-    Questions whose reply is still owed are left out.
+    Questions whose reply is still pending are left out.
     """
     found: dict[str, dict[str, tuple[QuestionText, bool]]] = {}
     for name, task in back.items():

@@ -1,7 +1,7 @@
 """Carrying out translations: the questions go through the machinery that runs are asked with.
 
 So many are in flight as the engine can take, each reply is on the disk within half a second, Ctrl-C waits for those in
-flight, and what failed is owed.
+flight, and what failed is pending.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class TranslationObserver(AskingObserver, Protocol):
         """A model is being loaded or a server probed; it may take a while."""
 
     def task_starts(self, task: Task) -> None:
-        """A set-up begins to ask what it owes."""
+        """A set-up begins to ask its pending questions."""
 
 
 def run_tasks(
@@ -47,12 +47,12 @@ def run_tasks(
     *,
     max_failures: int | None = None,
 ) -> Stop | None:
-    """Ask what `tasks` owe, one after the other; why it stopped early, None where it did not.
+    """Ask the pending texts of `tasks`, one after the other; why it stopped early, None where it did not.
 
     The folder must be there. Raises `EngineError` where the model cannot be used, `RunFolderError` where replies cannot
     be written, another process writes there or another model gave the replies.
     """
-    if not any(task.owed for task in tasks):
+    if not any(task.pending for task in tasks):
         return None
     try:
         with truncation_unlogged(), folder.locked():
@@ -116,7 +116,7 @@ async def _ask(
     concurrency: Callable[[], int],
 ) -> None:
     digests = {key: text_digest(source) for key, source in task.sources.items()}
-    work = _Work(folder.name, task.words.setup, task.program, task.digest, answerer, task.owed)
+    work = _Work(folder.name, task.words.setup, task.program, task.digest, answerer, task.pending)
     with folder.appending(task.name, digests) as log:
         await ask(work, log, observer, account, concurrency=concurrency)
 
@@ -130,4 +130,4 @@ class _Work:
     program: Translate
     spec_digest: str
     answerer: Answerer
-    owed: tuple[QuestionText, ...]
+    pending: tuple[QuestionText, ...]

@@ -56,7 +56,7 @@ def track_translation(
         client.log_text(run_id, _json(outcome.document()), "selection.json")
         if quality is not None:
             client.log_text(run_id, _json(quality.document()), "quality.json")
-        client.set_terminated(run_id, status="FINISHED" if not outcome.owed else "KILLED")
+        client.set_terminated(run_id, status="FINISHED" if not outcome.pending else "KILLED")
     return run_id
 
 
@@ -66,7 +66,7 @@ def _metrics(outcome: TranslationOutcome, quality: Quality | None) -> dict[str, 
         "questions": len(outcome.candidates),
         "chosen": len(outcome.selection.choices),
         "discarded": len(outcome.selection.discarded),
-        "owed": outcome.owed,
+        "owed": outcome.pending,
         **{f"rule.{rule.value}": number for rule, number in outcome.rules.items()},
     }
     for count in outcome.counts:

@@ -62,8 +62,8 @@ def match_replies(items: Sequence[Item], replies: Mapping[str, Reply]) -> list[A
             raise DatasetError(f"two items have the key {item.key!r}; give each its own")
         keys.add(item.key)
     counts = f"{len(items)} items and {len(replies)} replies"
-    if (owed := next((item.key for item in items if item.key not in replies), None)) is not None:
-        raise DatasetError(f"{counts}: {owed!r} has no reply; ask it, or leave the item out")
+    if (missing := next((item.key for item in items if item.key not in replies), None)) is not None:
+        raise DatasetError(f"{counts}: {missing!r} has no reply; ask it, or leave the item out")
     if (unknown := next((key for key in replies if key not in keys), None)) is not None:
         raise DatasetError(f"{counts}: the reply {unknown!r} is of no item; leave it out, or give its item")
     for item in items:

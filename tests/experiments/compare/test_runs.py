@@ -71,7 +71,7 @@ def test_only_questions_that_all_have_scored_are_compared(compare, make_run, exa
     found = compare(*runs)
     assert dataclasses.astuple(found.dropped) == (10, 2, 2, 0)
     assert found.questions == tuple(keys[at] for at in (6, 8, 9, 11, 13, 14))
-    assert (found.asked, found.owed) == ((15, 20, 15), (0, 8, 0))
+    assert (found.asked, found.pending) == ((15, 20, 15), (0, 8, 0))
     assert {run.metrics.n for run in found.runs} == {6}
     assert [pair.paired.n for pair in found.pairs] == [6, 6]
     text = headline(found)[0]

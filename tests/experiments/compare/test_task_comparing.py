@@ -170,7 +170,7 @@ def test_what_any_run_has_not_scored_is_dropped_and_counted(make_run) -> None:
     comparison = compare_task_runs(folders)
     dropped = comparison.dropped
     assert (dropped.not_in_every_run, dropped.failed, dropped.not_asked_yet, dropped.other_gold) == (24, 1, 0, 0)
-    assert (comparison.asked, comparison.owed, len(comparison.questions)) == ((48, 48, 24), (2, 2, 0), 23)
+    assert (comparison.asked, comparison.pending, len(comparison.questions)) == ((48, 48, 24), (2, 2, 0), 23)
     assert compare_task_runs(folders[:2]).dropped.not_asked_yet == 2
     assert [run.metrics.unanswered for run in comparison.runs] == [1, 0, 0]
     assert "Dropped: 24 not in every run, 1 failed in at least one." in task_headline(comparison)[0]

@@ -117,8 +117,8 @@ def test_a_likelihood_program_sees_passages_too(document, tmp_path) -> None:
     Path(document["model"]["path"]).write_text(json.dumps({"*": "no scores"}))
     plan = plan_experiment(document, {}, runs_dir=tmp_path / "runs")
     (planned,) = plan.cells
-    planned.retrieval.fill(planned.owed[:1])
-    question = planned.owed[0]
+    planned.retrieval.fill(planned.pending[:1])
+    question = planned.pending[0]
     assert len(planned.retrieval.find(question)) == 2
     plain = plan_experiment(document, {"program.context": "stem"}, runs_dir=tmp_path / "runs").cells[0]
     assert plain.retrieval is None

@@ -171,13 +171,13 @@ def test_data_that_were_edited_are_no_resume(spec, tmp_path) -> None:
         _resume(run, tmp_path)
 
 
-def test_failures_are_owed_and_never_scored(spec, tmp_path) -> None:
+def test_failures_are_pending_and_never_scored(spec, tmp_path) -> None:
     replies = tmp_path / "replies.yaml"
     replies.write_text(yaml.safe_dump({"*": {"error": "context"}}))
     (run,), _, _ = _run(spec, tmp_path)
     assert (run.metrics.unanswered, run.status) == (12, "complete")
     (plan_cell,) = plan_experiment(spec, {"model.max_tokens": 9}, runs_dir=tmp_path / "runs").cells
-    assert len(plan_cell.owed) == 12
+    assert len(plan_cell.pending) == 12
 
 
 def test_only_a_run_can_be_resumed(spec, tmp_path) -> None:
@@ -229,7 +229,7 @@ def test_an_endpoint_that_does_not_answer_stops_the_run_before_it_begins(spec, t
         _run(spec, tmp_path, overrides=overrides)
 
 
-def test_after_many_failures_in_a_row_the_rest_stays_owed(spec, tmp_path) -> None:
+def test_after_many_failures_in_a_row_the_rest_stays_pending(spec, tmp_path) -> None:
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": {"error": "transport"}}))
     (run,), interrupted, watcher = _run(spec, tmp_path, overrides={"dataset.limit": 110})
     assert not interrupted

@@ -9,7 +9,7 @@ import pytest
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.parquet import write_parquet
-from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, find_runs, owed
+from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, find_runs, pending
 from medexam.predictions import Failure, Prediction, Status
 
 
@@ -64,11 +64,11 @@ def test_a_damaged_line_in_the_middle_is_named(folder) -> None:
         folder.read_predictions()
 
 
-def test_failed_and_missing_questions_are_owed(folder) -> None:
+def test_failed_and_missing_questions_are_pending(folder) -> None:
     _write(folder, _prediction("a"), _prediction("b", failed=True))
-    assert owed(["a", "b", "c"], folder.read_predictions()) == ["b", "c"]
+    assert pending(["a", "b", "c"], folder.read_predictions()) == ["b", "c"]
     _write(folder, _prediction("b"))
-    assert owed(["a", "b", "c"], folder.read_predictions()) == ["c"]
+    assert pending(["a", "b", "c"], folder.read_predictions()) == ["c"]
 
 
 HOLD = """

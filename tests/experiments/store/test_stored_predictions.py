@@ -10,7 +10,7 @@ from medexam.experiments.run.ray.dispatcher import Member, Round
 from medexam.experiments.run.ray.messages import Report
 from medexam.experiments.run.scheduler import Account
 from medexam.experiments.store.prediction_lines import Outcome, cut_torn_line
-from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, owed
+from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.predictions import Failure, Prediction, Status
 
 
@@ -55,7 +55,7 @@ def test_planning_reads_how_each_question_last_came_out(folder) -> None:
     outcomes = folder.read_outcomes()
     assert outcomes["b"] == Outcome(Status.ANSWERED, 2)
     assert outcomes["d"] == Outcome(Status.FAILED, None)
-    assert owed("abcde", outcomes) == owed("abcde", folder.read_predictions()) == ["d", "e"]
+    assert pending("abcde", outcomes) == pending("abcde", folder.read_predictions()) == ["d", "e"]
 
 
 def test_a_folder_without_predictions_has_none(tmp_path) -> None:
@@ -99,7 +99,7 @@ def test_a_line_of_another_run_is_named_whoever_reads(folder, file) -> None:
 
 
 def test_a_worker_that_answers_for_another_run_is_refused(folder) -> None:
-    planned = SimpleNamespace(spec_digest="d", owed=())
+    planned = SimpleNamespace(spec_digest="d", pending=())
     round_ = Round(None, planned, folder.path, [], None, Account())
     member = Member("w", None, None, host="node7")
     done = (_answered("a").model_copy(update={"spec_digest": "other"}),)

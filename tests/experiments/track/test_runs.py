@@ -188,7 +188,7 @@ def test_a_parent_tells_how_all_its_runs_ended(make_run, uri, client) -> None:
     (one,) = track([killed], tracking_uri=uri)
     assert client.get_run(one.mlflow_run_id).info.status == "KILLED"
     track([whole], tracking_uri=uri)
-    assert client.get_run(one.parent_run_id).info.status == "KILLED", "one of its runs still owes questions"
+    assert client.get_run(one.parent_run_id).info.status == "KILLED", "questions of one of its runs are pending"
     moved = [
         dataclasses.replace(run, record=dataclasses.replace(run.record, experiment_digest="f" * 12))
         for run in (whole, killed)

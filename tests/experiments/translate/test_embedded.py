@@ -15,7 +15,7 @@ def test_a_real_model_is_asked_and_every_reply_is_judged(translate) -> None:
 
     assert stop is None
     assert watching.asked_for == 3
-    assert outcome.owed == 0
+    assert outcome.pending == 0
     (count,) = outcome.counts
     assert count.judged == 3
     replies = plan.tasks[0].replies.values()

@@ -87,7 +87,7 @@ def test_the_round_trip_scores_every_setup_and_the_chosen_ones(translate, script
     assert [signature.split()[0] for signature in signatures] == ["BLEU", "BERTScore"]
     assert "from English to Spanish" in next(iter(back.values())).words.system
     (only,) = plan_back(plan, outcome, "expert", only_selected=True).values()
-    assert len(only.owed) == 2
+    assert len(only.pending) == 2
 
 
 def test_a_perfect_translation_has_the_published_one_as_its_reference(translate, script) -> None:

@@ -1,4 +1,4 @@
-"""Translations from end to end: what is asked, what is kept, what is owed, and what is written."""
+"""Translations from end to end: what is asked, what is kept, what is pending, and what is written."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ def test_three_setups_end_in_a_data_set_that_is_sound(translate, script) -> None
     assert stop is None
     assert watching.tasks == ["zero_shot", "one_shot", "expert"]
     assert watching.asked_for == 12
-    assert outcome.owed == 0
+    assert outcome.pending == 0
     assert [count.valid for count in outcome.counts] == [4, 4, 4]
     assert [count.repeated for count in outcome.counts] == [4, 4, 4]
     assert outcome.rules[Rule.MOST_SIMILAR] == 4
@@ -71,7 +71,7 @@ def test_the_prompts_hold_the_question_in_its_layout(translate, script, monkeypa
     assert asked[0].config.stop == ("\nSpanish:", "\nEnglish:", "\n5. ")
 
 
-def test_going_on_asks_only_what_is_owed(translate, script) -> None:
+def test_going_on_asks_only_what_is_pending(translate, script) -> None:
     settings = script({"*": GOOD})
     translate(settings, limit=2)
 
@@ -82,7 +82,7 @@ def test_going_on_asks_only_what_is_owed(translate, script) -> None:
     assert again.asked_for == 0
 
 
-def test_a_failed_question_is_owed_and_nothing_is_chosen_of_it(translate, script, tmp_path, monkeypatch) -> None:
+def test_a_failed_question_is_pending_and_nothing_is_chosen_of_it(translate, script, tmp_path, monkeypatch) -> None:
     settings = script({"*": GOOD})
     plan, _, _ = translate(settings, limit=3)
     key, source = next(iter(plan.sources.items()))
@@ -91,7 +91,7 @@ def test_a_failed_question_is_owed_and_nothing_is_chosen_of_it(translate, script
 
     failed, _, _ = translate(settings, limit=3, out=tmp_path / "other")
     outcome = find_outcome(failed)
-    assert outcome.owed == 3
+    assert outcome.pending == 3
     assert key not in outcome.candidates
     assert len(outcome.candidates) == 2
     stored = [path.read_text() for path in (failed.folder.path / "replies").iterdir()]
@@ -101,13 +101,13 @@ def test_a_failed_question_is_owed_and_nothing_is_chosen_of_it(translate, script
     monkeypatch.undo()
     whole, watching, _ = translate(settings, limit=3, out=tmp_path / "other")
     assert watching.asked_for == 3
-    assert find_outcome(whole).owed == 0
+    assert find_outcome(whole).pending == 0
 
 
-def test_a_prompt_that_does_not_fit_is_an_invalid_translation_and_not_owed(translate, script) -> None:
+def test_a_prompt_that_does_not_fit_is_an_invalid_translation_and_not_pending(translate, script) -> None:
     plan, _, _ = translate(script({"*": {"error": "context"}}), limit=1)
 
-    assert plan.owed == 0
+    assert plan.pending == 0
     assert find_outcome(plan).counts[0].faults[Fault.EMPTY_TEXT] == 1
 
 
@@ -129,10 +129,10 @@ def test_ctrl_c_keeps_what_was_answered(translate, script, monkeypatch) -> None:
     assert [len(task.replies) for task in plan.tasks] == [3, 0, 0]
     monkeypatch.undo()
     whole, watching, _ = translate(settings, limit=3)
-    assert (watching.asked_for, whole.owed) == (6, 0)
+    assert (watching.asked_for, whole.pending) == (6, 0)
 
 
-def test_a_torn_last_line_is_owed_again(translate, script) -> None:
+def test_a_torn_last_line_is_pending_again(translate, script) -> None:
     settings = script({"*": GOOD})
     plan, _, _ = translate(settings, limit=2, setups=("expert",))
     (path,) = (plan.folder.path / "replies").iterdir()
@@ -140,7 +140,7 @@ def test_a_torn_last_line_is_owed_again(translate, script) -> None:
 
     whole, watching, _ = translate(settings, limit=2, setups=("expert",))
     assert watching.asked_for == 1
-    assert whole.owed == 0
+    assert whole.pending == 0
 
 
 def test_a_folder_of_another_translation_is_refused(translate, script, tmp_path) -> None:
@@ -177,7 +177,7 @@ def test_another_model_does_not_go_on(translate, script, tmp_path, monkeypatch) 
     with pytest.raises(RunFolderError, match=r"it differs in model\.script.*--out"):
         translate(script({"*": "Another"}, "other.yaml"), limit=2, out=plan.folder.path)
     whole, watching, _ = translate(settings, limit=4)
-    assert (watching.asked_for, whole.owed) == (6, 0)
+    assert (watching.asked_for, whole.pending) == (6, 0)
     assert [(one.print, one.answers) for one in find_outcome(whole).answered] == [(*models, 12)]
 
 
@@ -222,7 +222,7 @@ def test_a_stored_translation_is_planned_again_from_its_folder(translate, script
     plan, _, _ = translate(script({"*": GOOD}), limit=2)
 
     again = plan_stored(plan.folder.path)
-    assert again.owed == 0
+    assert again.pending == 0
     assert again.spec == plan.spec
 
 

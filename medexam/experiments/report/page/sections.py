@@ -79,7 +79,7 @@ def build_sections(runs: Sequence[ExamRun], names: Sequence[str]) -> list[Sectio
 
 
 def warnings(runs: Sequence[ExamRun], names: Sequence[str]) -> list[str]:
-    """What a reader should know before the scores: what runs warn of, and what they owe."""
+    """What a reader should know before the scores: what runs warn of, and what is pending in them."""
     found = [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.warnings]
     for run, name in zip(runs, names, strict=True):
         metrics = run.metrics

@@ -160,7 +160,7 @@ def headqa_v1_legend(table: HeadQAV1Table) -> str:
     if any(run.record.cell.dataset.limit is not None for run in table.runs):
         text += " Runs of fewer questions than the exams have (n) cannot be compared in points."
     if not all(run.complete for run in table.runs):
-        text += " *: the run still owes questions."
+        text += " *: questions of the run are pending."
     return text
 
 

@@ -128,7 +128,7 @@ def legend(table: PaperTable) -> str:
     if any(figure is not None for figure in beside):
         text += f" In brackets: the figures of the paper (arXiv {table.paper.arxiv})."
     if not all(run.complete for run in table.cells.values()):
-        text += " *: the run still owes questions."
+        text += " *: questions of the run are pending."
     return text
 
 
@@ -247,7 +247,7 @@ def _put(cells: dict[tuple[str, Column], ExamRun], run: ExamRun, paper: Paper) -
 
 
 def _percent(run: ExamRun | None, measure: Measure, discipline: Discipline | None = None) -> str:
-    """Of all questions or of one discipline's; marked where the run owes questions."""
+    """Of all questions or of one discipline's; marked if questions of the run are pending."""
     if run is None:
         return NONE
     scores: Scores | None = run.metrics if discipline is None else run.metrics.by_discipline.get(discipline)

@@ -80,7 +80,7 @@ class Round:
     """Keys of the questions that are done."""
 
     def __post_init__(self) -> None:
-        self.queue = deque(self.planned.owed)
+        self.queue = deque(self.planned.pending)
 
     @property
     def active(self) -> list[Member]:
@@ -109,7 +109,7 @@ class Round:
         if self.queue and all(one.lost for one in self.members):
             raise EngineError(
                 f"{self.planned.folder.name}: every worker of the Ray cluster is gone; {len(self.queue)} questions "
-                "are still owed: run the same again"
+                "are still pending: run the same again"
             )
 
     async def _halt(self, grace_s: float) -> None:

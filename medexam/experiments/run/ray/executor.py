@@ -163,7 +163,7 @@ class RayExecutor:
         return [member for member, _ in there], seen
 
     async def ask(self, planned: AnyCell, observer: RunObserver, account: Account, spent: Spent) -> None:
-        """Ask what the cell owes, as `medexam.experiments.run.scheduler.ask` does; the answers lie in parts.
+        """Ask the cell's pending questions, as `medexam.experiments.run.scheduler.ask` does; the answers lie in parts.
 
         A worker that dies is warned of, and its questions go to the others. Raises `EngineError` where none is left, or
         for a fault that no other question would escape.
@@ -189,7 +189,7 @@ class RayExecutor:
             member.counted, member.over, member.hand, member.waiting, member.begun = counted, False, {}, 0, 0
         members = [one for one in members if not one.lost]
         if not members:
-            raise EngineError("every worker of the Ray cluster is gone; run the same again to ask what is still owed")
+            raise EngineError("every worker of the Ray cluster is gone; run the same again to ask what is pending")
         round_ = Round(self._cluster, planned, folder, members, observer, account)
         try:
             await round_.run()
@@ -224,7 +224,7 @@ def _shown(planned: AnyCell) -> Shown:
     retrieval = planned.retrieval
     if retrieval is not None:
         found: dict[str, list[Hit]] = {}
-        for question in planned.owed:
+        for question in planned.pending:
             hits = retrieval.find_per_option(question)
             found |= {query: hits[number] for number, query in retrieval.queries(question).items()}
         twins = retrieval.twins() if retrieval.twins is not None else {}
@@ -234,7 +234,7 @@ def _shown(planned: AnyCell) -> Shown:
             cache=HitCache(Path(), ""),
             twins=dict if retrieval.twins is not None else None,
             _found=found,
-            _twins={one.key: twins[one.key] for one in planned.owed if one.key in twins},
+            _twins={one.key: twins[one.key] for one in planned.pending if one.key in twins},
         )
     return Shown(retrieval, dict(planned.nearest._vectors) if planned.nearest is not None else {})
 

@@ -52,7 +52,7 @@ class _Identified:
     program: dspy.Module
     spec_digest: str
     answerer: Answerer | None
-    owed: tuple[()] = ()
+    pending: tuple[()] = ()
 
 
 class _PartLog(PredictionLog):

@@ -171,7 +171,7 @@ def test_an_unfinished_run_is_marked(make) -> None:
     cells = _cells(generation)
     assert (cells[LLAMA, "accuracy", "zero-shot en"], cells[LLAMA, "n", "zero-shot en"]) == ("100.00*", "10")
     assert (cells[LLAMA, "accuracy", "few-shot en"], cells[LLAMA, "n", "few-shot en"]) == ("-", "0")
-    assert "still owes" in legend(generation)
+    assert "questions of the run are pending" in legend(generation)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 300])

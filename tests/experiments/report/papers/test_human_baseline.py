@@ -173,15 +173,15 @@ def test_a_part_of_an_exam_shows_nothing(asked, part) -> None:
 
 
 @pytest.mark.data
-def test_an_exam_without_figures_and_one_that_is_owed_show_nothing(asked) -> None:
+def test_an_exam_without_figures_and_one_that_is_pending_show_nothing(asked) -> None:
     (run,) = _stored(asked("--set", "dataset.disciplines=[medicine, biology]"))
     assert [row.discipline for row in against_people([run])[0]] == ["medicine"]
     log = run.folder.path / "predictions.jsonl"
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join(line for line in lines if '/medicine/3"' not in line))
-    (owing,) = _stored(run.folder.path)
-    assert owing.metrics.missing == 1
-    assert against_people([owing]) == [()]
+    (incomplete,) = _stored(run.folder.path)
+    assert incomplete.metrics.missing == 1
+    assert against_people([incomplete]) == [()]
 
 
 @pytest.mark.data

@@ -1,4 +1,4 @@
-"""What a report says of the questions that a run owes."""
+"""What a report says of the pending questions of a run."""
 
 from typing import TYPE_CHECKING
 
@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from medexam.experiments.store.stored_run import AnyRun
 
 
-def print_owed(console: "Console", run: "AnyRun") -> None:
-    """The failures by kind, if any, and the command that asks what is owed."""
+def print_pending(console: "Console", run: "AnyRun") -> None:
+    """The failures by kind, if any, and the command that asks what is pending."""
     from medexam.experiments.report.run_tables import build_failure_table
 
     failed = build_failure_table(run)
     if failed is not None:
         console.print(failed)
     if not run.complete:
-        owed = run.metrics.failed + run.metrics.missing
-        line = f"{run.title}: {owed} questions are owed; {run.folder.resume_command} asks them"
+        pending = run.metrics.failed + run.metrics.missing
+        line = f"{run.title}: {pending} questions are pending; {run.folder.resume_command} asks them"
         console.print(line, highlight=False, markup=False, soft_wrap=True)
