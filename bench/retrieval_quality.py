@@ -20,7 +20,7 @@ import ir_measures
 from ir_measures import RR, R, nDCG
 
 from medexam.metrics.passages.rankings import score_rankings
-from medexam.places import cache_dir
+from medexam.paths import cache_dir
 from medexam.retrievers.base import Passage
 from medexam.retrievers.building import plan_retriever
 from medexam.retrievers.corpora import load_corpus

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from medexam.errors import CommitUnknownError, EngineError
-from medexam.places import cache_dir
+from medexam.paths import cache_dir
 
 Progress = Callable[[Path, int, int], None]
 """Called with what is read, the bytes read so far and the bytes to be read; at the end with both equal."""

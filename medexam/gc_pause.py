@@ -1,7 +1,7 @@
 """Garbage collection while thousands of questions are read or asked.
 
-Python looks for circles among all objects whenever so many are new, and half a million that imports left behind are
-looked at again and again, for nearly half of a client's time. They are no garbage.
+Python searches all objects for cycles whenever 700 more are alive. Imports leave half a million behind that are no
+garbage, and searching them again and again takes nearly half of a client's time.
 """
 
 import gc
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _NEW_OBJECTS = 50_000
-"""New objects after which Python looks for circles, in the place of 700."""
+"""New objects after which Python searches for cycles, instead of 700."""
 
 
 @contextmanager
-def collecting_rarely() -> Iterator[None]:
-    """Within the block, what was alive before is left alone and circles among new objects are looked for seldom."""
+def gc_paused() -> Iterator[None]:
+    """Within the block, objects that were alive before are not searched, and new ones seldom."""
     gc.collect()
     gc.freeze()
     young, *older = gc.get_threshold()

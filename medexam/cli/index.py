@@ -71,7 +71,7 @@ def build(
     _check_executor(executor, kind, shards, ray_address)
     if chunk_overlap >= (chunk_tokens or 1):
         raise typer.BadParameter("needs --chunk-tokens, and fewer tokens than that", param_hint="--chunk-overlap")
-    from medexam.places import cache_dir
+    from medexam.paths import cache_dir
     from medexam.retrievers.building import read_corpus, usual_index
     from medexam.retrievers.encoders import build_encoder, find_encoder
 

@@ -52,9 +52,9 @@ def _is_given(context: typer.Context, parameter: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def check_resumed(place: str, runs_dir: Path | None) -> None:
+def check_resumed(run: str, runs_dir: Path | None) -> None:
     """Raises `SpecError` if `--resume` names a folder that does not lie in `--runs-dir`."""
-    if runs_dir is not None and Path(place).is_dir() and Path(place).resolve().parent != runs_dir.resolve():
+    if runs_dir is not None and Path(run).is_dir() and Path(run).resolve().parent != runs_dir.resolve():
         raise SpecError(
-            f"--resume {place} is a folder outside --runs-dir {runs_dir}: leave out --runs-dir, or give an id"
+            f"--resume {run} is a folder outside --runs-dir {runs_dir}: leave out --runs-dir, or give an id"
         )

@@ -45,14 +45,14 @@ def _optimizations(path: Path) -> list[Path]:
     from medexam.experiments.optimize.folder import OptimizationFolder
 
     inside = sorted(path.iterdir()) if path.is_dir() else []
-    return [place.resolve() for place in (path, *inside) if OptimizationFolder(place).exists()]
+    return [folder.resolve() for folder in (path, *inside) if OptimizationFolder(folder).exists()]
 
 
 def _holds_runs(path: Path) -> bool:
     """Whether runs are to be looked for at `path`: where no optimisation is, it must hold some."""
     from medexam.experiments.store.run_folder import RunFolder
 
-    return not _optimizations(path) or any(RunFolder(place).exists() for place in (path, *path.iterdir()))
+    return not _optimizations(path) or any(RunFolder(folder).exists() for folder in (path, *path.iterdir()))
 
 
 def _send_optimization(path: Path, uri: str) -> None:

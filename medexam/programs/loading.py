@@ -90,33 +90,33 @@ def load_program(
     return WithNearest(program, nearest(pool, chosen["k"], chosen["encoder"]))
 
 
-def program_file(place: Path) -> Path:
+def program_file(path: Path) -> Path:
     """The `program.json` that a folder holds, or the file itself."""
-    return place / PROGRAM if place.is_dir() else place
+    return path / PROGRAM if path.is_dir() else path
 
 
-def read_state(place: Path) -> dict[str, Any]:
+def read_state(path: Path) -> dict[str, Any]:
     """A program's state by predictor, with `metadata`; raises `SpecError` where there is none to be read."""
-    path = program_file(place)
+    file = program_file(path)
     try:
-        state = json.loads(path.read_text(encoding="utf-8"))
+        state = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise SpecError(f"program.load: no {PROGRAM} at {place}: give the folder that medexam optimize made") from None
+        raise SpecError(f"program.load: no {PROGRAM} at {path}: give the folder that medexam optimize made") from None
     except (OSError, ValueError) as error:
-        raise SpecError(f"program.load: cannot read {path}: {error}") from None
+        raise SpecError(f"program.load: cannot read {file}: {error}") from None
     if not isinstance(state, dict) or not isinstance(state.get("metadata"), dict):
-        raise SpecError(f"program.load: {path} is no program of DSPy's (a JSON object with its metadata)")
+        raise SpecError(f"program.load: {file} is no program of DSPy's (a JSON object with its metadata)")
     return state
 
 
-def loaded_words(place: Path) -> dict[str, Any]:
-    """Everything at `place` that a prompt depends on, for a run's identity.
+def loaded_words(path: Path) -> dict[str, Any]:
+    """Everything at `path` that a prompt depends on, for a run's identity.
 
     `predictors`: instructions and demonstrations by predictor; `nearest`: how many demonstrations a question is shown
     and by which encoder they are chosen, None where all are shown. Raises `SpecError` where it cannot be read.
     """
-    state = read_state(place)
-    with _naming_damage(program_file(place)):
+    state = read_state(path)
+    with _naming_damage(program_file(path)):
         predictors = {
             name: {
                 "instructions": part["signature"]["instructions"],

@@ -24,7 +24,7 @@ from medexam.experiments.run.ray.cluster import open_cluster
 from medexam.experiments.run.ray.executor import RayExecutor
 from medexam.experiments.run.runner import Stop, run_plan
 from medexam.experiments.store.run_folder import PREDICTIONS
-from medexam.experiments.store.shards import PARTS
+from medexam.experiments.store.shards import SHARDS
 from medexam.programs import WithNearest, build_program
 from medexam.programs.loading import save_program
 from medexam.specs import DatasetSpec, ZeroShotSpec
@@ -119,7 +119,7 @@ def test_a_spread_run_is_the_local_run(spec, tmp_path, executor) -> None:
     assert spread.record.spec_digest == local.record.spec_digest
     assert spread.folder.name == local.folder.name
     assert (watcher.begun, watcher.answers) == (QUESTIONS, QUESTIONS)
-    assert not (spread.folder.path / PARTS).exists()
+    assert not (spread.folder.path / SHARDS).exists()
     told = spread.environment["executor"]
     assert (told["kind"], told["ray"]) == ("ray", executor._cluster.version)
     assert sum(one["asked"] for one in told["workers"]) == QUESTIONS
@@ -195,12 +195,12 @@ def test_what_a_killed_driver_left_is_taken_up_by_a_local_run(spec, tmp_path, cl
         command, env={**os.environ, "PYTHONPATH": str(here.parents[1])}, stderr=subprocess.DEVNULL
     ) as driver:
         while driver.poll() is None:
-            if sum(path.read_bytes().count(b"\n") for path in tmp_path.glob(f"runs/*/{PARTS}/*.jsonl")) >= 8:
+            if sum(path.read_bytes().count(b"\n") for path in tmp_path.glob(f"runs/*/{SHARDS}/*.jsonl")) >= 8:
                 driver.kill()
             time.sleep(0.02)
     assert driver.returncode == -signal.SIGKILL
     folder = next(tmp_path.glob("runs/*"))
-    parts = list(folder.glob(f"{PARTS}/*.jsonl"))
+    parts = list(folder.glob(f"{SHARDS}/*.jsonl"))
     while any(holds_open(parts)):
         time.sleep(0.05)
     kept = sum(path.read_bytes().count(b"\n") for path in parts)
@@ -212,7 +212,7 @@ def test_what_a_killed_driver_left_is_taken_up_by_a_local_run(spec, tmp_path, cl
     assert watcher.answers == QUESTIONS - kept
     assert 8 <= kept < QUESTIONS
     assert len(answers(stored)) == QUESTIONS
-    assert not (folder / PARTS).exists()
+    assert not (folder / SHARDS).exists()
 
 
 def holds_open(parts):

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from fake_vllm import write_fake_vllm, write_model_folder
 
-from medexam.places import cache_dir
+from medexam.paths import cache_dir
 from medexam.serve.discovery.registry import Registered, Registry, machine
 from medexam.serve.network.keys import read_key_file
 from slurm.cluster import Cluster

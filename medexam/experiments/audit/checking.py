@@ -75,11 +75,11 @@ def _find(key: AuditKey, run: str, runs_dir: Path) -> RunFolder:
     """Raises `DatasetError` where the run is nowhere, or where the key does not say what was shown."""
     if any(item.shown is None for item in key.items):
         raise DatasetError("an earlier version exported them, which did not keep what it showed")
-    places = [*([Path(key.runs[run])] if run in key.runs else []), runs_dir / run]
-    for folder in map(RunFolder, places):
+    paths = [*([Path(key.runs[run])] if run in key.runs else []), runs_dir / run]
+    for folder in map(RunFolder, paths):
         if folder.exists() and folder.read_record().run_id == run:
             return folder
-    raise DatasetError(f"it is not in {' or '.join(str(place.parent) for place in dict.fromkeys(places))}")
+    raise DatasetError(f"it is not in {' or '.join(str(path.parent) for path in dict.fromkeys(paths))}")
 
 
 def _only(review: Review, codes: Iterable[str]) -> Review:

@@ -146,8 +146,8 @@ def _drafting(out: Path) -> Iterator[Path]:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         # Nobody else's draft, where two write to one place.
-        with TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent, ignore_cleanup_errors=True) as place:
-            draft = Path(place) / out.name
+        with TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent, ignore_cleanup_errors=True) as folder:
+            draft = Path(folder) / out.name
             draft.mkdir()
             yield draft
             draft.rename(out)

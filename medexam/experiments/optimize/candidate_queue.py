@@ -8,7 +8,7 @@ import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from medexam.experiments.run.scheduler import AskingObserver
+from medexam.experiments.run.scheduler import QuestionObserver
 from medexam.predictions import Prediction
 
 
@@ -38,7 +38,7 @@ class Turn:
 class Turns:
     """Hands out turns in the order in which they are asked for; it belongs to the loop it is used on."""
 
-    def __init__(self, observer: AskingObserver, in_flight: Callable[[], int]) -> None:
+    def __init__(self, observer: QuestionObserver, in_flight: Callable[[], int]) -> None:
         """`in_flight` tells how many questions keep the model busy; it may change."""
         self.observer = observer
         self._in_flight = in_flight

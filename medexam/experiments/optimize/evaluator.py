@@ -25,7 +25,7 @@ from medexam.experiments.optimize.call_log import CallLog, LoggedEngine, Purpose
 from medexam.experiments.optimize.candidate_queue import Turns
 from medexam.experiments.optimize.trials import Trial, mean_score, program_digest, score_prediction
 from medexam.experiments.plan.planner import ExamCell
-from medexam.experiments.run.scheduler import Account, AskingObserver, ask
+from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, ask
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.experiments.store.work_folder import PRIVATE
 from medexam.predictions import Prediction
@@ -40,7 +40,7 @@ PART = "parts of the validation"
 """What calls are for that score a program on some of the validation questions."""
 
 
-class TrialObserver(AskingObserver, Protocol):
+class TrialObserver(QuestionObserver, Protocol):
     """Whoever watches an optimisation."""
 
     def trial_starts(self, name: str, questions: int) -> None:
@@ -199,7 +199,7 @@ class Evaluator:
             left = tuple(question for question in questions if question.key in remaining)
             async with self._turns.taking(len(left)) as turn:
                 with planned.folder.appending() as log:
-                    await ask(replace(planned, pending=left), log, turn, Account(), concurrency=self._turns.share)
+                    await ask(replace(planned, pending=left), log, turn, FailureBudget(), concurrency=self._turns.share)
         found = planned.folder.read_predictions()
         failed = pending([question.key for question in questions], found)
         if failed:

@@ -40,9 +40,9 @@ class OptimizationFolder(WorkFolder):
         make_private_folder(self.programs)
 
 
-def find_optimization(place: str, runs_dir: Path) -> OptimizationFolder:
+def find_optimization(named: str, runs_dir: Path) -> OptimizationFolder:
     """The optimisation meant by its folder or by its id in `runs_dir`; raises `RunFolderError` where there is none."""
-    for folder in (OptimizationFolder(Path(place).resolve()), OptimizationFolder(runs_dir / place)):
+    for folder in (OptimizationFolder(Path(named).resolve()), OptimizationFolder(runs_dir / named)):
         if folder.exists():
             return folder
-    raise RunFolderError(f"no optimisation {place} to resume here or in {runs_dir}: give its folder or its id")
+    raise RunFolderError(f"no optimisation {named} to resume here or in {runs_dir}: give its folder or its id")

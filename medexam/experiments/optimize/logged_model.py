@@ -72,9 +72,9 @@ def log_best_program(client: Any, optimization: Optimization, run_id: str, exper
         _log.debug("the store keeps no models: %s", error)
         return None
     try:
-        with tempfile.TemporaryDirectory() as place, _quietly():
-            _write_model(optimization.cell, path, Path(place) / "model", model, run_id)
-            client.log_model_artifacts(model.model_id, str(Path(place) / "model"))
+        with tempfile.TemporaryDirectory() as folder, _quietly():
+            _write_model(optimization.cell, path, Path(folder) / "model", model, run_id)
+            client.log_model_artifacts(model.model_id, str(Path(folder) / "model"))
         client.log_outputs(run_id, models=[LoggedModelOutput(model.model_id, step=0)])
     except BaseException:
         with suppress(MlflowException):

@@ -29,7 +29,7 @@ from medexam.experiments.run.runner import truncation_unlogged
 from medexam.experiments.run.scheduler import GRACE_S
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import MODELS, admit
-from medexam.gc_pause import collecting_rarely
+from medexam.gc_pause import gc_paused
 from medexam.model_identity import Answerer
 from medexam.programs import ExamProgram
 from medexam.questions import Question
@@ -148,7 +148,7 @@ async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, cour
             course.keep,
         )
         observer.optimization_starts(plan, course.budget)
-        with dspy.context(lm=lm, disable_history=True), collecting_rarely():
+        with dspy.context(lm=lm, disable_history=True), gc_paused():
             await _compile(_materials(plan, evaluator, prompt_lm), observer, course)
     finally:
         for built in engines:

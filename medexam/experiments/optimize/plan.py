@@ -303,10 +303,10 @@ def _folder(
     cell: CellSpec, optimizer: OptimizerSpec, known: dict[str, Any], runs_dir: Path, fresh: bool
 ) -> OptimizationFolder:
     """The last optimisation of this identity, whatever it is called; a new name where there is none, or `fresh`."""
-    places = {
+    folders = {
         number: OptimizationFolder(path) for number, path in folders_of(cell.name, digest(known), runs_dir).items()
     }
-    found = {number: folder for number, folder in places.items() if folder.exists()}
+    found = {number: folder for number, folder in folders.items() if folder.exists()}
     if found and not fresh:
         return found[max(found)]
     words = [cell.name, optimizer.kind, cell.model.label, cell.program.label, cell.dataset.language, digest(known)]

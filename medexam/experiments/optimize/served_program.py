@@ -24,7 +24,7 @@ from mlflow.pyfunc import PythonModel, PythonModelContext
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Retrieval, is_retrieving, plan_retrieval
 from medexam.experiments.run.language_model import build_lm
-from medexam.places import cache_dir
+from medexam.paths import cache_dir
 from medexam.predictions import Prediction
 from medexam.programs import WithNearest, build_failure, build_prediction, build_program
 from medexam.questions import Discipline, Exam, Option, Question
@@ -48,8 +48,8 @@ class ServedProgram(PythonModel):
         """Build the program and open the engine that the cell names."""
         files = {name: Path(path) for name, path in context.artifacts.items()}
         cell = CellSpec.model_validate_json(files["cell"].read_text(encoding="utf-8"))
-        places = {"load": files["program"], **{name: files[name] for name in ("prompt", "examples") if name in files}}
-        spec = cell.program.model_copy(update=places)
+        paths = {"load": files["program"], **{name: files[name] for name in ("prompt", "examples") if name in files}}
+        spec = cell.program.model_copy(update=paths)
         self._cell = cell
         self._retrieval: Retrieval | None = None
         if is_retrieving(spec):

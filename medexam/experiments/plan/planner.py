@@ -37,9 +37,9 @@ from medexam.experiments.store.questions import stored_questions
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
 from medexam.experiments.store.stored_run import find_run
 from medexam.experiments.store.work_folder import folders_of, name_part
-from medexam.gc_pause import collecting_rarely
+from medexam.gc_pause import gc_paused
 from medexam.model_identity import Answerer
-from medexam.places import cache_dir
+from medexam.paths import cache_dir
 from medexam.predictions import Status
 from medexam.programs import AskingProgram, WithNearest, build_program, demonstrations
 from medexam.questions import Question
@@ -337,7 +337,7 @@ class _Sources:
 
     def _question_set(self, spec: DatasetSpec) -> QuestionSet:
         if spec not in self._question_sets:
-            with collecting_rarely():
+            with gc_paused():
                 self._question_sets[spec] = load_task_set(spec) if spec.holds_tasks else load_exam_set(spec)
             check_scorable(spec.name)
         return self._question_sets[spec]
@@ -392,9 +392,9 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
     )
     finder = program.finder if isinstance(program, WithNearest) else None
     nearest = finder if isinstance(finder, NearestDemonstrations) else None
-    if (place := getattr(cell.program, "load", None)) is not None and isinstance(data, ExamSet):
+    if (path := getattr(cell.program, "load", None)) is not None and isinstance(data, ExamSet):
         shown = [demo["question"] for _, demo in demonstrations(program)]
-        check_demonstrations(shown, data.questions, f"program.load {place}")
+        check_demonstrations(shown, data.questions, f"program.load {path}")
     return PlannedCell(
         cell=cell,
         question_set=data,

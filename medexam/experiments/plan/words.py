@@ -25,5 +25,5 @@ def read_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     """What `asked_words` gives, with such an encoder by its name, so that its weights are not looked at."""
     if not isinstance(program, AskingSpec):
         return {}
-    place = getattr(program, "load", None)
-    return load_words(program, language).to_json() if place is None else {"loaded": loaded_words(place)}
+    path = getattr(program, "load", None)
+    return load_words(program, language).to_json() if path is None else {"loaded": loaded_words(path)}

@@ -39,7 +39,7 @@ def renew(folder: RunFolder, found: Freshness, say: Say) -> AnyRun:
     try:
         try:
             with folder.locked():
-                folder.merge_parts()
+                folder.merge_shards()
                 record = folder.read_record()
                 question_set = load_stored(record)
                 corrected = describe_golds(folder, record, question_set)

@@ -22,13 +22,13 @@ from medexam.experiments.plan.planner import AnyCell, Plan
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.rereading import read_run_again
-from medexam.experiments.run.scheduler import Account, AskingObserver, ask
+from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, ask
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import admit
-from medexam.experiments.store.environment import Spent, build_environment
+from medexam.experiments.store.environment import Invocation, build_environment
 from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.gc_pause import collecting_rarely
+from medexam.gc_pause import gc_paused
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.build import Needs
 from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
@@ -53,7 +53,7 @@ class _StoppedError(Exception):
     """Ctrl-C came while an index was made."""
 
 
-class RunObserver(AskingObserver, Protocol):
+class RunObserver(QuestionObserver, Protocol):
     """Whoever watches a run, such as a progress bar."""
 
     def engine_starts(self, model: ModelSpec) -> None:
@@ -115,7 +115,9 @@ class Executor(Protocol):
         """Have every worker reach the cell's model; what really runs there. Raises `EngineError` where none can."""
         ...
 
-    async def ask(self, planned: AnyCell, observer: RunObserver, account: Account, spent: Spent) -> None:
+    async def ask(
+        self, planned: AnyCell, observer: RunObserver, failures: FailureBudget, invocation: Invocation
+    ) -> None:
         """Do what `scheduler.ask` does, and leave the answers in the parts of the run's folder."""
         ...
 
@@ -137,14 +139,14 @@ def run_plan(
     stop: Stop | None
     try:
         with truncation_unlogged():
-            stop = run_interruptibly(_run(plan, observer, runs, Account(max_failures), executor))
+            stop = run_interruptibly(_run(plan, observer, runs, FailureBudget(max_failures), executor))
     except (KeyboardInterrupt, CancelledError):
         stop = Stop.INTERRUPTED
     return [runs[place] for place in sorted(runs)], stop
 
 
 async def _run(
-    plan: Plan, observer: RunObserver, runs: dict[int, AnyRun], account: Account, executor: Executor | None
+    plan: Plan, observer: RunObserver, runs: dict[int, AnyRun], failures: FailureBudget, executor: Executor | None
 ) -> Stop | None:
     """Fill `runs`, each at its cell's place in the plan."""
     engines = _Engines(plan.cells)
@@ -153,15 +155,15 @@ async def _run(
             planned = plan.cells[place]
             planned.folder.create()
             with planned.folder.locked():
-                merged = planned.folder.merge_parts()
+                merged = planned.folder.merge_shards()
                 planned = replace(planned, pending=tuple(one for one in planned.pending if one.key not in merged))
                 planned = read_run_again(planned)
-                interrupted = await _run_cell(plan, planned, engines, observer, account, executor)
+                interrupted = await _run_cell(plan, planned, engines, observer, failures, executor)
                 runs[place] = score_cell(planned.folder, planned.question_set)
             observer.cell_ends(runs[place])
             if interrupted:
                 return Stop.INTERRUPTED
-            if account.overdrawn:
+            if failures.exhausted:
                 return Stop.FAILURES
     finally:
         await engines.aclose()
@@ -173,7 +175,7 @@ async def _run_cell(
     planned: AnyCell,
     engines: _Engines,
     observer: RunObserver,
-    account: Account,
+    failures: FailureBudget,
     executor: Executor | None,
 ) -> bool:
     """Ask the cell's pending questions; whether that was interrupted."""
@@ -196,8 +198,8 @@ async def _run_cell(
     before = folder.read_environment() if (folder.path / ENVIRONMENT).exists() else {}
     if before and not planned.pending:
         return False
-    spent = Spent()
-    _keep_environment(planned, info, before, spent, asked_by)
+    invocation = Invocation()
+    _keep_environment(planned, info, before, invocation, asked_by)
     if planned.retrieval is not None:
         observer.retrieval_starts(planned)
         if not await _look_up(planned, planned.retrieval, observer):
@@ -206,21 +208,21 @@ async def _run_cell(
     if planned.nearest is not None:
         await asyncio.to_thread(planned.nearest.fill, planned.pending)
     observer.cell_starts(planned)
-    begun, asked_before = time.monotonic(), account.asked
+    begun, asked_before = time.monotonic(), failures.asked
     try:
         if asked_by is not None:
-            await asked_by.ask(planned, observer, account, spent)
+            await asked_by.ask(planned, observer, failures, invocation)
         else:
-            await _ask_here(planned, engine, observer, account, spent)
+            await _ask_here(planned, engine, observer, failures, invocation)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None:
             task.uncancel()
         return True
     finally:
-        folder.merge_parts()
-        spent.seconds, spent.asked = time.monotonic() - begun, account.asked - asked_before
-        _keep_environment(planned, engine.info() if engine else info, before, spent, asked_by)
+        folder.merge_shards()
+        invocation.seconds, invocation.asked = time.monotonic() - begun, failures.asked - asked_before
+        _keep_environment(planned, engine.info() if engine else info, before, invocation, asked_by)
     return False
 
 
@@ -236,34 +238,34 @@ def _check_planned(planned: AnyCell, info: EngineInfo) -> None:
 
 
 async def _ask_here(
-    planned: AnyCell, engine: Engine | None, observer: RunObserver, account: Account, spent: Spent
+    planned: AnyCell, engine: Engine | None, observer: RunObserver, failures: FailureBudget, invocation: Invocation
 ) -> None:
     """Ask the cell's pending questions from this process; None stands for a program that asks no model."""
     with (
         planned.folder.appending() as log,
         dspy.context(lm=build_lm(planned.cell.model, engine) if engine else None, disable_history=True),
-        collecting_rarely(),
+        gc_paused(),
     ):
         counted = await _count_prefixes(planned.cell.model, engine)
         await ask(
             planned,
             log,
             observer,
-            account,
+            failures,
             concurrency=lambda: engine.concurrency if engine else CONTROL_CONCURRENCY,
         )
-        spent.count_cached(counted, await _count_prefixes(planned.cell.model, engine))
+        invocation.count_cached(counted, await _count_prefixes(planned.cell.model, engine))
 
 
 def _keep_environment(
     planned: AnyCell,
     info: EngineInfo | None,
     before: dict[str, Any],
-    spent: Spent,
+    invocation: Invocation,
     executor: Executor | None,
 ) -> None:
     """Write `environment.json`; `executor` None: this process asks."""
-    environment = build_environment(planned.cell.model, info, before, spent)
+    environment = build_environment(planned.cell.model, info, before, invocation)
     if executor is not None:
         environment["executor"] = executor.describe()
     planned.folder.write_json(ENVIRONMENT, environment)

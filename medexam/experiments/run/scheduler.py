@@ -38,7 +38,7 @@ GRACE_S = 5.0
 _HOPELESS = (LMAuthError, LMConfigurationError, LMUnsupportedFeatureError, LMUnsupportedModelError)
 
 
-class AskingObserver(Protocol):
+class QuestionObserver(Protocol):
     """Whoever watches questions being asked."""
 
     def asked(self) -> None:
@@ -52,7 +52,7 @@ class AskingObserver(Protocol):
 
 
 @dataclass
-class Account:
+class FailureBudget:
     """What one invocation has asked, over all its cells, and how many of its questions may fail."""
 
     max_failures: int | None = None
@@ -67,7 +67,7 @@ class Account:
         self.failed += prediction.status is Status.FAILED
 
     @property
-    def overdrawn(self) -> bool:
+    def exhausted(self) -> bool:
         """Whether as many questions failed as may fail."""
         return self.max_failures is not None and self.failed >= self.max_failures
 
@@ -112,8 +112,8 @@ class Asking:
 
     planned: Work
     log: PredictionLog
-    observer: AskingObserver
-    account: Account
+    observer: QuestionObserver
+    failures: FailureBudget
     waiting: deque[Question]
     concurrency: Callable[[], int]
     crew: set[asyncio.Task[None]] = field(default_factory=set)
@@ -121,7 +121,7 @@ class Asking:
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the last of the crew has left, or one of them broke."""
     broken: BaseException | None = None
-    failures: int = 0
+    failed_in_a_row: int = 0
     interrupted: bool = False
     unwritable: bool = False
     """Answers could not be put on the disk, so no more are asked for."""
@@ -131,7 +131,7 @@ class Asking:
     def over(self) -> bool:
         """Whether no further question is begun."""
         stopped = self.interrupted or self.unwritable or bool(self.hopeless)
-        return stopped or self.failures >= GIVE_UP_AFTER or self.account.overdrawn
+        return stopped or self.failed_in_a_row >= GIVE_UP_AFTER or self.failures.exhausted
 
     def hire(self) -> None:
         """Let as many ask as may be in flight now."""
@@ -151,8 +151,8 @@ class Asking:
 
     def keep(self, prediction: Prediction) -> None:
         """One question is done: count it, put it in the log and tell who watches."""
-        self.failures = self.failures + 1 if prediction.status is Status.FAILED else 0
-        self.account.add(prediction)
+        self.failed_in_a_row = self.failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
+        self.failures.add(prediction)
         self.log.append(prediction)
         self.observer.answered(prediction)
 
@@ -160,19 +160,19 @@ class Asking:
 async def ask(
     planned: Work,
     log: PredictionLog,
-    observer: AskingObserver,
-    account: Account,
+    observer: QuestionObserver,
+    failures: FailureBudget,
     *,
     concurrency: Callable[[], int],
 ) -> None:
-    """Ask every pending question of the cell, as many at a time as `concurrency` tells, and put each on `account`.
+    """Ask every pending question of the cell, as many at a time as `concurrency` tells, and put each on `failures`.
 
-    A failed question is logged as failed and stays pending; where `account` is overdrawn, or the last `GIVE_UP_AFTER`
+    A failed question is logged as failed and stays pending; where `failures` is exhausted, or the last `GIVE_UP_AFTER`
     questions failed, so does the rest. Raises `EngineError` for a fault that no other question would escape, such as a
     refused key, and `RunFolderError` where answers cannot be written. Cancelling begins no further question, waits
     `GRACE_S` seconds for those in flight and loses nothing that was finished; cancelling again does not wait.
     """
-    asking = Asking(planned, log, observer, account, deque(planned.pending), concurrency)
+    asking = Asking(planned, log, observer, failures, deque(planned.pending), concurrency)
     flusher = asyncio.create_task(flush_regularly(asking))
     asking.hire()
     try:

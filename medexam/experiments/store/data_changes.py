@@ -80,8 +80,8 @@ def describe_earlier(folder: RunFolder, spec_digest: str, identity: Mapping[str,
     Something that the spec names has changed its content, or an earlier version made that run. None where there is no
     such run.
     """
-    places = folder.path.parent.glob(f"{folder.name.removesuffix(spec_digest)}*")
-    for earlier in sorted(map(RunFolder, places), key=_begun, reverse=True):
+    paths = folder.path.parent.glob(f"{folder.name.removesuffix(spec_digest)}*")
+    for earlier in sorted(map(RunFolder, paths), key=_begun, reverse=True):
         with suppress(RunFolderError):
             record = earlier.read_record()
             if record.schema != IDENTITY_SCHEMA:

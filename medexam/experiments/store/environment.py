@@ -20,7 +20,7 @@ PACKAGES = ("dspy", "litellm", "transformers", "torch", "mlflow", "datasets", "p
 
 
 @dataclass
-class Spent:
+class Invocation:
     """What one invocation of a run took while it asked."""
 
     seconds: float = 0.0
@@ -39,7 +39,7 @@ class Spent:
 
 
 def build_environment(
-    model: ModelSpec, info: EngineInfo | None, before: Mapping[str, Any], spent: Spent
+    model: ModelSpec, info: EngineInfo | None, before: Mapping[str, Any], invocation: Invocation
 ) -> dict[str, Any]:
     """`environment.json` of a run, `before` being that of its earlier invocations; empty at the first.
 
@@ -50,11 +50,11 @@ def build_environment(
     return {
         "started_at": before.get("started_at", now),
         "ended_at": now,
-        "asked_s": round(before.get("asked_s", 0.0) + spent.seconds, 3),
-        "asked": before.get("asked", 0) + spent.asked,
+        "asked_s": round(before.get("asked_s", 0.0) + invocation.seconds, 3),
+        "asked": before.get("asked", 0) + invocation.asked,
         "prefix_cache": {
-            "tokens": cache.get("tokens", 0) + spent.prompt_tokens,
-            "hits": cache.get("hits", 0) + spent.cached_tokens,
+            "tokens": cache.get("tokens", 0) + invocation.prompt_tokens,
+            "hits": cache.get("hits", 0) + invocation.cached_tokens,
         },
         "engine": info.model_dump(mode="json", exclude={"identity"}) if info else None,
         "prices": list_prices(model) if info else None,

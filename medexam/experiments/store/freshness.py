@@ -15,7 +15,7 @@ from medexam.datasets.file_digest import digest_files
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC, RunFolder
-from medexam.experiments.store.shards import has_parts
+from medexam.experiments.store.shards import has_shards
 
 Say = Callable[[str], None]
 """Told in one line what was done to a folder, or why nothing was."""
@@ -67,10 +67,10 @@ def find_changes(folder: RunFolder) -> Freshness:
     known, files = kept["sources"], kept["files"]
     now = read_sources(folder, known.get(_DATA, "") if data is None else data)
     changed = [f"{name} changed" for name in now if now[name] != known.get(name)]
-    if has_parts(folder.path):
-        changed.append("workers left answers in parts")
+    if has_shards(folder.path):
+        changed.append("workers left answers in shards")
     other = [name for name, digest in _digests(folder, DERIVED).items() if digest != files.get(name)]
-    numbers = {f"{name} changed" for name in (SPEC, PREDICTIONS)} | {"workers left answers in parts"}
+    numbers = {f"{name} changed" for name in (SPEC, PREDICTIONS)} | {"workers left answers in shards"}
     return Freshness(
         (*changed, *(f"{name} changed" for name in other)),
         METRICS in other or not numbers.isdisjoint(changed),

@@ -24,7 +24,7 @@ from medexam.experiments.store.prediction_lines import (
     cut_torn_line,
     scan_predictions,
 )
-from medexam.experiments.store.shards import PARTS, find_unmerged, remove_parts, scan_parts
+from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
 from medexam.experiments.store.work_folder import WorkFolder, open_private
 from medexam.predictions import Prediction, Reason, Status
 from medexam.specs import CellSpec
@@ -130,7 +130,7 @@ class RunFolder(WorkFolder):
         return self.read_json(METRICS)
 
     def read_predictions(self) -> dict[str, Prediction]:
-        """The last prediction of each question, by key, parts that are not merged yet included.
+        """The last prediction of each question, by key, shards that are not merged yet included.
 
         A torn last line, left by a process that was killed while writing, counts as not written. A line that is
         damaged anywhere else, or belongs to another run, raises `RunFolderError`.
@@ -139,7 +139,7 @@ class RunFolder(WorkFolder):
         return found | self._unmerged()
 
     def read_outcomes(self) -> dict[str, Outcome]:
-        """How each question last came out, by key, parts that are not merged yet included.
+        """How each question last came out, by key, shards that are not merged yet included.
 
         Raises as `read_predictions` does.
         """
@@ -148,7 +148,7 @@ class RunFolder(WorkFolder):
         for prediction in self.scan_predictions():
             outcome = Outcome(prediction.status, prediction.answer)
             found[prediction.question] = alike.setdefault(outcome, outcome)
-        for prediction in scan_parts(self.path, self._own_digest()) if (self.path / PARTS).exists() else ():
+        for prediction in scan_shards(self.path, self._own_digest()) if (self.path / SHARDS).exists() else ():
             known = found.get(prediction.question)
             if known is None or known.status is Status.FAILED:
                 found[prediction.question] = Outcome(prediction.status, prediction.answer)
@@ -163,8 +163,8 @@ class RunFolder(WorkFolder):
         found = self.read_predictions().values()
         return sum(one.reason is Reason.CONTEXT_OVERFLOW or bool(one.passages_cut) for one in found)
 
-    def merge_parts(self) -> frozenset[str]:
-        """Put what workers left in parts into `predictions.jsonl`; the keys of the questions that it answers.
+    def merge_shards(self) -> frozenset[str]:
+        """Put what workers left in shards into `predictions.jsonl`; the keys of the questions that it answers.
 
         The folder must be locked. Raises `RunFolderError` where a line is damaged or belongs to another run, or where
         nothing can be written.
@@ -174,7 +174,7 @@ class RunFolder(WorkFolder):
             with self.appending() as log:
                 for prediction in found.values():
                     log.append(prediction)
-        remove_parts(self.path)
+        remove_shards(self.path)
         return frozenset(key for key, prediction in found.items() if prediction.status is not Status.FAILED)
 
     @contextmanager
@@ -199,8 +199,8 @@ class RunFolder(WorkFolder):
         return self.spec_digest or self.read_record().spec_digest
 
     def _unmerged(self) -> dict[str, Prediction]:
-        """What the parts hold and `predictions.jsonl` does not."""
-        if not (self.path / PARTS).exists():
+        """What the shards hold and `predictions.jsonl` does not."""
+        if not (self.path / SHARDS).exists():
             return {}
         return find_unmerged(self.path, self.path / PREDICTIONS, self._own_digest())
 

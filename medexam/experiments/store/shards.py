@@ -1,4 +1,4 @@
-"""The parts of a run that several workers wrote, each in a file of its own, and what they hold that the run does not.
+"""The shards of a run: files that its workers wrote, one each, and what they hold that the run does not.
 
 A worker of a distributed run appends to `parts/WORKER.jsonl` in the run's folder, the same lines as those of
 `predictions.jsonl`. Whoever holds the folder's lock merges them; a driver that was killed leaves them to the next run.
@@ -13,39 +13,39 @@ from medexam.errors import RunFolderError
 from medexam.experiments.store.prediction_lines import scan_predictions
 from medexam.predictions import Prediction, Status
 
-PARTS = "parts"
-"""The folder of the parts, in that of the run; it is there only while a run is distributed or was cut off."""
+SHARDS = "parts"
+"""The folder of the shards, in that of the run; it is there only while a run is distributed or was cut off."""
 _SUFFIX = ".jsonl"
 
 
-def part_path(folder: Path, worker: str) -> Path:
+def shard_path(folder: Path, worker: str) -> Path:
     """Where a worker writes what it asks for the run in `folder`."""
-    return folder / PARTS / f"{worker}{_SUFFIX}"
+    return folder / SHARDS / f"{worker}{_SUFFIX}"
 
 
-def has_parts(folder: Path) -> bool:
-    """Whether workers left something in parts of the run in `folder`."""
-    return any(path.stat().st_size for path in (folder / PARTS).glob(f"*{_SUFFIX}"))
+def has_shards(folder: Path) -> bool:
+    """Whether workers left something in shards of the run in `folder`."""
+    return any(path.stat().st_size for path in (folder / SHARDS).glob(f"*{_SUFFIX}"))
 
 
-def scan_parts(folder: Path, spec_digest: str) -> Iterator[Prediction]:
-    """Every prediction of the parts of the run with this digest, part by part.
+def scan_shards(folder: Path, spec_digest: str) -> Iterator[Prediction]:
+    """Every prediction of the shards of the run with this digest, shard by shard.
 
     Raises `RunFolderError` where a line is damaged or belongs to another run.
     """
-    for path in sorted((folder / PARTS).glob(f"*{_SUFFIX}")):
+    for path in sorted((folder / SHARDS).glob(f"*{_SUFFIX}")):
         for _, prediction in scan_predictions(path, spec_digest):
             yield prediction
 
 
 def find_unmerged(folder: Path, predictions: Path, spec_digest: str) -> dict[str, Prediction]:
-    """What the parts hold and the file `predictions` does not, by question; nothing where there are no parts.
+    """What the shards hold and the file `predictions` does not, by question; nothing where there are no shards.
 
     A question that is answered in the file is left out, so that a merge which was cut off is done again without harm;
     a failure counts only where no answer is known. Raises `RunFolderError` where a line is damaged or not of the run
     with this digest.
     """
-    if not (folder / PARTS).is_dir():
+    if not (folder / SHARDS).is_dir():
         return {}
     done: set[str] = set()
     failed: dict[str, Prediction] = {}
@@ -55,7 +55,7 @@ def find_unmerged(folder: Path, predictions: Path, spec_digest: str) -> dict[str
         else:
             done.add(prediction.question)
     new: dict[str, Prediction] = {}
-    for prediction in scan_parts(folder, spec_digest):
+    for prediction in scan_shards(folder, spec_digest):
         key = prediction.question
         known = new.get(key)
         answered = key in done or (known is not None and known.status is not Status.FAILED)
@@ -64,16 +64,16 @@ def find_unmerged(folder: Path, predictions: Path, spec_digest: str) -> dict[str
     return new
 
 
-def remove_parts(folder: Path) -> None:
-    """Remove the parts once they are merged; raises `RunFolderError` where that is not possible."""
-    parts = folder / PARTS
-    if not parts.is_dir():
+def remove_shards(folder: Path) -> None:
+    """Remove the shards once they are merged; raises `RunFolderError` where that is not possible."""
+    shards = folder / SHARDS
+    if not shards.is_dir():
         return
     try:
-        for path in parts.iterdir():
+        for path in shards.iterdir():
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise RunFolderError(f"cannot remove {parts}, which is merged: {error.strerror}; remove it by hand") from None
+        raise RunFolderError(f"cannot remove {shards}, which is merged: {error.strerror}; remove it by hand") from None
     # A worker that outlived its driver by a moment may write once more; the next merge finds that.
     with suppress(OSError):
-        parts.rmdir()
+        shards.rmdir()

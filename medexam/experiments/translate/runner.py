@@ -16,20 +16,20 @@ import dspy
 from medexam.datasets.translate import QuestionText
 from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.runner import Stop, truncation_unlogged
-from medexam.experiments.run.scheduler import Account, AskingObserver, ask
+from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, ask
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import admit
-from medexam.experiments.store.environment import Spent, build_environment
+from medexam.experiments.store.environment import Invocation, build_environment
 from medexam.experiments.translate.folder import ENVIRONMENT, TranslationFolder
 from medexam.experiments.translate.plan import Task, text_digest
 from medexam.experiments.translate.program import Translate
-from medexam.gc_pause import collecting_rarely
+from medexam.gc_pause import gc_paused
 from medexam.model_identity import Answerer
 from medexam.serve import Engine, build_engine
 from medexam.specs import ModelSpec
 
 
-class TranslationObserver(AskingObserver, Protocol):
+class TranslationObserver(QuestionObserver, Protocol):
     """Whoever watches a translation, such as a progress bar."""
 
     def engine_starts(self, model: ModelSpec) -> None:
@@ -56,7 +56,7 @@ def run_tasks(
         return None
     try:
         with truncation_unlogged(), folder.locked():
-            return run_interruptibly(_run(tasks, model, folder, observer, Account(max_failures)))
+            return run_interruptibly(_run(tasks, model, folder, observer, FailureBudget(max_failures)))
     except (KeyboardInterrupt, CancelledError):
         return Stop.INTERRUPTED
 
@@ -66,14 +66,14 @@ async def _run(
     model: ModelSpec,
     folder: TranslationFolder,
     observer: TranslationObserver,
-    account: Account,
+    failures: FailureBudget,
 ) -> Stop | None:
     observer.engine_starts(model)
     engine = await build_engine(model, guided=False)
     try:
         ways_out = "or translate into another folder with --out DIR"
         answerer = admit(folder, engine.info().identity, answers=folder.count_replies(), ways_out=ways_out)
-        return await _translate(tasks, model, engine, answerer, folder, observer, account)
+        return await _translate(tasks, model, engine, answerer, folder, observer, failures)
     finally:
         await engine.aclose()
 
@@ -85,16 +85,16 @@ async def _translate(
     answerer: Answerer,
     folder: TranslationFolder,
     observer: TranslationObserver,
-    account: Account,
+    failures: FailureBudget,
 ) -> Stop | None:
     before = folder.read_json(ENVIRONMENT) if (folder.path / ENVIRONMENT).exists() else {}
-    begun, spent = time.monotonic(), Spent()
+    begun, invocation = time.monotonic(), Invocation()
     try:
-        with dspy.context(lm=build_lm(model, engine), disable_history=True), collecting_rarely():
+        with dspy.context(lm=build_lm(model, engine), disable_history=True), gc_paused():
             for task in tasks:
                 observer.task_starts(task)
-                await _ask(task, answerer, folder, observer, account, lambda: engine.concurrency)
-                if account.overdrawn:
+                await _ask(task, answerer, folder, observer, failures, lambda: engine.concurrency)
+                if failures.exhausted:
                     return Stop.FAILURES
     except asyncio.CancelledError:
         current = asyncio.current_task()
@@ -102,8 +102,8 @@ async def _translate(
             current.uncancel()
         return Stop.INTERRUPTED
     finally:
-        spent.seconds, spent.asked = time.monotonic() - begun, account.asked
-        folder.write_json(ENVIRONMENT, build_environment(model, engine.info(), before, spent))
+        invocation.seconds, invocation.asked = time.monotonic() - begun, failures.asked
+        folder.write_json(ENVIRONMENT, build_environment(model, engine.info(), before, invocation))
     return None
 
 
@@ -112,13 +112,13 @@ async def _ask(
     answerer: Answerer,
     folder: TranslationFolder,
     observer: TranslationObserver,
-    account: Account,
+    failures: FailureBudget,
     concurrency: Callable[[], int],
 ) -> None:
     digests = {key: text_digest(source) for key, source in task.sources.items()}
     work = _Work(folder.name, task.words.setup, task.program, task.digest, answerer, task.pending)
     with folder.appending(task.name, digests) as log:
-        await ask(work, log, observer, account, concurrency=concurrency)
+        await ask(work, log, observer, failures, concurrency=concurrency)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from medexam.errors import EngineError
-from medexam.places import cache_dir
+from medexam.paths import cache_dir
 
 STALE_S = 30.0
 """Seconds without a sign of life after which an entry counts no more; the machines' clocks must agree better."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medexam.errors import EngineError
-from medexam.places import cache_dir
+from medexam.paths import cache_dir
 from medexam.serve.discovery.registry import Registry
 from medexam.serve.launch.fleet import Fleet
 from medexam.serve.launch.vllm_command import plan_servers

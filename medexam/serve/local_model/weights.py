@@ -17,7 +17,7 @@ from typing import Any
 
 from medexam.errors import EngineError
 from medexam.fingerprints import fingerprint_folder, resolve_commit
-from medexam.places import cache_dir
+from medexam.paths import cache_dir
 from medexam.quiet import quiet_transformers
 from medexam.specs.model import ModelSpec
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.scheduler import GRACE_S, Account, ask
+from medexam.experiments.run.scheduler import GRACE_S, FailureBudget, ask
 from medexam.serve.engines.scripted import ScriptedEngine
 from watching import Silent
 
@@ -61,11 +61,13 @@ def planned(tmp_path):
     return cell
 
 
-async def _ask(planned, engine, observer, *, cancel_after: tuple[float, ...] = (), account=None) -> tuple[bool, float]:
+async def _ask(planned, engine, observer, *, cancel_after: tuple[float, ...] = (), failures=None) -> tuple[bool, float]:
     """Whether it was cancelled, and the seconds from the first cancelling to the end."""
     lm = dspy.LM("medexam/slow", engine=engine.sync, async_engine=engine, cache=False)
     with planned.folder.appending() as log, dspy.context(lm=lm, disable_history=True):
-        asking = asyncio.create_task(ask(planned, log, observer, account or Account(), concurrency=lambda: IN_FLIGHT))
+        asking = asyncio.create_task(
+            ask(planned, log, observer, failures or FailureBudget(), concurrency=lambda: IN_FLIGHT)
+        )
         begun = time.monotonic()
         for number, seconds in enumerate(cancel_after):
             await asyncio.sleep(seconds)
@@ -77,12 +79,12 @@ async def _ask(planned, engine, observer, *, cancel_after: tuple[float, ...] = (
 
 
 async def test_cancelling_finishes_what_is_in_flight_and_begins_nothing(planned) -> None:
-    watcher, account = Counting(), Account()
-    cancelled, _ = await _ask(planned, Slow({"*": "{Answer: 1}"}, 0.3), watcher, cancel_after=(0.1,), account=account)
+    watcher, failures = Counting(), FailureBudget()
+    cancelled, _ = await _ask(planned, Slow({"*": "{Answer: 1}"}, 0.3), watcher, cancel_after=(0.1,), failures=failures)
     assert cancelled
     assert watcher.waited_for == [IN_FLIGHT]
     assert (watcher.answers, watcher.most, watcher.in_flight) == (IN_FLIGHT, IN_FLIGHT, 0)
-    assert (account.asked, account.failed) == (IN_FLIGHT, 0)
+    assert (failures.asked, failures.failed) == (IN_FLIGHT, 0)
     assert len(planned.folder.read_predictions()) == IN_FLIGHT
 
 
@@ -103,6 +105,6 @@ async def test_what_never_ends_is_waited_for_so_long_and_no_longer(planned, monk
 
 
 async def test_a_question_that_stays_unanswered_is_no_failure(planned) -> None:
-    watcher, account = Counting(), Account(max_failures=1)
-    cancelled, _ = await _ask(planned, Slow({"*": {"error": "context"}}, 0.0), watcher, account=account)
-    assert (cancelled, watcher.answers, account.overdrawn) == (False, 12, False)
+    watcher, failures = Counting(), FailureBudget(max_failures=1)
+    cancelled, _ = await _ask(planned, Slow({"*": {"error": "context"}}, 0.0), watcher, failures=failures)
+    assert (cancelled, watcher.answers, failures.exhausted) == (False, 12, False)

@@ -13,7 +13,7 @@ from medexam.experiments.report.current import current_run, load_complete
 from medexam.experiments.report.derived import rescore
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM
 from medexam.experiments.store.run_folder import METRICS, PREDICTIONS, RunFolder
-from medexam.experiments.store.shards import part_path
+from medexam.experiments.store.shards import shard_path
 from medexam.predictions import Failure, Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
@@ -104,7 +104,7 @@ def test_what_workers_left_in_parts_counts(run) -> None:
     lines = run.files()[PREDICTIONS].splitlines(keepends=True)
     (run.folder.path / PREDICTIONS).write_bytes(b"".join(lines[:7]))
     assert run.read().metrics.missing == 5
-    part = part_path(run.folder.path, "worker")
+    part = shard_path(run.folder.path, "worker")
     part.parent.mkdir()
     part.write_bytes(b"".join(lines[7:]))
     assert (len(run.folder.read_predictions()), rescore(run.folder).metrics.n) == (12, 12)

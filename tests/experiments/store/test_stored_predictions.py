@@ -8,7 +8,7 @@ import pytest
 from medexam.errors import RunFolderError
 from medexam.experiments.run.ray.dispatcher import Member, Round
 from medexam.experiments.run.ray.messages import Report
-from medexam.experiments.run.scheduler import Account
+from medexam.experiments.run.scheduler import FailureBudget
 from medexam.experiments.store.prediction_lines import Outcome, cut_torn_line
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.predictions import Failure, Prediction, Status
@@ -87,7 +87,7 @@ def test_a_line_of_another_run_is_named_whoever_reads(folder, file) -> None:
     theirs = _answered("e").model_copy(update={"spec_digest": "other"})
     with path.open("ab") as stream:
         stream.write(json.dumps(theirs.to_json()).encode() + b"\n")
-    readers = [folder.read_outcomes, folder.merge_parts]
+    readers = [folder.read_outcomes, folder.merge_shards]
     if file == PREDICTIONS:
         (folder.path / "parts").mkdir()
         readers += [folder.read_predictions, folder.opened_predictions().__enter__]
@@ -100,7 +100,7 @@ def test_a_line_of_another_run_is_named_whoever_reads(folder, file) -> None:
 
 def test_a_worker_that_answers_for_another_run_is_refused(folder) -> None:
     planned = SimpleNamespace(spec_digest="d", pending=())
-    round_ = Round(None, planned, folder.path, [], None, Account())
+    round_ = Round(None, planned, folder.path, [], None, FailureBudget())
     member = Member("w", None, None, host="node7")
     done = (_answered("a").model_copy(update={"spec_digest": "other"}),)
     with pytest.raises(RunFolderError, match="worker on node7 belongs to another run"):

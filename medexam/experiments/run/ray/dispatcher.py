@@ -17,9 +17,9 @@ from medexam.errors import EngineError
 from medexam.experiments.plan.planner import AnyCell
 from medexam.experiments.run.ray.cluster import Cluster, Node
 from medexam.experiments.run.ray.messages import Report
-from medexam.experiments.run.scheduler import GRACE_S, Account, AskingObserver
+from medexam.experiments.run.scheduler import GRACE_S, FailureBudget, QuestionObserver
 from medexam.experiments.store.prediction_lines import check_own, scan_predictions
-from medexam.experiments.store.shards import part_path
+from medexam.experiments.store.shards import shard_path
 from medexam.predictions import Prediction
 from medexam.questions import Question
 from medexam.serve.pool.prefix_cache import PrefixCount
@@ -68,8 +68,8 @@ class Round:
     planned: AnyCell
     folder: Path
     members: list[Member]
-    observer: AskingObserver
-    account: Account
+    observer: QuestionObserver
+    failures: FailureBudget
     queue: deque[Question] = field(init=False)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set, and replaced, whenever questions come back or a worker has told something."""
@@ -148,7 +148,7 @@ class Round:
                     raise report.fault
                 if report.over:
                     self._retire(member)
-                elif self.account.overdrawn and not self.stopping:
+                elif self.failures.exhausted and not self.stopping:
                     self.stopping = True
                     await self._stop_all(None)
         except RayActorError:
@@ -203,7 +203,7 @@ class Round:
         self.counted.add(prediction.question)
         member.begun -= 1
         member.asked += 1
-        self.account.add(prediction)
+        self.failures.add(prediction)
         self.observer.answered(prediction)
 
     def _retire(self, member: Member) -> None:
@@ -215,7 +215,7 @@ class Round:
     async def _bury(self, member: Member) -> None:
         """A worker died: what lies in its part is done, the rest of its hands is for the others."""
         lose(self.cluster, member, "while it asked; what it had not answered goes to the others")
-        path = part_path(self.folder, member.name)
+        path = shard_path(self.folder, member.name)
         own = self.planned.spec_digest
         for prediction in await asyncio.to_thread(lambda: [one for _, one in scan_predictions(path, own)]):
             self._count(member, prediction)

@@ -22,10 +22,10 @@ from medexam.experiments.run.ray.dispatcher import Member, Round, ask_all, lose
 from medexam.experiments.run.ray.messages import Job, Shown, Sight
 from medexam.experiments.run.ray.worker import Worker
 from medexam.experiments.run.runner import RunObserver
-from medexam.experiments.run.scheduler import Account
-from medexam.experiments.store.environment import Spent
+from medexam.experiments.run.scheduler import FailureBudget
+from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.run_folder import PREDICTIONS
-from medexam.experiments.store.shards import PARTS
+from medexam.experiments.store.shards import SHARDS
 from medexam.experiments.store.work_folder import make_private_folder, open_private
 from medexam.retrievers.base import Hit
 from medexam.serve import EngineInfo
@@ -90,7 +90,7 @@ class RayExecutor:
 
     async def _check_shared(self, folder: Path) -> None:
         """Raise unless every worker finds a file that is written now, and runs this version."""
-        parts, nonce = folder / PARTS, uuid.uuid4().hex
+        parts, nonce = folder / SHARDS, uuid.uuid4().hex
         path = parts / f".{nonce}"
         try:
             make_private_folder(parts)
@@ -162,7 +162,9 @@ class RayExecutor:
                 )
         return [member for member, _ in there], seen
 
-    async def ask(self, planned: AnyCell, observer: RunObserver, account: Account, spent: Spent) -> None:
+    async def ask(
+        self, planned: AnyCell, observer: RunObserver, failures: FailureBudget, invocation: Invocation
+    ) -> None:
         """Ask the cell's pending questions, as `medexam.experiments.run.scheduler.ask` does; the answers lie in parts.
 
         A worker that dies is warned of, and its questions go to the others. Raises `EngineError` where none is left, or
@@ -190,15 +192,15 @@ class RayExecutor:
         members = [one for one in members if not one.lost]
         if not members:
             raise EngineError("every worker of the Ray cluster is gone; run the same again to ask what is pending")
-        round_ = Round(self._cluster, planned, folder, members, observer, account)
+        round_ = Round(self._cluster, planned, folder, members, observer, failures)
         try:
             await round_.run()
         finally:
             still = [one for one in members if not one.lost]
-            self._count(await ask_all(still, lambda one: one.actor.finish.remote()), spent)
+            self._count(await ask_all(still, lambda one: one.actor.finish.remote()), invocation)
 
     @staticmethod
-    def _count(finished: "Sequence[tuple[Member, PrefixCount | Exception | None]]", spent: Spent) -> None:
+    def _count(finished: "Sequence[tuple[Member, PrefixCount | Exception | None]]", invocation: Invocation) -> None:
         """Add up what the servers' prefix caches counted, each server's once."""
         seen = set()
         for member, after in finished:
@@ -206,7 +208,7 @@ class RayExecutor:
             servers = (member.host if own else "", member.endpoints)
             if servers not in seen and isinstance(after, PrefixCount):
                 seen.add(servers)
-                spent.count_cached(member.counted, after)
+                invocation.count_cached(member.counted, after)
 
     def describe(self) -> dict[str, Any]:
         """What `environment.json` says: the cluster, and who asked how many questions in this invocation."""

@@ -23,11 +23,11 @@ from medexam.experiments.plan.nearest_demonstrations import NearestDemonstration
 from medexam.experiments.plan.words import read_words
 from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.ray.messages import Job, Report, Shown, Sight
-from medexam.experiments.run.scheduler import Account, Asking, flush_regularly
+from medexam.experiments.run.scheduler import Asking, FailureBudget, flush_regularly
 from medexam.experiments.store.run_folder import PredictionLog
-from medexam.experiments.store.shards import part_path
+from medexam.experiments.store.shards import shard_path
 from medexam.experiments.store.work_folder import make_private_folder, open_private
-from medexam.gc_pause import collecting_rarely
+from medexam.gc_pause import gc_paused
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.programs import build_program
@@ -75,7 +75,7 @@ class _PartLog(PredictionLog):
 
 @dataclass
 class _Supplied:
-    """Asking that goes on as long as questions may come; an `AskingObserver` of itself."""
+    """Asking that goes on as long as questions may come; a `QuestionObserver` of itself."""
 
     job: Job
     shown: Shown
@@ -102,7 +102,7 @@ class _Supplied:
         if isinstance(finder, NearestDemonstrations):
             finder.fill(())
         planned = _Identified(job.folder.name, job.cell.program.label, program, job.spec_digest, job.answerer)
-        self.asking = Asking(planned, self.log, self, Account(), deque(), lambda: self.engine.concurrency)
+        self.asking = Asking(planned, self.log, self, FailureBudget(), deque(), lambda: self.engine.concurrency)
 
     def asked(self) -> None:
         """One question is begun; the driver hears where few are left."""
@@ -122,7 +122,7 @@ class _Supplied:
         """Ask until nothing can come any more, the asking is over, or it breaks."""
         asking = self.asking
         lm = build_lm(self.job.cell.model, self.engine)
-        with dspy.context(lm=lm, disable_history=True), collecting_rarely():
+        with dspy.context(lm=lm, disable_history=True), gc_paused():
             feeding, flusher = asyncio.create_task(self._feed()), asyncio.create_task(flush_regularly(asking))
             try:
                 while self.open or asking.waiting or asking.crew:
@@ -231,7 +231,7 @@ class Worker:
                 "the spec: give all machines the same files, in a folder that they share"
             )
         engine = self._engines[job.cell.model]
-        path = part_path(job.folder, job.part)
+        path = shard_path(job.folder, job.part)
         try:
             make_private_folder(path.parent)
             self._stream = open_private(path, "ab")
@@ -242,7 +242,7 @@ class Worker:
         return counted
 
     async def _start(self, job: Job, shown: Shown, engine: Engine) -> None:
-        log = _PartLog(part_path(job.folder, job.part), self._stream.fileno())
+        log = _PartLog(shard_path(job.folder, job.part), self._stream.fileno())
         self._supplied = _Supplied(job, shown, engine, log)
         self._running = asyncio.create_task(self._supplied.run())
 

@@ -1,4 +1,4 @@
-"""Where what can be made again is kept."""
+"""The folder of files that can be made again."""
 
 import os
 from pathlib import Path
