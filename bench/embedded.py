@@ -20,7 +20,7 @@ from dspy.lm15 import Request
 from medexam.datasets import load_exam_set
 from medexam.programs import build_program
 from medexam.serve import CHOICE, ScriptedEngine
-from medexam.serve.chat_messages import to_turns
+from medexam.serve.chat_messages import to_messages
 from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.weights import find_weights
@@ -61,7 +61,7 @@ def ask_plainly(local: LocalModel, requests: Sequence[Request]) -> tuple[float, 
     begun = time.perf_counter()
     replies = []
     for request in requests:
-        turns, prefill = to_turns(request)
+        turns, prefill = to_messages(request)
         text = local.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True) + prefill
         inputs = local.tokenizer(text, return_tensors="pt", add_special_tokens=False)
         choices = (request.config.extensions or {}).get(CHOICE)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 CONTINUATIONS = "continuations"
 """Key of `Request.config.extensions` that holds a `ContinuationRequest`, and of `Response.provider_data` that holds
-the `Reading` which answers it."""
+the `ContinuationLogprobs` which answers it."""
 
 ReadBy = Literal["echo", "trie", "label"]
 """`echo`: the prompt once for each continuation, every token's probability returned. `trie`: the prompt once, then one
@@ -49,7 +49,7 @@ class Continuation(BaseModel):
         return math.fsum(self.logprobs)
 
 
-class Reading(BaseModel):
+class ContinuationLogprobs(BaseModel):
     """The log-probabilities that were asked for."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -12,9 +12,9 @@ from medexam.cli.options import INCOMPLETE, JsonOption, refuse
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
-    from medexam.serve.diagnostics.diagnosis import Diagnosis, Examination, Patient
-    from medexam.serve.diagnostics.read_check import ReadVerdict
-    from medexam.serve.diagnostics.replicas import Replicas
+    from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport, DiagnosisTarget
+    from medexam.serve.diagnostics.read_check import ReadCheck
+    from medexam.serve.diagnostics.replicas import ReplicaComparison
     from medexam.serve.discovery.probe import Capabilities
 
 
@@ -47,35 +47,35 @@ def doctor(
     import asyncio
 
     from medexam.serve.diagnostics.advice import advise
-    from medexam.serve.diagnostics.diagnosis import examine, find_patients
+    from medexam.serve.diagnostics.diagnosis import diagnose, find_targets
 
     if api_key_env is not None and api_key_file is not None:
         raise SpecError("--api-key-env, --api-key-file: there is one key; give one of them")
-    patients = find_patients(
+    targets = find_targets(
         endpoints or (), model=model, api_key_env=api_key_env, api_key_file=api_key_file, ca_bundle=ca_bundle
     )
     if identify:
         refuse(context, {"burst"}, "--identify measures nothing: leave it out")
-        _print_identities(patients, as_json=as_json)
+        _print_identities(targets, as_json=as_json)
         return
-    examined = asyncio.run(examine(patients, burst_s=burst))
-    advice = advise(examined)
+    report = asyncio.run(diagnose(targets, burst_s=burst))
+    advice = advise(report)
     if as_json:
-        sys.stdout.write(json_format.dumps(_document(examined, advice), ensure_ascii=False, indent=2) + "\n")
+        sys.stdout.write(json_format.dumps(_document(report, advice), ensure_ascii=False, indent=2) + "\n")
     else:
-        _print(examined, advice)
-    if any(one.seen is None for one in examined.diagnoses):
+        _print(report, advice)
+    if any(one.seen is None for one in report.diagnoses):
         raise typer.Exit(INCOMPLETE)
 
 
-def _print_identities(patients: "Sequence[Patient]", *, as_json: bool) -> None:
+def _print_identities(targets: "Sequence[DiagnosisTarget]", *, as_json: bool) -> None:
     """Which model answers at each server; the exit code says whether all could be asked."""
     import asyncio
 
     from medexam.errors import EngineError
     from medexam.serve.diagnostics.diagnosis import identify
 
-    found = asyncio.run(identify(patients))
+    found = asyncio.run(identify(targets))
     faults = [one for one in found.values() if isinstance(one, EngineError)]
     if len(faults) == len(found):
         raise faults[0]
@@ -93,10 +93,10 @@ def _print_identities(patients: "Sequence[Patient]", *, as_json: bool) -> None:
         raise typer.Exit(INCOMPLETE)
 
 
-def _document(examined: "Examination", advice: tuple[str, ...]) -> dict[str, Any]:
+def _document(report: "DiagnosisReport", advice: tuple[str, ...]) -> dict[str, Any]:
     return {
-        "endpoints": [_as_json(one) for one in examined.diagnoses],
-        "replicas": examined.replicas.model_dump(mode="json") if examined.replicas else None,
+        "endpoints": [_as_json(one) for one in report.diagnoses],
+        "replicas": report.replicas.model_dump(mode="json") if report.replicas else None,
         "advice": list(advice),
     }
 
@@ -108,21 +108,21 @@ def _as_json(one: "Diagnosis") -> dict[str, Any]:
     return {**one.seen.model_dump(mode="json"), "revision": one.revision, "guided_by": one.seen.guided_by, **found}
 
 
-def _print(examined: "Examination", advice: tuple[str, ...]) -> None:
+def _print(report: "DiagnosisReport", advice: tuple[str, ...]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    columns = [_column(one) for one in examined.diagnoses]
+    columns = [_column(one) for one in report.diagnoses]
     alone = len(columns) == 1
-    table = Table("", *(one.endpoint for one in examined.diagnoses), show_header=not alone)
+    table = Table("", *(one.endpoint for one in report.diagnoses), show_header=not alone)
     if alone:
-        table.title = examined.diagnoses[0].endpoint
+        table.title = report.diagnoses[0].endpoint
     for name in dict.fromkeys(name for column in columns for name in column):
         table.add_row(name, *(column.get(name, "") for column in columns))
     console = Console()
     console.print(table)
-    if examined.replicas is not None:
-        console.print(_agreement(examined.replicas), soft_wrap=True, markup=False, highlight=False)
+    if report.replicas is not None:
+        console.print(_agreement(report.replicas), soft_wrap=True, markup=False, highlight=False)
     console.print("\nWhat to change:" if advice else "\nNothing to change.")
     for line in advice:
         console.print(f"- {line}", soft_wrap=True, markup=False, highlight=False)
@@ -183,7 +183,7 @@ def _pace(one: "Diagnosis", seen: "Capabilities") -> dict[str, str]:
     }
 
 
-def _agreement(replicas: "Replicas") -> str:
+def _agreement(replicas: "ReplicaComparison") -> str:
     if replicas.same_tokens is None:
         return "Whether the servers agree is not known: fewer than two tell log-probabilities."
     if not replicas.same_tokens:
@@ -208,7 +208,7 @@ def _clock(ahead_s: float | None) -> str:
     return f"{abs(ahead_s):.0f} s {'ahead' if ahead_s > 0 else 'behind'}"
 
 
-def _verdict(verdict: "ReadVerdict") -> str:
+def _verdict(verdict: "ReadCheck") -> str:
     if verdict.refusal is not None:
         return f"no: {verdict.refusal}"
     if verdict.difference is None:

@@ -116,7 +116,7 @@ def _serve_here(
 ) -> None:
     import httpx
 
-    from medexam.serve.discovery.registry import Registry, local_registry, machine
+    from medexam.serve.discovery.registry import Registry, host_name, local_registry
     from medexam.serve.launch.fleet import Fleet
     from medexam.serve.network.keys import kept_key, make_key
 
@@ -133,7 +133,7 @@ def _serve_here(
             key_file=key_file,
             registry=told,
             restarts=restarts,
-            reached_at=machine() if registry and host in _EVERY_ADDRESS else None,
+            public_host=host_name() if registry and host in _EVERY_ADDRESS else None,
             tell=_tell,
         ) as fleet,
     ):
@@ -153,13 +153,13 @@ def _serve_by_slurm(
     model: str, wanted: dict[str, Any], allocation: "Allocation", registry: Path | None, *, show: bool
 ) -> None:
     from medexam.serve.discovery.registry import Registry, local_registry
-    from medexam.serve.launch.slurm import script, submit
+    from medexam.serve.launch.slurm import job_script, submit
     from medexam.serve.launch.slurm_job import ServeJob
 
     told = Registry(registry) if registry else local_registry()
     job = ServeJob(model=model, registry=told.path, logs=allocation.folder, **wanted)
     if show:
-        sys.stdout.write(f"{script(job, allocation)}\n")
+        sys.stdout.write(f"{job_script(job, allocation)}\n")
         return
     number = submit(job, allocation)
     sys.stdout.write(f"{number}\n{_run_command(told if registry else None, wait=True)}\n")
@@ -181,13 +181,13 @@ def _allocate(
     pairs: list[str] | None,
 ) -> "Allocation":
     """What Slurm is asked for; its other options as `KEY=VALUE`, or `KEY` alone where one has no value."""
-    from medexam.serve.launch.slurm import Allocation, minutes
+    from medexam.serve.launch.slurm import Allocation, parse_minutes
 
     split = [pair.lstrip("-").partition("=") for pair in pairs or []]
     return Allocation(
         folder=folder.expanduser().absolute(),
         nodes=nodes,
-        minutes=minutes(time),
+        minutes=parse_minutes(time),
         requeues=requeues,
         partition=partition,
         account=account,

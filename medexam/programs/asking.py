@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import dspy
 
-from medexam.continuations import Reading
+from medexam.continuations import ContinuationLogprobs
 from medexam.predictions import Prediction
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.likelihood import UNITS, OptionScores
@@ -89,7 +89,7 @@ class ChainOfThought(ExamProgram):
 
 def _scores(question: Question, said: dspy.Prediction) -> OptionScores | None:
     """How likely each option's number was; None where the adapter does not weigh."""
-    reading: Reading | None = said.get("reading")
+    reading: ContinuationLogprobs | None = said.get("reading")
     if reading is None:
         return None
     totals = [continuation.total for continuation in reading.continuations]

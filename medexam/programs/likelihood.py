@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import dspy
 
-from medexam.continuations import Continuation, Reading
+from medexam.continuations import Continuation, ContinuationLogprobs
 from medexam.predictions import Prediction, normalise_scores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.questions import Option, Question
@@ -63,12 +63,12 @@ class OptionLikelihood(ExamProgram):
     def steps(self, question: Question) -> Steps:
         """Read the options in each order that is wanted, then choose."""
         generations = []
-        alone: Reading | None = None
+        alone: ContinuationLogprobs | None = None
         if self.weigh_alone is not None:
             said = yield Call(self.weigh_alone, {"question": question})
             generations.append(said.generation)
             alone = said.reading
-        readings: list[Reading] = []
+        readings: list[ContinuationLogprobs] = []
         for shown in rotations(question) if self.spec.orders == "cyclic" else [question]:
             said = yield Call(self.weigh, {"question": shown})
             generations.append(said.generation)
@@ -90,7 +90,9 @@ class OptionLikelihood(ExamProgram):
             return None
         return max(scores, key=scores.__getitem__)
 
-    def _scores(self, question: Question, readings: Sequence[Reading], alone: Reading | None) -> OptionScores:
+    def _scores(
+        self, question: Question, readings: Sequence[ContinuationLogprobs], alone: ContinuationLogprobs | None
+    ) -> OptionScores:
         texts = option_texts(self.spec, question)
         premises = alone.continuations if alone else [None] * len(texts)
         orders = []

@@ -12,7 +12,7 @@ from medexam.serve.engines.scripted import ScriptedEngine
 from medexam.specs.model import ModelSpec
 
 
-class Needs(TypedDict):
+class RequestFeatures(TypedDict):
     """What requests will hold."""
 
     guided: bool

@@ -18,19 +18,19 @@ from pydantic import ValidationError
 from medexam.continuations import CONTINUATIONS, ContinuationRequest
 from medexam.serve.contract import CHOICE
 
-Turn = dict[str, str]
+ChatMessage = dict[str, str]
 """One turn of a chat template: `role` (`system`, `user` or `assistant`) and `content`."""
 
 _ROLES = {"user": "user", "assistant": "assistant", "developer": "system"}
 _PROBE_WORDS = "Be brief."
 
 
-def to_turns(request: Request) -> tuple[list[Turn], str]:
+def to_messages(request: Request) -> tuple[list[ChatMessage], str]:
     """The turns of a request, and the words its reply goes on from (`""` when there are none).
 
     Raises `UnsupportedFeatureError` for anything but text, and `InvalidRequestError` where nobody is left to answer.
     """
-    turns: list[Turn] = []
+    turns: list[ChatMessage] = []
     if request.system is not None:
         turns.append({"role": "system", "content": _system_text(request.system)})
     turns.extend(_turn(message) for message in request.messages)
@@ -64,25 +64,25 @@ def requested_continuations(request: Request) -> ContinuationRequest | None:
 
 def plain_text(request: Request) -> str:
     """The text of a request that is no dialogue: its one user turn."""
-    turns, prefill = to_turns(request)
+    turns, prefill = to_messages(request)
     if len(turns) != 1 or prefill:
         raise InvalidRequestError("a plain text is one user turn and nothing else; set template for a dialogue")
     return turns[0]["content"]
 
 
-def merge_turns(turns: Iterable[Turn]) -> list[Turn]:
+def merge_system_messages(turns: Iterable[ChatMessage]) -> list[ChatMessage]:
     """The same words without system turns and without two turns of one speaker in a row.
 
     System words become the user's, so they open the first user turn; joined words are a blank line apart.
     """
-    return join_turns(
+    return join_messages(
         {"role": "user", "content": turn["content"]} if turn["role"] == "system" else turn for turn in turns
     )
 
 
-def join_turns(turns: Iterable[Turn]) -> list[Turn]:
+def join_messages(turns: Iterable[ChatMessage]) -> list[ChatMessage]:
     """Neighbouring turns of one speaker as one turn, their words a blank line apart."""
-    joined: list[Turn] = []
+    joined: list[ChatMessage] = []
     for turn in turns:
         if joined and joined[-1]["role"] == turn["role"]:
             joined[-1] = {"role": turn["role"], "content": f"{joined[-1]['content']}\n\n{turn['content']}"}
@@ -100,21 +100,21 @@ class TemplateRules:
     repeats: bool
     """It takes two turns of one speaker in a row."""
 
-    def fit(self, turns: Sequence[Turn]) -> list[Turn]:
+    def fit(self, turns: Sequence[ChatMessage]) -> list[ChatMessage]:
         """The turns in the form that the template accepts, every word kept."""
         if not self.system:
-            return merge_turns(turns)
-        return list(turns) if self.repeats else join_turns(turns)
+            return merge_system_messages(turns)
+        return list(turns) if self.repeats else join_messages(turns)
 
 
-def probe_template(render: Callable[[list[Turn]], str], refusal: type[Exception]) -> TemplateRules:
+def probe_template(render: Callable[[list[ChatMessage]], str], refusal: type[Exception]) -> TemplateRules:
     """Find out what a template accepts by rendering short dialogues with it.
 
     `render` turns a dialogue into text and raises `refusal` where the template does. A template that renders a system
     turn and drops its words counts as refusing it.
     """
 
-    def shows(turns: list[Turn]) -> bool:
+    def shows(turns: list[ChatMessage]) -> bool:
         try:
             return _PROBE_WORDS in render(turns)
         except refusal:
@@ -138,7 +138,7 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     return (text[: min(ends)], True) if ends else (text, False)
 
 
-def _turn(message: Message) -> Turn:
+def _turn(message: Message) -> ChatMessage:
     role = _ROLES.get(message.role)
     if role is None or message.text is None:
         raise UnsupportedFeatureError(

@@ -6,7 +6,8 @@ that programs need:
 - a request whose last message is the assistant's continues that message: the reply is only what comes after it;
 - `request.config.extensions["choice"]`, a list of distinct strings, makes the reply exactly one of them;
 - `request.config.extensions["continuations"]`, a `medexam.continuations.ContinuationRequest` as data, asks how likely
-  texts are as what follows: `response.provider_data["continuations"]` is the `Reading`, and the reply is the likeliest.
+  texts are as what follows: `response.provider_data["continuations"]` is the `ContinuationLogprobs`, and the reply is
+  the likeliest.
 
 Failures are raised as `dspy.lm15` errors, after the engine itself has asked again where that may help; a prompt that
 does not fit the context is a `dspy.lm15.ContextLengthError`. Log-probabilities that a server does not give, or that

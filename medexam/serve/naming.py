@@ -6,10 +6,10 @@ Nothing is loaded and no question is asked. What a live engine says of itself is
 from typing import Any
 
 from medexam.errors import EndpointSilentError, EngineError
-from medexam.serve.discovery.finder import Finder, named_endpoints, registry_of
+from medexam.serve.discovery.finder import ServerFinder, named_endpoints, registry_of
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, ask_name
 from medexam.serve.network.endpoints import Endpoint
-from medexam.serve.network.event_loop import network
+from medexam.serve.network.event_loop import background_loop
 from medexam.specs.model import ModelSpec
 
 
@@ -20,7 +20,7 @@ def with_served_name(spec: ModelSpec) -> ModelSpec:
     """
     if spec.engine != "vllm" or spec.name is not None or spec.start:
         return spec
-    return spec.model_copy(update={"name": network().call(_ask_name(spec))})
+    return spec.model_copy(update={"name": background_loop().run(_ask_name(spec))})
 
 
 def known_model(spec: ModelSpec) -> dict[str, Any]:
@@ -50,7 +50,7 @@ async def _ask_name(spec: ModelSpec) -> str:
     if registry is None:
         endpoints = named_endpoints(spec)
     else:
-        endpoints = await Finder(registry, spec).find_first(spec.wait_s if spec.registry is not None else 0.0)
+        endpoints = await ServerFinder(registry, spec).find_first(spec.wait_s if spec.registry is not None else 0.0)
     return await _first_name(endpoints, min(PROBE_TIMEOUT_S, spec.timeout_s))
 
 

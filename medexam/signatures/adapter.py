@@ -10,7 +10,7 @@ from typing import Any
 
 from dspy.lm15 import Message, Request, Response
 
-from medexam.continuations import CONTINUATIONS, ContinuationRequest, Reading
+from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
 from medexam.questions import Question
 from medexam.signatures.answer_format import answer_closing, answer_opening, find_answers, parse_answer, render_answer
 from medexam.signatures.generations import build_config, read_generation
@@ -70,7 +70,7 @@ class ExamAdapter(SingleCallAdapter):
             generation = replace(generation, reply=whole)
         outputs: Fields = {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "")}
         if self._chooses(signature) and self.weighs:
-            outputs["reading"] = Reading.model_validate((response.provider_data or {})[CONTINUATIONS])
+            outputs["reading"] = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
         return outputs
 
     def read_reply(self, signature: Signature, inputs: Fields, reply: str) -> Fields:

@@ -8,7 +8,7 @@ from string import Template
 import dspy
 from dspy.lm15 import Config, Message, Request, Response
 
-from medexam.continuations import CONTINUATIONS, ContinuationRequest, Reading
+from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
 from medexam.questions import Question
 from medexam.signatures.generations import Generation
 from medexam.signatures.rendering import put_passages_before, render_question
@@ -20,7 +20,9 @@ class WeighOptions(dspy.Signature):
     """Tell how likely each option of a multiple-choice question is as what follows it."""
 
     question: Question = dspy.InputField()
-    reading: Reading = dspy.OutputField(desc="log-probabilities of the options' tokens, in the order of the options")
+    reading: ContinuationLogprobs = dspy.OutputField(
+        desc="log-probabilities of the options' tokens, in the order of the options"
+    )
 
 
 class LikelihoodAdapter(SingleCallAdapter):
@@ -67,7 +69,7 @@ class LikelihoodAdapter(SingleCallAdapter):
             prompt_tokens=response.usage.input_tokens,
             completion_tokens=response.usage.output_tokens,
         )
-        reading = Reading.model_validate((response.provider_data or {})[CONTINUATIONS])
+        reading = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
         return {"reading": reading, "generation": generation}
 
     def _context(self, signature: Signature, inputs: Fields) -> str:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from wire_server import Wire, serving
 
-from medexam.serve.discovery.registry import Registered, Registry, machine
+from medexam.serve.discovery.registry import RegisteredServer, Registry, host_name
 
 
 @pytest.fixture
@@ -109,16 +109,16 @@ def test_servers_of_two_models_under_one_name_are_refused(ask) -> None:
 
 def test_a_registered_server_of_another_model_stays_out(ask, tmp_path, monkeypatch) -> None:
     registry = Registry(tmp_path / "servers.json")
-    monkeypatch.setattr("medexam.serve.discovery.finder.LOOK_S", 0.01)
+    monkeypatch.setattr("medexam.serve.discovery.finder.POLL_S", 0.01)
     with serving(Wire()) as one, serving(Wire(drift=0.3)) as other:
-        registry.add(Registered(one.address, "tiny", machine(), 1))
+        registry.add(RegisteredServer(one.address, "tiny", host_name(), 1))
 
         class Adding(list):
             """Registers the other server at the first question."""
 
             def append(self, request):
                 if request[0] == "/v1/completions" and "structured_outputs" not in request[1]:
-                    registry.add(Registered(other.address, "tiny", machine(), 1))
+                    registry.add(RegisteredServer(other.address, "tiny", host_name(), 1))
                 super().append(request)
 
         one.requests = Adding()

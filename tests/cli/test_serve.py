@@ -13,7 +13,7 @@ import pytest
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
 from medexam.serve.discovery.registry import Registry
-from medexam.serve.launch.slurm import minutes
+from medexam.serve.launch.slurm import parse_minutes
 from medexam.serve.network.keys import read_key_file
 
 
@@ -195,7 +195,7 @@ def test_words_that_do_not_fit(medexam, words: list[str], message: str) -> None:
     ],
 )
 def test_times_in_slurms_words(text: str, expected: int) -> None:
-    assert minutes(text) == expected
+    assert parse_minutes(text) == expected
 
 
 def test_list_shows_every_profile(medexam) -> None:

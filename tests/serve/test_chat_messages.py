@@ -8,12 +8,12 @@ from dspy.lm15 import Config, ImagePart, InvalidRequestError, Message, Request, 
 from medexam.serve.chat_messages import (
     TemplateRules,
     cut_at_stop,
-    join_turns,
-    merge_turns,
+    join_messages,
+    merge_system_messages,
     probe_template,
     requested_choices,
     template_digest,
-    to_turns,
+    to_messages,
 )
 
 
@@ -40,7 +40,7 @@ def request(*messages: Message, system=None, **options) -> Request:
     ],
 )
 def test_to_turns(asked, turns, prefill) -> None:
-    assert to_turns(asked) == (turns, prefill)
+    assert to_messages(asked) == (turns, prefill)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_to_turns(asked, turns, prefill) -> None:
 )
 def test_what_has_no_turns_is_refused(asked, error) -> None:
     with pytest.raises(error):
-        to_turns(asked)
+        to_messages(asked)
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_what_has_no_turns_is_refused(asked, error) -> None:
 )
 def test_merge_turns_keeps_every_word(turns, merged) -> None:
     before = [dict(t) for t in turns]
-    assert merge_turns(turns) == merged
+    assert merge_system_messages(turns) == merged
     assert turns == before
 
 
 def test_join_turns_keeps_the_system_turn() -> None:
-    assert join_turns([S, U, V, A]) == [S, turn("user", "U\n\nV"), A]
+    assert join_messages([S, U, V, A]) == [S, turn("user", "U\n\nV"), A]
 
 
 class Refusal(Exception):

@@ -14,7 +14,7 @@ import pytest
 from fake_vllm import write_fake_vllm, write_model_folder
 
 from medexam.paths import cache_dir
-from medexam.serve.discovery.registry import Registered, Registry, machine
+from medexam.serve.discovery.registry import RegisteredServer, Registry, host_name
 from medexam.serve.network.keys import read_key_file
 from slurm.cluster import Cluster
 
@@ -47,12 +47,12 @@ class Place:
         command = self.command("serve", *words[:1], "--slurm", *folders, *words[1:])
         return subprocess.run([*before, *command], env=self.environment, capture_output=True, text=True, check=True)
 
-    def registered(self, job: str, seconds: float = 60) -> Registered:
+    def registered(self, job: str, seconds: float = 60) -> RegisteredServer:
         """The job's only server, once it is there."""
         (entry,) = self.all_registered(job, 1, seconds)
         return entry
 
-    def all_registered(self, job: str, count: int, seconds: float = 60) -> tuple[Registered, ...]:
+    def all_registered(self, job: str, count: int, seconds: float = 60) -> tuple[RegisteredServer, ...]:
         """The job's servers, once all are there."""
         self.cluster.wait_for(lambda: len(self.registry.read()) == count, f"job {job} in the registry", seconds)
         entries = self.registry.read()
@@ -106,20 +106,20 @@ def test_a_job_serves_registers_and_takes_itself_out_when_it_is_cancelled(place:
     )
     assert f"`scancel {job}` stops it" in submitted.stderr
     entry = place.registered(job)
-    assert (entry.host, entry.model) == (machine(), "Tiny-1B")
-    assert httpx.URL(entry.address).host == machine()
+    assert (entry.host, entry.model) == (host_name(), "Tiny-1B")
+    assert httpx.URL(entry.address).host == host_name()
     assert httpx.get(entry.address.replace("/v1", "/health"), trust_env=False).status_code == 200
     assert entry.key_file is not None
     key = read_key_file(entry.key_file)
     assert key != "of-the-submitter"
-    script = next(place.logs.glob(f"{job}_submission.sh")).read_text()
-    for text in (script, place.cluster.ask("scontrol", "show", "job", job), submitted.stdout, submitted.stderr):
+    job_script = next(place.logs.glob(f"{job}_submission.sh")).read_text()
+    for text in (job_script, place.cluster.ask("scontrol", "show", "job", job), submitted.stdout, submitted.stderr):
         assert key not in text
         assert "of-the-submitter" not in text
     place.cluster.ask("scancel", job)
     place.is_gone(job)
     assert "cancelled; the servers are stopped" in place.told(job)
-    assert list((place.logs / job / machine()).glob("vllm-*.log"))
+    assert list((place.logs / job / host_name()).glob("vllm-*.log"))
 
 
 def test_a_job_comes_back_after_its_walltime_and_when_it_is_requeued(place: Place, model: str) -> None:

@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from medexam.cli.main import app
-from medexam.continuations import ContinuationRequest, Reading
+from medexam.continuations import ContinuationLogprobs, ContinuationRequest
 from medexam.datasets import load_exam_set
 from medexam.programs import build_program
 from medexam.questions import Question
 from medexam.serve import build_engine
-from medexam.serve.network.event_loop import network
+from medexam.serve.network.event_loop import background_loop
 from medexam.specs import DatasetSpec, LikelihoodSpec, ModelSpec
 
 pytestmark = pytest.mark.vllm
@@ -78,13 +78,13 @@ def test_echo_and_trie_and_the_weights_themselves_agree_on_200_questions(endpoin
 
 
 def test_a_walk_reads_what_a_prompt_for_each_place_reads(endpoint, questions) -> None:
-    async def read() -> tuple[list[Reading], list[Reading]]:
+    async def read() -> tuple[list[ContinuationLogprobs], list[ContinuationLogprobs]]:
         """On the loop that the engine's connections belong to."""
         engine = await build_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), guided=False, logprobs=True)
         reader = engine._remote._reader
         offers = reader.offer, replace(reader.offer, walkable=False)
         try:
-            readings: tuple[list[Reading], list[Reading]] = ([], [])
+            readings: tuple[list[ContinuationLogprobs], list[ContinuationLogprobs]] = ([], [])
             for question in questions[-6:]:
                 prompt = f"Question: {question.stem}\nAnswer:"
                 asked = ContinuationRequest(texts=tuple(f" {o.text}" for o in question.options), read_by="trie")
@@ -97,7 +97,7 @@ def test_a_walk_reads_what_a_prompt_for_each_place_reads(endpoint, questions) ->
             await engine.aclose()
         return readings
 
-    walked, stepped = network().call(read())
+    walked, stepped = background_loop().run(read())
     assert all(one.computed_tokens < other.computed_tokens for one, other in zip(walked, stepped, strict=True))
     for one, other in zip(walked, stepped, strict=True):
         for option, same in zip(one.continuations, other.continuations, strict=True):

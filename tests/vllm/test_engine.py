@@ -20,8 +20,8 @@ from medexam.serve.engines.prompt_text import ServerRenderer
 from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.local_model.template import LocalTemplate
 from medexam.serve.network.endpoints import normalise_address
-from medexam.serve.network.event_loop import network
-from medexam.serve.pool.server_pool import Servers
+from medexam.serve.network.event_loop import background_loop
+from medexam.serve.pool.server_pool import ServerPool
 from medexam.signatures import render_question
 from medexam.specs.dataset import DatasetSpec
 from medexam.specs.model import ModelSpec
@@ -73,10 +73,10 @@ async def limited(endpoint: str, *, renderer: bool, **changes: Any) -> VLLMEngin
     seen = (await probe_endpoint(address, None)).model_copy(update=changes)
 
     async def build() -> VLLMEngine:
-        servers = Servers([address], 600.0)
+        servers = ServerPool([address], 600.0)
         return VLLMEngine(servers, [seen], ServerRenderer(servers.there, seen.model) if renderer else None)
 
-    return await network().acall(build())
+    return await background_loop().run_async(build())
 
 
 class OnNetwork:
@@ -86,7 +86,7 @@ class OnNetwork:
         self._engine = engine
 
     async def complete(self, request: Request) -> Response:
-        return await network().acall(self._engine.complete(request))
+        return await background_loop().run_async(self._engine.complete(request))
 
 
 @pytest.mark.parametrize("language", ["en", "es"])
@@ -101,7 +101,7 @@ async def test_every_choice_is_legal_and_the_same_by_prefill_and_by_grammar(
     slower = await limited(endpoint, renderer=True, allowed_token_ids=False)
     by_grammar = await answers(OnNetwork(slower), asked)
     assert slower.info().guided_by == "structured_outputs"
-    await network().acall(slower.close())
+    await background_loop().run_async(slower.close())
     assert _same(by_prefill, by_grammar) >= 0.95, "bfloat16 ties may flip with the make-up of a batch, no more"
 
 
@@ -111,7 +111,7 @@ async def test_a_grammar_on_the_chat_endpoint_keeps_the_promise_without_a_render
     asked = questions("en", 12)
     blind = await limited(endpoint, renderer=False, renders=False)
     by_chat = await answers(OnNetwork(blind), asked)
-    await network().acall(blind.close())
+    await background_loop().run_async(blind.close())
     assert all(answer in one.choices for answer, one in zip(by_chat, asked, strict=True))
     assert _same(await answers(engine, asked), by_chat) >= 0.9
 
@@ -178,7 +178,7 @@ async def test_merged_words_are_read(endpoint: str) -> None:
     merging = await limited(endpoint, renderer=True, system_turn=False)
     assert merging.info().system_turn == "merged"
     replies = await answers(OnNetwork(merging), questions("en", 4))
-    await network().acall(merging.close())
+    await background_loop().run_async(merging.close())
     assert all(reply in "12345" for reply in replies if reply)
 
 

@@ -15,7 +15,7 @@ import pytest
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import run_plan
 from medexam.serve.discovery import finder as finding
-from medexam.serve.discovery.registry import Registered, Registry
+from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.launch.fleet import Fleet
 from medexam.serve.launch.processes import group_lives
 from medexam.serve.launch.vllm_command import plan_servers
@@ -59,7 +59,7 @@ def prompts_answered(address: str) -> float:
 class Meddling(Silent):
     """Vouches for the first server, after some answers for the second too, and after more kills the first."""
 
-    def __init__(self, registry: Registry, first: Registered, second: Registered) -> None:
+    def __init__(self, registry: Registry, first: RegisteredServer, second: RegisteredServer) -> None:
         self.answers = 0
         self._registry = registry
         self._second = second
@@ -83,10 +83,10 @@ class Meddling(Silent):
 def test_a_run_outlives_one_of_its_servers(
     fleet: Fleet, key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "LOOK_S", 0.5)
+    monkeypatch.setattr(finding, "POLL_S", 0.5)
     registry = Registry(tmp_path / "servers.json")
     first, second = (
-        Registered(address, "SmolLM2-135M-Instruct", socket.gethostname(), server.pid, key_file=key_file)
+        RegisteredServer(address, "SmolLM2-135M-Instruct", socket.gethostname(), server.pid, key_file=key_file)
         for address, server in zip(fleet.addresses, fleet._servers, strict=True)
     )
     document = {

@@ -24,7 +24,7 @@ from medexam.experiments.store.work_folder import open_private
 from medexam.model_identity import Answerer
 from medexam.serve import Engine
 from medexam.serve.contract import CHOICE, EngineInfo
-from medexam.serve.network.event_loop import network
+from medexam.serve.network.event_loop import background_loop
 
 TEMPLATE_TOKENS = 16
 """Tokens that a chat template adds to a turn at most."""
@@ -222,7 +222,7 @@ class _Blocking:
 
     def complete(self, request: Request) -> Response:
         """One reply, for the threads that DSPy's optimisers run in."""
-        return network().call(self._engine.complete(request))
+        return background_loop().run(self._engine.complete(request))
 
 
 def _key(request: Request) -> str:

@@ -30,7 +30,7 @@ from medexam.programs import WithNearest, build_failure, build_prediction, build
 from medexam.questions import Discipline, Exam, Option, Question
 from medexam.retrievers.building import plan_retriever
 from medexam.serve import Engine, build_engine
-from medexam.serve.network.event_loop import network
+from medexam.serve.network.event_loop import background_loop
 from medexam.specs import CellSpec
 
 
@@ -65,7 +65,7 @@ class ServedProgram(PythonModel):
             nearest=NearestDemonstrations,
         )
         guided = getattr(spec, "answer_format", None) == "guided"
-        self._engine = network().call(build_engine(cell.model, guided=guided))
+        self._engine = background_loop().run(build_engine(cell.model, guided=guided))
 
     def predict(
         self,
@@ -80,7 +80,7 @@ class ServedProgram(PythonModel):
                 self._retrieval.fill(questions)
             if isinstance(self._program, WithNearest) and isinstance(self._program.finder, NearestDemonstrations):
                 self._program.finder.fill(questions)
-        said = network().call(self._ask(questions))
+        said = background_loop().run(self._ask(questions))
         return [{"answer": one.answer, "reply": one.reply, "rationale": one.rationale} for one in said]
 
     def _question(self, number: int, row: Mapping[str, Any]) -> Question:

@@ -30,7 +30,7 @@ from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.gc_pause import gc_paused
 from medexam.serve import Engine, EngineInfo, build_engine
-from medexam.serve.build import Needs
+from medexam.serve.build import RequestFeatures
 from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
 from medexam.specs import LikelihoodSpec, ModelSpec
 from medexam.specs.identity import digest
@@ -86,7 +86,7 @@ class _Engines:
             self._built[model] = await build_engine(model, **self.needs(model))
         return self._built[model]
 
-    def needs(self, model: ModelSpec) -> Needs:
+    def needs(self, model: ModelSpec) -> RequestFeatures:
         """What the cells ask of a model, as `build_engine` takes it."""
         return {"guided": model in self._guided, "logprobs": model in self._logprobs}
 

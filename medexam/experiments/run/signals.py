@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
-from medexam.serve.network.event_loop import network
+from medexam.serve.network.event_loop import background_loop
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
     returns or raises then is what this returns or raises. Outside the main thread, and where Ctrl-C is ignored, as
     under `nohup`, nothing cancels it.
     """
-    loop = network().loop
+    loop = background_loop().loop
     begun: list[asyncio.Task[Any]] = []
 
     async def hold() -> T:

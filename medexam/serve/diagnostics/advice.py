@@ -5,9 +5,9 @@ Each rule looks at one thing that was found out and gives one line. This module 
 
 from collections.abc import Iterator
 
-from medexam.serve.diagnostics.burst import Burst
-from medexam.serve.diagnostics.diagnosis import Diagnosis, Examination
-from medexam.serve.diagnostics.replicas import Replicas
+from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport
+from medexam.serve.diagnostics.load_test import LoadResult
+from medexam.serve.diagnostics.replicas import ReplicaComparison
 from medexam.serve.discovery.probe import Capabilities
 
 SAME_NATS = 0.01
@@ -31,16 +31,16 @@ _NAMES = {
 """What replicas may differ in, in words."""
 
 
-def advise(examined: Examination) -> tuple[str, ...]:
+def advise(report: DiagnosisReport) -> tuple[str, ...]:
     """One line for each thing to change, or to know; none where nothing is to be said."""
-    several = len(examined.diagnoses) > 1
+    several = len(report.diagnoses) > 1
     lines = []
-    for diagnosis in examined.diagnoses:
+    for diagnosis in report.diagnoses:
         for line in _about(diagnosis):
             named = not several or diagnosis.endpoint in line
             lines.append(line if named else f"{diagnosis.endpoint}: {line}")
-    if examined.replicas is not None:
-        lines += _about_replicas(examined.replicas)
+    if report.replicas is not None:
+        lines += _about_replicas(report.replicas)
     return tuple(lines)
 
 
@@ -125,12 +125,12 @@ def _clock(diagnosis: Diagnosis) -> Iterator[str]:
         )
 
 
-def _burst(burst: Burst | None) -> Iterator[str]:
+def _burst(burst: LoadResult | None) -> Iterator[str]:
     if burst is not None and burst.failed:
         yield f"requests of the burst that failed: {burst.failed}; a run would slow down: look into the server's log"
 
 
-def _about_replicas(replicas: Replicas) -> Iterator[str]:
+def _about_replicas(replicas: ReplicaComparison) -> Iterator[str]:
     for name, values in replicas.differing.items():
         pairs = list(zip(replicas.endpoints, values, strict=True))[:_SHOWN]
         shown = ", ".join(f"{where}: {_told(value)}" for where, value in pairs)

@@ -19,9 +19,9 @@ from pydantic import BaseModel, ConfigDict
 from medexam.errors import EndpointSilentError, EngineError
 from medexam.model_identity import ModelIdentity
 from medexam.serve.build import build_engine
-from medexam.serve.diagnostics.burst import Burst, Bursting, burst_all
-from medexam.serve.diagnostics.read_check import ReadVerdict, check_reads
-from medexam.serve.diagnostics.replicas import Replicas, Sample, compare_replicas, take_sample
+from medexam.serve.diagnostics.load_test import LoadResult, LoadTest, run_load_tests
+from medexam.serve.diagnostics.read_check import ReadCheck, check_reads
+from medexam.serve.diagnostics.replicas import ReplicaComparison, ReplicaSample, compare_replicas, take_sample
 from medexam.serve.discovery.finder import named_endpoints
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, Capabilities, probe_endpoint
 from medexam.serve.discovery.registry import Registry, local_registry
@@ -46,14 +46,14 @@ class Diagnosis(BaseModel):
     """The fault is that nobody answers now."""
     seen: Capabilities | None = None
     """None where it cannot be used."""
-    reads: tuple[ReadVerdict, ...] = ()
+    reads: tuple[ReadCheck, ...] = ()
     """What came of each way of reading log-probabilities."""
     prefix_hit_rate: float | None = None
     """Share of all tokens of prompts since its start that it had read before; None where it does not tell."""
     clock_ahead_s: float | None = None
     """Seconds that its clock is ahead of this machine's, to a second: 0 where the difference cannot be told from none.
     None where it does not tell the time."""
-    burst: Burst | None = None
+    burst: LoadResult | None = None
     """None where none was asked for, or nothing was answered."""
 
     @property
@@ -63,16 +63,16 @@ class Diagnosis(BaseModel):
 
 
 @dataclass(frozen=True)
-class Examination:
+class DiagnosisReport:
     """What was found out about all servers."""
 
     diagnoses: tuple[Diagnosis, ...]
-    replicas: Replicas | None
+    replicas: ReplicaComparison | None
     """None where fewer than two can be used."""
 
 
 @dataclass(frozen=True)
-class Patient:
+class DiagnosisTarget:
     """A server to be asked."""
 
     spec: ModelSpec
@@ -80,21 +80,21 @@ class Patient:
     endpoint: Endpoint
 
 
-def find_patients(
+def find_targets(
     addresses: Sequence[str],
     *,
     model: str | None = None,
     api_key_env: str | None = None,
     api_key_file: Path | None = None,
     ca_bundle: Path | None = None,
-) -> tuple[Patient, ...]:
+) -> tuple[DiagnosisTarget, ...]:
     """The servers at `addresses`, where `registry:FILE` stands for those that it tells; none: this machine's registry.
 
     Raises `SpecError` for an address or key that is none, and `EngineError` where a registry cannot be read or tells
     no server.
     """
     common = {"engine": "vllm", "api_key_env": api_key_env, "ca_bundle": ca_bundle}
-    found: dict[str, Patient] = {}
+    found: dict[str, DiagnosisTarget] = {}
     for address in addresses or (f"{REGISTRY}{local_registry().path}",):
         if address.startswith(REGISTRY):
             specs = _registered(Registry(Path(address.removeprefix(REGISTRY))), model, api_key_file, common)
@@ -102,7 +102,7 @@ def find_patients(
             specs = [ModelSpec(endpoints=(address,), name=model, api_key_file=api_key_file, **common)]
         for spec in specs:
             endpoint = named_endpoints(spec)[0]
-            found.setdefault(endpoint.base, Patient(spec, endpoint))
+            found.setdefault(endpoint.base, DiagnosisTarget(spec, endpoint))
     return tuple(found.values())
 
 
@@ -128,27 +128,27 @@ def _registered(
     ]
 
 
-async def identify(patients: Sequence[Patient]) -> dict[str, ModelIdentity | EngineError]:
+async def identify(targets: Sequence[DiagnosisTarget]) -> dict[str, ModelIdentity | EngineError]:
     """Address -> which model answers there, or why that cannot be found out; nothing else is asked."""
 
-    async def look(patient: Patient) -> ModelIdentity | EngineError:
+    async def look(target: DiagnosisTarget) -> ModelIdentity | EngineError:
         try:
-            seen = await probe_endpoint(patient.endpoint, patient.spec.name, timeout_s=PROBE_TIMEOUT_S)
+            seen = await probe_endpoint(target.endpoint, target.spec.name, timeout_s=PROBE_TIMEOUT_S)
         except EngineError as error:
             return error
         return seen.identity
 
-    found = await asyncio.gather(*(look(patient) for patient in patients))
-    return {patient.endpoint.base: one for patient, one in zip(patients, found, strict=True)}
+    found = await asyncio.gather(*(look(target) for target in targets))
+    return {target.endpoint.base: one for target, one in zip(targets, found, strict=True)}
 
 
-async def examine(patients: Sequence[Patient], *, burst_s: float) -> Examination:
+async def diagnose(targets: Sequence[DiagnosisTarget], *, burst_s: float) -> DiagnosisReport:
     """Find out everything about each server; a burst of so many seconds goes to all of them at once, 0: none.
 
     Raises the first server's fault where none can be used, and `SpecError` for a CA bundle that cannot be read.
     Cancelling the calling task during the burst ends the burst alone.
     """
-    looks = await asyncio.gather(*(_look(patient) for patient in patients))
+    looks = await asyncio.gather(*(_look(target) for target in targets))
     usable = [diagnosis.seen for diagnosis, _ in looks if diagnosis.seen is not None]
     if not usable:
         fault = looks[0][0]
@@ -156,24 +156,24 @@ async def examine(patients: Sequence[Patient], *, burst_s: float) -> Examination
     samples = {diagnosis.endpoint: sample for diagnosis, sample in looks}
     replicas = compare_replicas(usable, samples)
     bursts = {
-        patient.endpoint.base: Bursting(patient.endpoint, diagnosis.seen.model, diagnosis.seen.list_prompts)
-        for patient, (diagnosis, _) in zip(patients, looks, strict=True)
+        target.endpoint.base: LoadTest(target.endpoint, diagnosis.seen.model, diagnosis.seen.list_prompts)
+        for target, (diagnosis, _) in zip(targets, looks, strict=True)
         if diagnosis.seen is not None
     }
     if burst_s > 0:
-        await burst_all(list(bursts.values()), burst_s)
+        await run_load_tests(list(bursts.values()), burst_s)
     diagnoses = (
         diagnosis.model_copy(update={"burst": bursts[diagnosis.endpoint].result}) if diagnosis.seen else diagnosis
         for diagnosis, _ in looks
     )
-    return Examination(tuple(diagnoses), replicas)
+    return DiagnosisReport(tuple(diagnoses), replicas)
 
 
-async def _look(patient: Patient) -> tuple[Diagnosis, Sample | None]:
-    endpoint = patient.endpoint
+async def _look(target: DiagnosisTarget) -> tuple[Diagnosis, ReplicaSample | None]:
+    endpoint = target.endpoint
     try:
-        seen = await probe_endpoint(endpoint, patient.spec.name)
-        engine = await build_engine(patient.spec.model_copy(update={"name": seen.model}), guided=False)
+        seen = await probe_endpoint(endpoint, target.spec.name)
+        engine = await build_engine(target.spec.model_copy(update={"name": seen.model}), guided=False)
         try:
             reads = await check_reads(engine)
         finally:

@@ -10,7 +10,7 @@ from typing import get_args
 from dspy.lm15 import Config, LM15Error, Message, Request
 from pydantic import BaseModel, ConfigDict
 
-from medexam.continuations import CONTINUATIONS, ContinuationRequest, ReadBy, Reading
+from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.errors import LogprobsUnavailableError
 from medexam.serve.contract import Engine
 
@@ -19,7 +19,7 @@ _TEXTS = (" The liver.", " The pancreas.", " The pancreas, in its islets.", " Th
 _LABELS = (" 1", " 2", " 3")
 
 
-class ReadVerdict(BaseModel):
+class ReadCheck(BaseModel):
     """What came of reading by one way."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,11 +34,11 @@ class ReadVerdict(BaseModel):
     """Time of its second reading, when connections are open; None where it cannot be used."""
 
 
-async def check_reads(engine: Engine) -> list[ReadVerdict]:
+async def check_reads(engine: Engine) -> list[ReadCheck]:
     """Read the same texts by each way, and compare; `label` reads option numbers, the others words too."""
-    verdicts: list[ReadVerdict] = []
-    words: Reading | None = None
-    labels: Reading | None = None
+    verdicts: list[ReadCheck] = []
+    words: ContinuationLogprobs | None = None
+    labels: ContinuationLogprobs | None = None
     for way in get_args(ReadBy):
         try:
             text = await _read(engine, _TEXTS, way) if way != "label" else None
@@ -47,26 +47,28 @@ async def check_reads(engine: Engine) -> list[ReadVerdict]:
             seconds = time.perf_counter() - begun
             text = await _read(engine, _TEXTS, way) if way != "label" else None
         except (LogprobsUnavailableError, LM15Error) as error:
-            verdicts.append(ReadVerdict(way=way, refusal=str(error)))
+            verdicts.append(ReadCheck(way=way, refusal=str(error)))
             continue
         pairs = [(numbers, labels), (text, words)]
         differences = [_difference(one, other) for one, other in pairs if one is not None and other is not None]
         verdicts.append(
-            ReadVerdict(way=way, refusal=None, difference=max(differences, default=None), seconds=round(seconds, 4))
+            ReadCheck(way=way, refusal=None, difference=max(differences, default=None), seconds=round(seconds, 4))
         )
         labels, words = labels or numbers, words or text
     return verdicts
 
 
-async def _read(engine: Engine, texts: Sequence[str], way: ReadBy, *, given_opening: bool = False) -> Reading:
+async def _read(
+    engine: Engine, texts: Sequence[str], way: ReadBy, *, given_opening: bool = False
+) -> ContinuationLogprobs:
     asked = ContinuationRequest(texts=tuple(texts), read_by=way, given_opening=given_opening)
     config = Config(extensions={CONTINUATIONS: asked.model_dump(mode="json")})
     request = Request(model="check", messages=(Message.user(f"{_QUESTION}\nAnswer:"),), config=config)
     response = await engine.complete(request)
-    return Reading.model_validate((response.provider_data or {})[CONTINUATIONS])
+    return ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
 
 
-def _difference(one: Reading, other: Reading) -> float:
+def _difference(one: ContinuationLogprobs, other: ContinuationLogprobs) -> float:
     """The largest difference of two readings of the same texts, nats a token."""
     pairs = zip(one.continuations, other.continuations, strict=True)
     return max(abs(a - b) for x, y in pairs for a, b in zip(x.logprobs, y.logprobs, strict=True))

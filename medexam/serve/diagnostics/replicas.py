@@ -28,7 +28,7 @@ _ALIKE = ("model", "source", "server_version", "max_context", "named_logprobs", 
 
 
 @dataclass(frozen=True)
-class Sample:
+class ReplicaSample:
     """How one server reads a few fixed prompts."""
 
     ids: tuple[tuple[int, ...], ...]
@@ -39,7 +39,7 @@ class Sample:
     """How they were read: `echo` or `label`."""
 
 
-class Replicas(BaseModel):
+class ReplicaComparison(BaseModel):
     """How far servers agree."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,7 +56,7 @@ class Replicas(BaseModel):
     """Tokens whose log-probabilities were compared."""
 
 
-async def take_sample(client: httpx.AsyncClient, endpoint: Endpoint, seen: Capabilities) -> Sample | None:
+async def take_sample(client: httpx.AsyncClient, endpoint: Endpoint, seen: Capabilities) -> ReplicaSample | None:
     """Read the fixed prompts; None where the server tells no log-probabilities. Raises `dspy.lm15` errors."""
     if not seen.reads:
         return None
@@ -79,10 +79,12 @@ async def take_sample(client: httpx.AsyncClient, endpoint: Endpoint, seen: Capab
                 logprobs += read_fork(choice, None, fields["logprob_token_ids"], "label").values()
         except LogprobsUnavailableError:
             return None
-    return Sample(ids, tuple(logprobs), way)
+    return ReplicaSample(ids, tuple(logprobs), way)
 
 
-def compare_replicas(seen: Sequence[Capabilities], samples: Mapping[str, Sample | None]) -> Replicas | None:
+def compare_replicas(
+    seen: Sequence[Capabilities], samples: Mapping[str, ReplicaSample | None]
+) -> ReplicaComparison | None:
     """How far the servers that answered agree; None where there is one. `samples` are by endpoint."""
     if len(seen) < 2:
         return None
@@ -95,7 +97,7 @@ def compare_replicas(seen: Sequence[Capabilities], samples: Mapping[str, Sample 
     alike = [sample for sample in told if sample.way == told[0].way]
     same = len({sample.ids for sample in told}) == 1 if len(told) > 1 else None
     values_by_token = list(zip(*(sample.logprobs for sample in alike), strict=True)) if same and len(alike) > 1 else []
-    return Replicas(
+    return ReplicaComparison(
         endpoints=tuple(one.endpoint for one in seen),
         differing=differing,
         same_tokens=same,

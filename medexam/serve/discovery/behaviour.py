@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medexam.model_identity import Behaviour, mean_gap
-from medexam.serve.chat_messages import Turn
+from medexam.serve.chat_messages import ChatMessage
 
 TEXT = "Chest pain for two hours; ST elevation in II, III and aVF. ¿Qué arteria? 17 of 51 (33 %)."
 """Prose, numbers and a second language, so that other weights show in some token; short, since it is asked twice."""
@@ -17,7 +17,7 @@ REPLY_TOKENS = 2
 """Tokens of the continuation."""
 HOSTED_TOKENS = 16
 """Tokens of a hosted model's reply to the dialogue, which is all that it shows."""
-_DIALOGUE: list[Turn] = [
+_DIALOGUE: list[ChatMessage] = [
     {"role": "user", "content": " Name a bone.\n"},
     {"role": "assistant", "content": "Fémur: 1"},
     {"role": "user", "content": TEXT},

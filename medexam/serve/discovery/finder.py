@@ -10,20 +10,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, EngineError, MedExamError
-from medexam.serve.discovery.registry import Registered, Registry, local_registry
+from medexam.serve.discovery.registry import RegisteredServer, Registry, local_registry
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, open_endpoints, read_key
 from medexam.serve.network.keys import read_key_file
-from medexam.serve.pool.server_pool import Servers
+from medexam.serve.pool.server_pool import ServerPool
 from medexam.specs.model import ModelSpec
 
-LOOK_S = 2.0
+POLL_S = 2.0
 """Seconds between two looks into a registry."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Finder:
+class ServerFinder:
     """Finds the servers of one model in a registry."""
 
     registry: Registry
@@ -67,7 +67,7 @@ class Finder:
             if why != told:
                 _log.warning("medexam: warning: %s", why)
                 told = why
-            await asyncio.sleep(LOOK_S if loading else min(LOOK_S, left_s))
+            await asyncio.sleep(POLL_S if loading else min(POLL_S, left_s))
         return found
 
     def _find_loading(self) -> str | None:
@@ -75,7 +75,7 @@ class Finder:
         entries = self.registry.read_loading()
         return next((entry.address for entry in entries if self.spec.name in (None, entry.model)), None)
 
-    async def follow(self, servers: Servers, model: str, probe: Callable[[Endpoint], Awaitable[None]]) -> None:
+    async def follow(self, servers: ServerPool, model: str, probe: Callable[[Endpoint], Awaitable[None]]) -> None:
         """Let servers that appear take part and ask those that vanish nothing more, for ever.
 
         `probe` raises `EngineError` for one that must stay out, `EndpointSilentError` for one to be looked at again.
@@ -83,7 +83,7 @@ class Finder:
         refused: set[str] = set()
         fault = ""
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
             try:
                 listed = {endpoint.base: endpoint for endpoint in await asyncio.to_thread(self.find, model)}
             except MedExamError as error:
@@ -135,7 +135,7 @@ def _own_key(spec: ModelSpec) -> str | None:
     return read_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file)
 
 
-def _open(entry: Registered, spec: ModelSpec) -> Endpoint:
+def _open(entry: RegisteredServer, spec: ModelSpec) -> Endpoint:
     named = spec.api_key_env or spec.api_key_file
     key = read_key_file(entry.key_file) if entry.key_file is not None and not named else _own_key(spec)
     return Endpoint(normalise_address(entry.address), key or NO_KEY, spec.ca_bundle)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from medexam.continuations import ReadBy
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
 from medexam.model_identity import Behaviour, ModelIdentity
-from medexam.serve.chat_messages import TemplateRules, Turn
+from medexam.serve.chat_messages import ChatMessage, TemplateRules
 from medexam.serve.discovery.behaviour import dialogue_fields, hash_dialogue, read_behaviour, text_fields
 from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
 from medexam.serve.network.connections import open_client, redirect_fault
@@ -306,7 +306,7 @@ class _Probe:
         ids = await self._ids({"prompt": _LETTER, "add_special_tokens": False})
         return ids[-1] if ids else None
 
-    async def _shows(self, turns: list[Turn]) -> bool:
+    async def _shows(self, turns: list[ChatMessage]) -> bool:
         ids = await self._ids({"messages": turns})
         if ids:
             return _SYSTEM in await self._text(ids)
@@ -387,7 +387,7 @@ class _Probe:
         return (first.get("message") or {}).get("content") == _WORD
 
 
-def _user(content: str) -> Turn:
+def _user(content: str) -> ChatMessage:
     return {"role": "user", "content": content}
 
 

@@ -27,7 +27,7 @@ _FORM = "medexam servers 1"
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredServer:
     """One server that runs."""
 
     address: str
@@ -55,7 +55,7 @@ class Registry:
         """Nothing is read or written yet."""
         self.path = path.expanduser().absolute()
 
-    def add(self, *entries: Registered) -> None:
+    def add(self, *entries: RegisteredServer) -> None:
         """Write servers; one at the same address is replaced. Raises `EngineError` where that cannot be done."""
         with self._rewriting() as known:
             known.update({entry.address: entry for entry in entries})
@@ -68,14 +68,14 @@ class Registry:
             for address in addresses:
                 known.pop(address, None)
 
-    def beat(self, *addresses: str) -> tuple[str, ...]:
+    def heartbeat(self, *addresses: str) -> tuple[str, ...]:
         """Note that servers run; returns those that the file does not know, as after it was removed."""
         now = time.time()
         with self._rewriting(keep=lambda entry: entry.address in addresses) as known:
             known.update({one: replace(known[one], seen_at=now) for one in addresses if one in known})
             return tuple(one for one in addresses if one not in known)
 
-    def read(self) -> tuple[Registered, ...]:
+    def read(self) -> tuple[RegisteredServer, ...]:
         """The servers that answer, oldest first; () where there is no file.
 
         Left out are those that nobody vouched for during `STALE_S` seconds and those of this machine whose process
@@ -83,11 +83,11 @@ class Registry:
         """
         return tuple(entry for entry in self._entries() if entry.ready and _runs(entry))
 
-    def read_loading(self) -> tuple[Registered, ...]:
+    def read_loading(self) -> tuple[RegisteredServer, ...]:
         """The servers that do not answer yet, oldest first; raises as `read` does."""
         return tuple(entry for entry in self._entries() if not entry.ready and _runs(entry))
 
-    def _entries(self) -> list[Registered]:
+    def _entries(self) -> list[RegisteredServer]:
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -106,7 +106,9 @@ class Registry:
             ) from None
 
     @contextlib.contextmanager
-    def _rewriting(self, keep: Callable[[Registered], bool] = lambda _entry: False) -> Iterator[dict[str, Registered]]:
+    def _rewriting(
+        self, keep: Callable[[RegisteredServer], bool] = lambda _entry: False
+    ) -> Iterator[dict[str, RegisteredServer]]:
         """The entries by address, to be changed in place; without those that count no more, unless `keep` has them."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -124,7 +126,7 @@ class Registry:
                 f"{self.path}: the registry cannot be written: {error}; name one in another folder with --registry"
             ) from None
 
-    def _write(self, known: dict[str, Registered]) -> None:
+    def _write(self, known: dict[str, RegisteredServer]) -> None:
         """The whole file at once: a reader sees the one before or this one."""
         rows = [{**asdict(one), "key_file": str(one.key_file) if one.key_file else None} for one in known.values()]
         beside = self.path.with_name(f".{self.path.name}.new")
@@ -141,22 +143,22 @@ def local_registry() -> Registry:
     return Registry(cache_dir() / "servers.json")
 
 
-def machine() -> str:
+def host_name() -> str:
     """The name of this machine."""
     return socket.gethostname()
 
 
-def _read(row: dict[str, Any]) -> Registered:
-    entry = Registered(**{**row, "key_file": Path(row["key_file"]) if row["key_file"] else None})
+def _read(row: dict[str, Any]) -> RegisteredServer:
+    entry = RegisteredServer(**{**row, "key_file": Path(row["key_file"]) if row["key_file"] else None})
     if not isinstance(entry.pid, int) or not isinstance(entry.seen_at, int | float):
         raise TypeError(f"the entry of {entry.address} has no process or time")
     return entry
 
 
-def _runs(entry: Registered) -> bool:
+def _runs(entry: RegisteredServer) -> bool:
     if time.time() - entry.seen_at > STALE_S:
         return False
-    return entry.host != machine() or process_lives(entry.pid)
+    return entry.host != host_name() or process_lives(entry.pid)
 
 
 def process_lives(pid: int) -> bool:

@@ -10,25 +10,25 @@ from functools import partial
 from typing import Any
 
 from medexam.errors import AnswerFormatError, EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
-from medexam.serve.discovery.finder import Finder, named_endpoints, registry_of
+from medexam.serve.discovery.finder import ServerFinder, named_endpoints, registry_of
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, Capabilities, check_same, probe_endpoint
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.engines.prompt_text import ServerRenderer, build_renderer
 from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.launch.own_servers import start_servers
 from medexam.serve.network.endpoints import Endpoint
-from medexam.serve.pool.server_pool import Servers
+from medexam.serve.pool.server_pool import ServerPool
 from medexam.specs.model import ModelSpec
 
 _log = logging.getLogger(__name__)
 
 
-async def reach_vllm(spec: ModelSpec, *, guided: bool, logprobs: bool, near: str | None) -> VLLMEngine:
+async def connect_vllm(spec: ModelSpec, *, guided: bool, logprobs: bool, near: str | None) -> VLLMEngine:
     """The engine of a spec, on the network loop; raises as `build_hosted_engine` does."""
     if spec.start:
         return await _start_and_reach(spec, guided=guided, logprobs=logprobs)
     registry = registry_of(spec)
-    finder = Finder(registry, spec, near) if registry is not None else None
+    finder = ServerFinder(registry, spec, near) if registry is not None else None
     if finder is None:
         endpoints = named_endpoints(spec)
     else:
@@ -39,7 +39,7 @@ async def reach_vllm(spec: ModelSpec, *, guided: bool, logprobs: bool, near: str
 async def _start_and_reach(spec: ModelSpec, *, guided: bool, logprobs: bool) -> VLLMEngine:
     own = await start_servers(spec)
     try:
-        finder = Finder(own.registry, spec)
+        finder = ServerFinder(own.registry, spec)
         engine = await _reach(await finder.find_first(0.0), finder, spec, guided=guided, logprobs=logprobs)
     except BaseException:
         await own.stop()
@@ -49,7 +49,7 @@ async def _start_and_reach(spec: ModelSpec, *, guided: bool, logprobs: bool) -> 
 
 
 async def _reach(
-    endpoints: Sequence[Endpoint], finder: Finder | None, spec: ModelSpec, *, guided: bool, logprobs: bool
+    endpoints: Sequence[Endpoint], finder: ServerFinder | None, spec: ModelSpec, *, guided: bool, logprobs: bool
 ) -> VLLMEngine:
     timeout_s = min(PROBE_TIMEOUT_S, spec.timeout_s)
     importing = asyncio.create_task(asyncio.to_thread(get_litellm))
@@ -65,7 +65,7 @@ async def _reach(
     if logprobs:
         _check_logprobs(seen)
     await importing
-    servers = Servers(tuple(there), spec.timeout_s, spec.wait_s if finder else 0.0)
+    servers = ServerPool(tuple(there), spec.timeout_s, spec.wait_s if finder else 0.0)
     try:
         asked = ServerRenderer(servers.there, seen[0].model, timeout_s=timeout_s)
         renderer = await build_renderer(asked, seen[0])
@@ -83,7 +83,7 @@ async def _reach(
 
 
 def _await_absent(
-    servers: Servers,
+    servers: ServerPool,
     found: dict[Endpoint, Capabilities | EndpointSilentError],
     alike: Callable[[Endpoint], Coroutine[Any, Any, None]],
 ) -> None:

@@ -16,23 +16,23 @@ from dspy.lm15 import ConfigurationError, Message, Request, Response, ServerErro
 
 from medexam.continuations import CONTINUATIONS, ContinuationRequest
 from medexam.model_identity import ModelIdentity
-from medexam.serve.chat_messages import plain_text, requested_choices, requested_continuations, to_turns
+from medexam.serve.chat_messages import plain_text, requested_choices, requested_continuations, to_messages
 from medexam.serve.contract import CHOICE, EngineInfo, SyncEngine
-from medexam.serve.local_model.batches import Limits, Ticket, Worker, plan_batches
+from medexam.serve.local_model.batches import BatchLimits, BatchThread, PendingRequest, plan_batches
 from medexam.serve.local_model.constrained_choice import ChoiceJob, make_choice_job, pick_choices
 from medexam.serve.local_model.generation import ReplyJob, check_context, make_reply_job, write_replies
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.scoring import ScoreJob, score, takes_trees
 from medexam.serve.local_model.weights import find_weights
-from medexam.serve.logprobs.tokens import Offer, build_reading, respond, split_tokens
+from medexam.serve.logprobs.tokens import ReadMethods, build_reading, respond, split_tokens
 from medexam.specs.model import ModelSpec
 
 # Reading prompts is bound by arithmetic on a processor: larger batches win nothing there and fall out of its caches.
 # Writing is bound by the reading of the weights, which a step does once for all its rows.
-_READING = {"cpu": Limits(tokens=2_048, rows=32), "cuda": Limits(tokens=65_536, rows=1_024)}
-_WRITING = {"cpu": Limits(tokens=32_768, rows=32), "cuda": Limits(tokens=262_144, rows=256)}
+_READING = {"cpu": BatchLimits(tokens=2_048, rows=32), "cuda": BatchLimits(tokens=65_536, rows=1_024)}
+_WRITING = {"cpu": BatchLimits(tokens=32_768, rows=32), "cuda": BatchLimits(tokens=262_144, rows=256)}
 
-_SCORING = {"cpu": Limits(tokens=1_024, rows=64), "cuda": Limits(tokens=16_384, rows=1_024)}
+_SCORING = {"cpu": BatchLimits(tokens=1_024, rows=64), "cuda": BatchLimits(tokens=16_384, rows=1_024)}
 """Smaller, because probabilities over the whole vocabulary are held for most tokens."""
 
 Job = ChoiceJob | ReplyJob | ScoreJob
@@ -42,7 +42,7 @@ Job = ChoiceJob | ReplyJob | ScoreJob
 class _Waiting:
     """A tokenised request and whom it is for."""
 
-    ticket: Ticket[Request, Response]
+    ticket: PendingRequest[Request, Response]
     job: Job
 
 
@@ -61,8 +61,10 @@ class EmbeddedEngine:
         self._reading = _READING.get(device, _READING["cpu"])
         self._writing = _WRITING.get(device, _WRITING["cpu"])
         self._scoring = _SCORING.get(device, _SCORING["cpu"])
-        self._offer: Offer | None = None
-        self._worker: Worker[Request, Response] = Worker(self._answer, full=self.concurrency, name="medexam-embedded")
+        self._offer: ReadMethods | None = None
+        self._worker: BatchThread[Request, Response] = BatchThread(
+            self._answer, full=self.concurrency, name="medexam-embedded"
+        )
         self.sync: SyncEngine = _SyncEmbedded(self)
 
     async def complete(self, request: Request) -> Response:
@@ -96,7 +98,7 @@ class EmbeddedEngine:
         """Answer what waits, then end the worker; the model's memory goes with the engine."""
         await asyncio.to_thread(self._worker.close)
 
-    def _answer(self, wave: list[Ticket[Request, Response]]) -> None:
+    def _answer(self, wave: list[PendingRequest[Request, Response]]) -> None:
         """Tokenise a wave, cut it into batches and settle every request of it; runs on the worker's thread."""
         waiting = [prepared for ticket in wave if (prepared := self._prepare(ticket)) is not None]
         choosing = [w for w in waiting if isinstance(w.job, ChoiceJob)]
@@ -109,7 +111,7 @@ class EmbeddedEngine:
         for batch in plan_batches(scoring, self._scoring, size=_scoring_size, group=_scoring_group):
             self._settle(batch, self._score)
 
-    def _prepare(self, ticket: Ticket[Request, Response]) -> _Waiting | None:
+    def _prepare(self, ticket: PendingRequest[Request, Response]) -> _Waiting | None:
         if ticket.future.cancelled():
             return None
         try:
@@ -124,7 +126,7 @@ class EmbeddedEngine:
         if continuations is not None:
             return self._to_score_job(request, continuations)
         choices = requested_choices(request)
-        text = self._model.render(*to_turns(request))
+        text = self._model.render(*to_messages(request))
         if choices is None:
             return make_reply_job(self._model, text, request)
         job = make_choice_job(self._model, text, choices, request)
@@ -132,14 +134,14 @@ class EmbeddedEngine:
         return job
 
     def _to_score_job(self, request: Request, asked: ContinuationRequest) -> ScoreJob:
-        prompt = self._model.render(*to_turns(request)) if asked.template else plain_text(request)
+        prompt = self._model.render(*to_messages(request)) if asked.template else plain_text(request)
         texts = [prompt, *(prompt + text for text in asked.texts)]
         opening, *whole = self._model.encode(texts, special=not asked.template)
         candidates = split_tokens(opening, whole, given_opening=asked.given_opening)
         check_context(self._model, len(candidates.prompt), max(len(path) for path in candidates.paths))
         if self._offer is None:
             trees = self._model.full_attention and takes_trees(self._model, candidates)
-            self._offer = Offer(frozenset(("echo", "trie", "label") if trees else ("echo", "label")), block=0)
+            self._offer = ReadMethods(frozenset(("echo", "trie", "label") if trees else ("echo", "label")), block=0)
         return ScoreJob(asked.texts, candidates, *self._offer.choose(candidates, asked.read_by))
 
     def _settle(self, batch: list[_Waiting], answer: Callable[[Sequence[Job]], list[Response]]) -> None:
@@ -247,7 +249,7 @@ def _scoring_group(waiting: _Waiting) -> object:
     return waiting.job.way
 
 
-def _fail(ticket: Ticket[Request, Response], error: Exception) -> None:
+def _fail(ticket: PendingRequest[Request, Response], error: Exception) -> None:
     if ticket.claim():
         ticket.future.set_exception(error)
 

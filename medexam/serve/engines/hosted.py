@@ -13,11 +13,11 @@ from dspy.lm15 import Request, Response
 from medexam.errors import LogprobsUnavailableError
 from medexam.serve.contract import Engine, EngineInfo, SyncEngine
 from medexam.serve.engines.litellm_calls import get_litellm
-from medexam.serve.network.event_loop import network
+from medexam.serve.network.event_loop import background_loop
 from medexam.specs.model import ModelSpec
 
 
-class Remote(Protocol):
+class RemoteEngine(Protocol):
     """An engine as it lives on the network loop."""
 
     @property
@@ -40,17 +40,17 @@ class Remote(Protocol):
 
 @dataclass(frozen=True)
 class _Sync:
-    remote: Remote
+    remote: RemoteEngine
 
     def complete(self, request: Request) -> Response:
         """One reply to one request."""
-        return network().call(self.remote.complete(request))
+        return background_loop().run(self.remote.complete(request))
 
 
 class HostedEngine:
     """A remote engine for callers on any event loop, and on none."""
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: RemoteEngine) -> None:
         self._remote = remote
         self.sync: SyncEngine = _Sync(remote)
 
@@ -61,7 +61,7 @@ class HostedEngine:
 
     async def complete(self, request: Request) -> Response:
         """One reply to one request."""
-        return await network().acall(self._remote.complete(request))
+        return await background_loop().run_async(self._remote.complete(request))
 
     def info(self) -> EngineInfo:
         """What really runs."""
@@ -69,7 +69,7 @@ class HostedEngine:
 
     async def aclose(self) -> None:
         """Close the connections; the engine is unusable afterwards."""
-        await network().acall(self._remote.close())
+        await background_loop().run_async(self._remote.close())
 
 
 async def build_hosted_engine(
@@ -81,18 +81,20 @@ async def build_hosted_engine(
     `LogprobsUnavailableError` where the log-probabilities of given texts cannot be read. `near` as in `build_engine`.
     """
     if spec.engine == "vllm":
-        from medexam.serve.engines.connect import reach_vllm
+        from medexam.serve.engines.connect import connect_vllm
 
-        return HostedEngine(await network().acall(reach_vllm(spec, guided=guided, logprobs=logprobs, near=near)))
+        return HostedEngine(
+            await background_loop().run_async(connect_vllm(spec, guided=guided, logprobs=logprobs, near=near))
+        )
     if logprobs:
         raise LogprobsUnavailableError(
             f"engine {spec.engine!r} writes replies and tells no log-probabilities of given texts; "
             "use model.engine vllm or embedded"
         )
-    return HostedEngine(await network().acall(_build_litellm(spec, guided)))
+    return HostedEngine(await background_loop().run_async(_build_litellm(spec, guided)))
 
 
-async def _build_litellm(spec: ModelSpec, guided: bool) -> Remote:
+async def _build_litellm(spec: ModelSpec, guided: bool) -> RemoteEngine:
     from medexam.serve.engines.litellm import LiteLLMEngine
 
     await asyncio.to_thread(get_litellm)

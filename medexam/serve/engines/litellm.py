@@ -19,14 +19,14 @@ from dspy.lm15 import Config, InvalidRequestError, Message, ProviderError, Reque
 
 from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
 from medexam.model_identity import Behaviour, ModelIdentity
-from medexam.serve.chat_messages import Turn, to_turns
+from medexam.serve.chat_messages import ChatMessage, to_messages
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.discovery.behaviour import HOSTED_TOKENS, dialogue_fields
 from medexam.serve.engines.litellm_calls import call_litellm, get_litellm, to_response
 from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_key
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
-from medexam.serve.pool.adaptive_limit import Concurrency
+from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.specs.model import ModelSpec
 
 _FIELD = "answer"
@@ -47,7 +47,7 @@ class LiteLLMEngine:
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
         self.model = spec.name
-        self._load = Concurrency(spec.timeout_s, first=_FIRST)
+        self._load = AdaptiveLimit(spec.timeout_s, first=_FIRST)
         self._timeout_s = spec.timeout_s
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
         self._asked_as = self.model
@@ -84,7 +84,7 @@ class LiteLLMEngine:
     async def _complete(self, request: Request) -> Response:
         from dspy.clients.lm15_boundary import request_kwargs
 
-        turns, prefill = to_turns(request)
+        turns, prefill = to_messages(request)
         extensions = dict(request.config.extensions or {})
         choices = extensions.pop(CHOICE, None)
         if choices is not None:
@@ -154,7 +154,7 @@ class LiteLLMEngine:
         if self._client is not None:
             await self._client.close()
 
-    async def _choose(self, turns: list[Turn], prefill: str, choices: Sequence[str], config: Config) -> Response:
+    async def _choose(self, turns: list[ChatMessage], prefill: str, choices: Sequence[str], config: Config) -> Response:
         shown = [*turns, {"role": "assistant", "content": prefill}] if prefill.strip() else turns
         schema = {
             "type": "object",

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import httpx
 from dspy.lm15 import InvalidRequestError
 
-from medexam.serve.chat_messages import Turn
+from medexam.serve.chat_messages import ChatMessage
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, Capabilities
 from medexam.serve.local_model.template import LocalTemplate, load_template
 from medexam.serve.network.connections import open_client
@@ -44,7 +44,7 @@ class Renderer(Protocol):
     may_reason: bool
     """Whether the model may write thoughts before its reply, as far as the template tells."""
 
-    async def render(self, turns: Sequence[Turn]) -> str:
+    async def render(self, turns: Sequence[ChatMessage]) -> str:
         """The dialogue's text, open for the assistant's reply; raises `dspy.lm15` errors."""
         ...
 
@@ -73,7 +73,7 @@ class ServerRenderer:
         self._timeout_s = timeout_s
         self._client: httpx.AsyncClient | None = None
 
-    async def render(self, turns: Sequence[Turn]) -> str:
+    async def render(self, turns: Sequence[ChatMessage]) -> str:
         """The server's tokens, put back into text."""
         ids = await self.dialogue_tokens(turns)
         return str((await self._post("/detokenize", {"tokens": ids}))["prompt"])
@@ -82,7 +82,7 @@ class ServerRenderer:
         """The server's tokens of a text."""
         return list((await self._post("/tokenize", {"prompt": text, "add_special_tokens": special}))["tokens"])
 
-    async def dialogue_tokens(self, turns: Sequence[Turn]) -> list[int]:
+    async def dialogue_tokens(self, turns: Sequence[ChatMessage]) -> list[int]:
         """The tokens that the server's chat endpoint would read."""
         return list((await self._post("/tokenize", {"messages": list(turns)}))["tokens"])
 
@@ -123,7 +123,7 @@ async def build_renderer(server: ServerRenderer, seen: Capabilities) -> Renderer
 
 
 async def _agree(local: LocalTemplate, server: ServerRenderer, seen: Capabilities) -> bool:
-    async def same(turns: Sequence[Turn]) -> bool:
+    async def same(turns: Sequence[ChatMessage]) -> bool:
         try:
             return await local.tokens(await local.render(turns)) == await server.dialogue_tokens(turns)
         except InvalidRequestError:

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from medexam.continuations import ContinuationRequest, ReadBy
 from medexam.errors import LogprobsUnavailableError, SpecError
 from medexam.model_identity import ModelIdentity
-from medexam.serve.chat_messages import cut_at_stop, requested_choices, requested_continuations, to_turns
+from medexam.serve.chat_messages import cut_at_stop, requested_choices, requested_continuations, to_messages
 from medexam.serve.contract import EngineInfo, SyncEngine
 from medexam.serve.logprobs.tokens import Candidates, build_reading, respond
 
@@ -65,8 +65,8 @@ class ScriptedReply(BaseModel):
         return {"text": value} if isinstance(value, str) else value
 
 
-Reply = str | Mapping[str, str] | ScriptedReply
-Replies = Mapping[str, Reply] | Callable[[str], Reply]
+ReplySource = str | Mapping[str, str] | ScriptedReply
+ReplyTable = Mapping[str, ReplySource] | Callable[[str], ReplySource]
 
 
 class ScriptedEngine:
@@ -79,7 +79,7 @@ class ScriptedEngine:
 
     concurrency = 64
 
-    def __init__(self, replies: Replies, *, model: str = "scripted", revision: str | None = None):
+    def __init__(self, replies: ReplyTable, *, model: str = "scripted", revision: str | None = None):
         self.requests: list[Request] = []
         """Every request received, in order."""
         self.sync: SyncEngine = _SyncScript(self)
@@ -103,7 +103,7 @@ class ScriptedEngine:
     def answer(self, request: Request) -> Response:
         """The scripted reply to one request; both twins end here."""
         self.requests.append(request)
-        turns, prefill = to_turns(request)
+        turns, prefill = to_messages(request)
         continuations = requested_continuations(request)
         choices = requested_choices(request)
         asked = next(turn["content"] for turn in reversed(turns) if turn["role"] == "user")

@@ -18,14 +18,14 @@ from dspy.lm15 import InvalidRequestError, ProviderError, Request, Response, Uns
 
 from medexam.continuations import ContinuationRequest
 from medexam.errors import LogprobsUnavailableError
-from medexam.serve.chat_messages import TemplateRules, Turn, plain_text, requested_continuations, to_turns
+from medexam.serve.chat_messages import ChatMessage, TemplateRules, plain_text, requested_continuations, to_messages
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.discovery.probe import Capabilities
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.litellm_calls import call_litellm, to_response
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.engines.vllm_wire import (
-    Reply,
+    Completion,
     build_response,
     chat_fields,
     escape_pattern,
@@ -35,10 +35,10 @@ from medexam.serve.engines.vllm_wire import (
     read_completions,
     sampling_fields,
 )
-from medexam.serve.logprobs.tokens import Offer, Path, respond
+from medexam.serve.logprobs.tokens import ReadMethods, TokenPath, respond
 from medexam.serve.logprobs.vllm import ContinuationReader, Tokenizer
-from medexam.serve.pool.batcher import Gatherer
-from medexam.serve.pool.server_pool import Server, Servers
+from medexam.serve.pool.batcher import Batcher
+from medexam.serve.pool.server_pool import Server, ServerPool
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ _GRAMMAR_TOKENS = 64
 class VLLMEngine:
     """Asynchronous engine; build it with `medexam.serve.build_engine`. It lives on the network loop."""
 
-    servers: Servers
+    servers: ServerPool
     seen: Sequence[Capabilities]
     """What was seen of each server; those that take part later honour the same."""
     renderer: Renderer | None
@@ -77,13 +77,13 @@ class VLLMEngine:
         next_token = self.renderer is not None and all(one.guided_by == "prefill" for one in self.seen)
         self._tokens = ChoiceTokens(self.renderer) if self.renderer and next_token else None
         self._grammar = all(one.structured_outputs for one in self.seen)
-        self._gatherer: Gatherer[str, str, Reply] = Gatherer(
+        self._gatherer: Batcher[str, str, Completion] = Batcher(
             self._complete_prompts,
             cap=self._most_prompts,
             enough=self._enough,
             divisible=InvalidRequestError,
         )
-        self._replies: Gatherer[str, str, Reply] = Gatherer(
+        self._replies: Batcher[str, str, Completion] = Batcher(
             self._complete_prompts,
             cap=lambda: min(self._most_prompts(), _MOST_REPLIES),
             enough=self._enough,
@@ -105,7 +105,7 @@ class VLLMEngine:
         continuations = requested_continuations(request)
         if continuations is not None:
             return await self._score(request, continuations)
-        turns, prefill = to_turns(request)
+        turns, prefill = to_messages(request)
         turns = self._rules.fit(turns)
         choices = (request.config.extensions or {}).get(CHOICE)
         if choices is not None:
@@ -159,7 +159,7 @@ class VLLMEngine:
         blocks = [one.prefix_block for one in self.seen]
         return ContinuationReader(
             self.tokenizer,
-            Offer(
+            ReadMethods(
                 frozenset.intersection(*(one.reads for one in self.seen)),
                 block=None if None in blocks else max(block for block in blocks if block is not None),
                 walkable=all(one.masked_logprobs for one in self.seen),
@@ -180,7 +180,7 @@ class VLLMEngine:
         if not asked.template:
             prompt = plain_text(request)
         elif self.renderer is not None:
-            turns, prefill = to_turns(request)
+            turns, prefill = to_messages(request)
             prompt = await self.renderer.render(self._rules.fit(turns)) + prefill
         else:
             raise LogprobsUnavailableError(
@@ -190,7 +190,7 @@ class VLLMEngine:
         self._read[reading.read_by] += 1
         return respond(reading, asked.texts, self.model)
 
-    async def _post(self, fields: str, prompts: Sequence[Path], server: Server | None) -> list[Any]:
+    async def _post(self, fields: str, prompts: Sequence[TokenPath], server: Server | None) -> list[Any]:
         """A completions request of token ids; its choices in the order of the prompts."""
         body = {"return_token_ids": True, "return_tokens_as_token_ids": True, **json.loads(fields)}
         call = {
@@ -203,7 +203,7 @@ class VLLMEngine:
         )
 
     async def _choose(
-        self, turns: list[Turn], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
+        self, turns: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
     ) -> Response:
         if self.renderer is None:
             return await self._choose_in_chat(turns, prefill, choices, fields)
@@ -225,7 +225,7 @@ class VLLMEngine:
         return build_response(reply, chosen, "stop")
 
     async def _choose_in_chat(
-        self, turns: list[Turn], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
+        self, turns: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
     ) -> Response:
         """The grammar writes the opening words too, because nothing can be appended to an unseen prompt."""
         self._check_grammar(choices)
@@ -236,7 +236,7 @@ class VLLMEngine:
         chosen = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
         if chosen is None:
             raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
-        reply = Reply(response.id, response.model, chosen, None, "stop", response.usage)
+        reply = Completion(response.id, response.model, chosen, None, "stop", response.usage)
         return build_response(reply, chosen, "stop")
 
     def _check_grammar(self, choices: Sequence[str]) -> None:
@@ -246,7 +246,7 @@ class VLLMEngine:
                 feature="config.extensions.choice",
             )
 
-    async def _write(self, turns: list[Turn], prefill: str, fields: Mapping[str, Any]) -> Response:
+    async def _write(self, turns: list[ChatMessage], prefill: str, fields: Mapping[str, Any]) -> Response:
         """A free reply, going on from its opening words where it has some: a template would trim them."""
         if self.renderer is None:
             raise UnsupportedFeatureError(
@@ -261,11 +261,11 @@ class VLLMEngine:
             (reply,) = await self._complete_prompts(body, [prompt])
         return build_response(reply, reply.text, reply.finish_reason)
 
-    async def _call_chat(self, turns: list[Turn], fields: Mapping[str, Any]) -> Response:
+    async def _call_chat(self, turns: list[ChatMessage], fields: Mapping[str, Any]) -> Response:
         call = {"model": f"openai/{self.model}", "messages": turns, "extra_body": dict(fields)}
         return await self._call("acompletion", call, lambda raw: to_response(raw, self.model), weight=1)
 
-    async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[Reply]:
+    async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[Completion]:
         """One completions request; `fields` is its body as JSON, so that equal bodies gather."""
         body = {"add_special_tokens": False, "return_token_ids": True, **json.loads(fields)}
         call = {"model": f"text-completion-openai/{self.model}", "prompt": list(prompts), "extra_body": body}

@@ -24,7 +24,7 @@ _PLAIN = {
 
 
 @dataclass(frozen=True)
-class Reply:
+class Completion:
     """One completion."""
 
     id: str | None
@@ -77,7 +77,7 @@ def order_choices(raw: Any, expected: int) -> list[Any]:
     return [choices[index] for index in range(expected)]
 
 
-def read_completions(raw: Any, model: str, expected: int) -> list[Reply]:
+def read_completions(raw: Any, model: str, expected: int) -> list[Completion]:
     """The replies of a completions request in the order of its prompts; raises `ServerError` unless each has one.
 
     Tokens are counted per prompt where the server returns their ids; its own totals are for the whole request.
@@ -92,7 +92,7 @@ def read_completions(raw: Any, model: str, expected: int) -> list[Reply]:
         else:
             usage = Usage()
         replies.append(
-            Reply(
+            Completion(
                 id=raw.id or None,
                 model=raw.model or model,
                 text=choice.text or "",
@@ -104,7 +104,7 @@ def read_completions(raw: Any, model: str, expected: int) -> list[Reply]:
     return replies
 
 
-def build_response(reply: Reply, text: str, finish_reason: str) -> Response:
+def build_response(reply: Completion, text: str, finish_reason: str) -> Response:
     """A completion as a DSPy response with this text."""
     return Response(
         id=reply.id,

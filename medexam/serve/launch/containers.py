@@ -24,7 +24,7 @@ def check_runtime(runtime: ContainerRuntime) -> None:
         )
 
 
-def wrap(
+def container_command(
     runtime: ContainerRuntime,
     image: str,
     arguments: Sequence[str],

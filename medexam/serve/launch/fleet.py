@@ -16,15 +16,15 @@ from typing import Self
 import httpx
 
 from medexam.errors import EngineError
-from medexam.serve.discovery.registry import Registered, Registry, machine
+from medexam.serve.discovery.registry import RegisteredServer, Registry, host_name
 from medexam.serve.launch.processes import Launch
-from medexam.serve.launch.supervised_server import Supervised, port_of
+from medexam.serve.launch.supervised_server import SupervisedServer, port_of
 
-BEAT_S = 5.0
+HEARTBEAT_S = 5.0
 """Seconds between two signs of life in the registry."""
 _TICK_S = 0.25
 
-Progress = Callable[[float, str], None]
+LoadProgress = Callable[[float, str], None]
 
 
 class Fleet:
@@ -43,13 +43,13 @@ class Fleet:
         registry: Registry | None = None,
         restarts: int = 3,
         job: str | None = None,
-        reached_at: str | None = None,
+        public_host: str | None = None,
         tell: Callable[[str], None] = lambda _line: None,
     ) -> None:
         """Nothing starts before the `with` block.
 
         `logs` is a folder, or a file that ends in `.log`. `key` is what clients must show, `key_file` where they find
-        it. `restarts` is how often each server may be started again. `reached_at` is the name by which other machines
+        it. `restarts` is how often each server may be started again. `public_host` is the name by which other machines
         reach this one; None: addresses stay as they are planned. `tell` hears of what happens while servers run.
         """
         self._lock = threading.RLock()
@@ -61,7 +61,7 @@ class Fleet:
         self._restarts = restarts
         self._tell = tell
         self._servers = [
-            Supervised(launch, _log(logs, launch, len(launches)), key, _reached(launch.address, reached_at))
+            SupervisedServer(launch, _log(logs, launch, len(launches)), key, _reached(launch.address, public_host))
             for launch in launches
         ]
         self._job = job
@@ -79,7 +79,7 @@ class Fleet:
 
     def __enter__(self) -> Self:
         if self._registry is not None:
-            self._registry.beat()  # One that cannot be written is better known before the model is loaded.
+            self._registry.heartbeat()  # One that cannot be written is better known before the model is loaded.
         try:
             for server in self._servers:
                 server.claim()
@@ -98,7 +98,7 @@ class Fleet:
     ) -> None:
         self.stop()
 
-    def wait_healthy(self, timeout_s: float, progress: Progress | None = None) -> None:
+    def wait_healthy(self, timeout_s: float, progress: LoadProgress | None = None) -> None:
         """Return once all servers answer, or the fleet is stopped; the registry hears of each as soon as it answers.
 
         `progress` is told the seconds that went by and the last line of a server that still loads. Raises `EngineError`
@@ -144,11 +144,11 @@ class Fleet:
         with self._lock:
             self._retire(*self._servers)
             with ThreadPoolExecutor(max_workers=max(len(self._servers), 1)) as pool:
-                list(pool.map(Supervised.stop, self._servers))
+                list(pool.map(SupervisedServer.stop, self._servers))
             for server in self._servers:
                 server.release()
 
-    def _look_after(self, server: Supervised, client: httpx.Client) -> None:
+    def _look_after(self, server: SupervisedServer, client: httpx.Client) -> None:
         try:
             if server.state == "resting":
                 if time.monotonic() >= server.due:
@@ -172,19 +172,19 @@ class Fleet:
                 f"{server.address}: {reason}; it is started again in {pause:.0f} s, {left} more times after that"
             )
 
-    def _announce(self, server: Supervised) -> None:
+    def _announce(self, server: SupervisedServer) -> None:
         server.state = "healthy"
         self._list(server)
 
-    def _list(self, server: Supervised) -> None:
+    def _list(self, server: SupervisedServer) -> None:
         if self._registry is not None:
             self._registry.add(self._entry(server))
 
-    def _entry(self, server: Supervised) -> Registered:
-        return Registered(
+    def _entry(self, server: SupervisedServer) -> RegisteredServer:
+        return RegisteredServer(
             address=server.address,
             model=server.launch.model,
-            host=machine(),
+            host=host_name(),
             pid=server.pid,
             job=self._job,
             key_file=self._key_file,
@@ -193,12 +193,12 @@ class Fleet:
 
     def _beat(self) -> None:
         """Say that the servers run; a registry that cannot be written now is no reason to stop serving."""
-        if self._registry is None or time.monotonic() - self._beaten < BEAT_S:
+        if self._registry is None or time.monotonic() - self._beaten < HEARTBEAT_S:
             return
         self._beaten = time.monotonic()
         running = {server.address: server for server in self._servers if server.state != "resting"}
         try:
-            unknown = self._registry.beat(*running) if running else ()
+            unknown = self._registry.heartbeat(*running) if running else ()
             if unknown:
                 self._registry.add(*(self._entry(running[address]) for address in unknown))
         except EngineError as error:
@@ -208,7 +208,7 @@ class Fleet:
         else:
             self._complaint = ""
 
-    def _retire(self, *servers: Supervised) -> None:
+    def _retire(self, *servers: SupervisedServer) -> None:
         known = [server.address for server in servers if server.state != "resting"]
         if self._registry is not None and known:
             try:
@@ -216,7 +216,7 @@ class Fleet:
             except EngineError as error:
                 self._tell(str(error))
 
-    def _loading(self) -> list[Supervised]:
+    def _loading(self) -> list[SupervisedServer]:
         return [server for server in self._servers if server.state == "loading"]
 
 

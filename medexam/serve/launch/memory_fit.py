@@ -16,7 +16,7 @@ _MOST_GPUS = 64
 
 
 @dataclass(frozen=True)
-class Fit:
+class MemoryFit:
     """The sum for one layout on cards of one size; all in GB (10^9 bytes) per GPU."""
 
     layout: Layout
@@ -56,12 +56,12 @@ class Fit:
         )
 
 
-def fit(profile: Profile, layout: Layout, card_gb: float) -> Fit:
+def estimate_memory(profile: Profile, layout: Layout, card_gb: float) -> MemoryFit:
     """The sum for one layout on cards of `card_gb`."""
     parts = layout.tensor_parallel * layout.pipeline_parallel
     heads = max(profile.kv_heads / layout.tensor_parallel, 1.0)  # a head is not cut: more GPUs than heads keep copies
     token = 2 * profile.layers / layout.pipeline_parallel * heads * profile.head_dim * profile.kv_bytes
-    return Fit(layout, card_gb, profile.weights_gb / parts, token * layout.max_context / 1e9)
+    return MemoryFit(layout, card_gb, profile.weights_gb / parts, token * layout.max_context / 1e9)
 
 
 def choose_layout(
@@ -81,14 +81,16 @@ def choose_layout(
         if chosen := _cards(layout, [card for card in cards if card.total_gb >= layout.gpu_gb], replicas):
             return layout, chosen
     for layout in sorted(layouts, key=lambda one: one.gpu_gb):
-        if chosen := _cards(layout, [card for card in cards if fit(profile, layout, card.total_gb).fits], replicas):
+        if chosen := _cards(
+            layout, [card for card in cards if estimate_memory(profile, layout, card.total_gb).fits], replicas
+        ):
             return layout, chosen
     raise EngineError(_too_few(name, profile, layouts, cards, replicas))
 
 
-def check_fit(name: str, profile: Profile, layout: Layout, card_gb: float) -> Fit:
+def check_fit(name: str, profile: Profile, layout: Layout, card_gb: float) -> MemoryFit:
     """The sum, where it fits; raises `EngineError` with the sum and the ways out where it does not."""
-    found = fit(profile, layout, card_gb)
+    found = estimate_memory(profile, layout, card_gb)
     if not found.fits:
         raise EngineError(f"{_parted(name, profile, found)}: {_ways_out(profile, found)}")
     return found
@@ -100,13 +102,13 @@ def _cards(layout: Layout, cards: Sequence[Gpu], replicas: int) -> tuple[Gpu, ..
     return tuple(free[:count]) if len(free) >= count else ()
 
 
-def _parted(name: str, profile: Profile, found: Fit) -> str:
+def _parted(name: str, profile: Profile, found: MemoryFit) -> str:
     parts = found.layout.tensor_parallel * found.layout.pipeline_parallel
     weights = f"{profile.weights_gb:.1f} GB of weights over {_gpus(parts)} = {found.weights:.1f} GB each"
     return f"{name} needs {weights}: {found}"
 
 
-def _ways_out(profile: Profile, found: Fit) -> str:
+def _ways_out(profile: Profile, found: MemoryFit) -> str:
     layout = found.layout
     ways = []
     room = found.usable - found.weights - layout.reserve_gb
@@ -123,7 +125,7 @@ def _enough(profile: Profile, layout: Layout, card_gb: float) -> int | None:
     count = layout.tensor_parallel * 2
     while count <= _MOST_GPUS:
         wider = layout.model_copy(update={"tensor_parallel": count, "nodes": 1})
-        if fit(profile, wider, card_gb).fits:
+        if estimate_memory(profile, wider, card_gb).fits:
             return count
         count *= 2
     return None
@@ -144,7 +146,7 @@ def _too_few(name: str, profile: Profile, layouts: list[Layout], cards: Sequence
     trial = (able or layouts)[0].model_copy(
         update={"tensor_parallel": widest, "pipeline_parallel": 1, "data_parallel": 1, "nodes": 1}
     )
-    found = fit(profile, trial, min(card.total_gb for card in cards))
+    found = estimate_memory(profile, trial, min(card.total_gb for card in cards))
     if not found.fits:
         return f"{head}, and {here}. {_parted(name, profile, found)}: {_ways_out(profile, found)}"
     share = min(layout.memory_share for layout in layouts)

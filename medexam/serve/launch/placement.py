@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from medexam.errors import EngineError
 from medexam.serve.launch.gpus import Gpu, find_gpus
-from medexam.serve.launch.memory_fit import check_fit, choose_layout, fit
+from medexam.serve.launch.memory_fit import check_fit, choose_layout, estimate_memory
 from medexam.serve.launch.profile import Layout, Profile
 
 _OVERRIDES = {
@@ -31,7 +31,7 @@ class Placement:
     notes: tuple[str, ...] = ()
 
 
-def place(
+def place_profile(
     name: str,
     profile: Profile,
     *,
@@ -66,7 +66,7 @@ def place(
     return Placement(layout, _shares([card.index for card in chosen], replicas), (note,))
 
 
-def place_unknown(
+def place_without_profile(
     replicas: int, gpus: Sequence[int] | None, flags: Sequence[str], *, printing: bool = False
 ) -> Placement:
     """Cards for a model without a profile: `gpus` in equal parts, as many as `flags` ask for, or vLLM's own choice.
@@ -109,7 +109,7 @@ def _imagined(
     if not layouts:
         raise EngineError(f"{name} has no layout for {nodes} node(s) and the GPUs that --gpus names; name more of them")
     layout = layouts[0]
-    found = fit(profile, layout, layout.gpu_gb)
+    found = estimate_memory(profile, layout, layout.gpu_gb)
     note = (
         f"{why}; so this is the layout for {layout.gpus} x {layout.gpu_gb:.0f} GB, per GPU: {found}; "
         f"{_holds(found.contexts)}"

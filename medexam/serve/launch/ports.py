@@ -22,7 +22,7 @@ def check_free(host: str, port: int) -> None:
     error = _refusal(host, port)
     if error is None:
         return
-    holder = who_listens(port)
+    holder = listening_process(port)
     raise EngineError(
         f"port {port} on {host} cannot be used ({error}){f': {holder} listens there' if holder else ''}; "
         "choose another with --port, or stop what listens there"
@@ -37,7 +37,7 @@ def next_free(host: str, start: int = FIRST_PORT, taken: Container[int] = ()) ->
     raise EngineError(f"no port from {start} on is free on {host}; name another with --port")
 
 
-def who_listens(port: int) -> str | None:
+def listening_process(port: int) -> str | None:
     """The process that listens on the port, as `process 12 (its command)`; None where that cannot be read."""
     sockets = {f"socket:[{inode}]" for inode in _listening(port)}
     if not sockets:

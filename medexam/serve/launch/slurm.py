@@ -65,7 +65,7 @@ def submit(job: ServeJob, allocation: Allocation) -> str:
         raise EngineError(f"Slurm does not take the job: {said}; look at the script with --print") from None
 
 
-def script(job: ServeJob, allocation: Allocation) -> str:
+def job_script(job: ServeJob, allocation: Allocation) -> str:
     """The sbatch script, and as comments what each node starts; no Slurm needs to be here.
 
     Raises `EngineError` where submitit is not installed or the servers cannot be planned.
@@ -82,7 +82,7 @@ def script(job: ServeJob, allocation: Allocation) -> str:
     return "\n".join([text.rstrip("\n"), "", *lines])
 
 
-def minutes(text: str) -> int:
+def parse_minutes(text: str) -> int:
     """Minutes in Slurm's `MINUTES`, `HH:MM:SS`, `D-HH` or `D-HH:MM:SS`, rounded up; raises `EngineError`."""
     found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text.strip())
     if found is None:

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Literal
 
 from medexam.errors import MedExamError
-from medexam.serve.discovery.registry import Registry, machine
+from medexam.serve.discovery.registry import Registry, host_name
 from medexam.serve.launch.fleet import Fleet
 from medexam.serve.launch.ports import next_free
 from medexam.serve.launch.vllm_command import plan_servers
@@ -114,13 +114,13 @@ class ServeJob:
             kept_key(key_file, key),
             Fleet(
                 launches,
-                logs=self.logs / job.job_id / machine(),
+                logs=self.logs / job.job_id / host_name(),
                 key=key,
                 key_file=key_file,
                 registry=registry if answers else None,
                 restarts=0 if self.span else self.restarts,
                 job=job.job_id,
-                reached_at=machine(),
+                public_host=host_name(),
                 tell=_say,
             ) as fleet,
         ):
@@ -158,5 +158,5 @@ def _raised_signals(warning: int) -> Iterator[None]:
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(f"medexam: {machine()}: {line}\n")
+    sys.stderr.write(f"medexam: {host_name()}: {line}\n")
     sys.stderr.flush()

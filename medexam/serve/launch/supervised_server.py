@@ -24,7 +24,7 @@ LONGEST_PAUSE_S = 60.0
 _GUARD = str(Path(__file__).with_name("guard.py"))
 
 
-class Supervised:
+class SupervisedServer:
     """One server of a fleet, over its restarts."""
 
     def __init__(self, launch: Launch, log: Path, key: str | None, address: str) -> None:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medexam.errors import EngineError
-from medexam.serve.launch.containers import ContainerRuntime, check_runtime, wrap
-from medexam.serve.launch.placement import Placement, place, place_unknown
+from medexam.serve.launch.containers import ContainerRuntime, check_runtime, container_command
+from medexam.serve.launch.placement import Placement, place_profile, place_without_profile
 from medexam.serve.launch.ports import FIRST_PORT, check_free, next_free
 from medexam.serve.launch.processes import Launch
 from medexam.serve.launch.profile import Profile
 from medexam.serve.launch.vllm_cpu import cpu_environment
-from medexam.serve.launch.vllm_flags import Node, listening, settings
-from medexam.serve.launch.vllm_source import Source, find_profile, find_source, has_cpu_build
+from medexam.serve.launch.vllm_flags import Node, listen_flags, settings
+from medexam.serve.launch.vllm_source import ModelSource, find_profile, find_source, has_cpu_build
 
 __all__ = ["Node", "plan_servers"]
 
@@ -65,7 +65,7 @@ def plan_servers(
             check_runtime(container_runtime)
     if profile is not None:
         nodes = 1 if node is None else node.count
-        placement = place(
+        placement = place_profile(
             name,
             profile,
             replicas=replicas,
@@ -77,7 +77,9 @@ def plan_servers(
         )
     else:
         placement = (
-            Placement(None, ((),) * replicas) if cpu else place_unknown(replicas, gpus, flags, printing=printing)
+            Placement(None, ((),) * replicas)
+            if cpu
+            else place_without_profile(replicas, gpus, flags, printing=printing)
         )
     known_as = served_name or (profile.served_name if profile is not None else None) or source.name
     server = _Server(source, profile, placement, known_as, cpu, host, max_context, tuple(flags), node)
@@ -90,7 +92,7 @@ def plan_servers(
 class _Server:
     """What the replicas of one model have in common."""
 
-    source: Source
+    source: ModelSource
     profile: Profile | None
     placement: Placement
     known_as: str
@@ -109,7 +111,9 @@ class _Server:
             runtime, image = boxed
             inside = {key: value for key, value in environment.items() if not key.startswith("CUDA_")}
             name, folder = f"medexam-vllm-{port}", self.source.folder
-            command = wrap(runtime, image, arguments, name=name, folder=folder, gpus=gpus, environment=inside)
+            command = container_command(
+                runtime, image, arguments, name=name, folder=folder, gpus=gpus, environment=inside
+            )
             environment = environment if runtime == "apptainer" else {}
         root = _root(self.host, port) if self.node is None or self.node.rank == 0 else None
         return Launch(
@@ -129,7 +133,7 @@ class _Server:
         revision = None if self.profile is None else self.profile.revision
         if revision is not None and self.source.folder is None:
             arguments += ["--revision", revision, "--tokenizer-revision", revision]
-        arguments += listening(self.host, port, self.node)
+        arguments += listen_flags(self.host, port, self.node)
         arguments += settings(self.profile, self.placement.layout, self.max_context, self.cpu, gpus, self.flags)
         return [*arguments, *self.flags]
 

@@ -22,7 +22,7 @@ class Node:
     """Where the machines meet on the head; not where it answers."""
 
 
-def listening(host: str, port: int, node: Node | None) -> list[str]:
+def listen_flags(host: str, port: int, node: Node | None) -> list[str]:
     """Where it answers, and the group of machines it belongs to; only the first of a group answers."""
     listen = ["--host", host, "--port", str(port)]
     if node is None:

@@ -18,7 +18,7 @@ print(json.dumps({"found": u.find_spec("vllm") is not None, "cpu": cpu}))
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """What vLLM loads."""
 
     model: str
@@ -40,13 +40,13 @@ def find_profile(model: str) -> tuple[str, Profile | None]:
     return model, None
 
 
-def find_source(model: str) -> Source:
+def find_source(model: str) -> ModelSource:
     """What vLLM loads for a hub id, a folder or `smollm2`; raises `EngineError` for a folder that holds no model."""
     if model.lower() == SMOLLM2_MODEL:
         from medexam.serve.local_model.weights import SMOLLM2, smollm2_folder
 
         folder = smollm2_folder()
-        return Source(str(folder), SMOLLM2, folder)
+        return ModelSource(str(folder), SMOLLM2, folder)
     folder = Path(model).expanduser()
     if folder.is_dir():
         folder = folder.resolve()
@@ -54,13 +54,13 @@ def find_source(model: str) -> Source:
             raise EngineError(f"{folder}: not a model folder, it has no config.json")
         if not any(next(folder.glob(pattern), None) for pattern in _WEIGHTS):
             raise EngineError(f"{folder}: a model folder without weights, it has none of {', '.join(_WEIGHTS)}")
-        return Source(str(folder), folder.name, folder)
+        return ModelSource(str(folder), folder.name, folder)
     if model.startswith((".", "/", "~")):
         raise EngineError(
             f"{model}: no such folder; name a model folder, a hub id such as Qwen/Qwen3-8B, smollm2, or a profile "
             "(`medexam serve --list`)"
         )
-    return Source(model, model, None)
+    return ModelSource(model, model, None)
 
 
 def has_cpu_build(python: str) -> bool:

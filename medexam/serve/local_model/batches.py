@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Ticket(Generic[T, R]):
+class PendingRequest(Generic[T, R]):
     """One request that waits, and where its result goes."""
 
     item: T
@@ -34,13 +34,13 @@ class Ticket(Generic[T, R]):
         return not self.future.done() and self.future.set_running_or_notify_cancel()
 
 
-class Worker(Generic[T, R]):
+class BatchThread(Generic[T, R]):
     """A thread that answers requests wave by wave with `handle`, which settles the futures of the wave."""
 
-    def __init__(self, handle: Callable[[list[Ticket[T, R]]], None], *, full: int, name: str):
+    def __init__(self, handle: Callable[[list[PendingRequest[T, R]]], None], *, full: int, name: str):
         self._handle = handle
         self._full = full
-        self._queue: queue.SimpleQueue[Ticket[T, R] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[PendingRequest[T, R] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -48,7 +48,7 @@ class Worker(Generic[T, R]):
 
     def submit(self, item: T) -> "Future[R]":
         """Queue a request; raises `RuntimeError` after `close`."""
-        ticket: Ticket[T, R] = Ticket(item, Future())
+        ticket: PendingRequest[T, R] = PendingRequest(item, Future())
         with self._lock:
             if self._closed:
                 raise RuntimeError("the worker is closed")
@@ -77,7 +77,7 @@ class Worker(Generic[T, R]):
             if last:
                 return
 
-    def _gather(self, first: Ticket[T, R]) -> tuple[list[Ticket[T, R]], bool]:
+    def _gather(self, first: PendingRequest[T, R]) -> tuple[list[PendingRequest[T, R]], bool]:
         """A wave, and whether it is the last one."""
         wave = [first]
         latest = time.monotonic() + _PATIENCE_S
@@ -93,7 +93,7 @@ class Worker(Generic[T, R]):
 
 
 @dataclass(frozen=True)
-class Limits:
+class BatchLimits:
     """How large a batch may be."""
 
     tokens: int
@@ -103,7 +103,7 @@ class Limits:
 
 def plan_batches(
     jobs: Sequence[T],
-    limits: Limits,
+    limits: BatchLimits,
     *,
     size: Callable[[T], tuple[int, int]],
     group: Callable[[T], Hashable],

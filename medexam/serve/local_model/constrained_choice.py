@@ -21,7 +21,7 @@ from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream
 from medexam.serve.logprobs.tokens import common_opening
 
-Path = tuple[int, ...]
+TokenPath = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class ChoiceJob:
     choices: list[str]
     prompt: list[int]
     """The tokens that all choices have in common."""
-    paths: list[Path]
+    paths: list[TokenPath]
     """The further tokens of each choice."""
     sampling: Sampling
     seed: int | None
 
     @property
-    def forks(self) -> list[Path]:
+    def forks(self) -> list[TokenPath]:
         """The places in the tree where more than one thing can come next; the shortest first."""
         places = {path[:length] for path in self.paths for length in range(len(path) + 1)}
         forks = [place for place in places if len(self._branches(place)) > 1]
@@ -74,7 +74,7 @@ class ChoiceJob:
             scores = add_gumbel_noise((scores / self.sampling.temperature)[None], [stream])[0]
         return int(scores.argmax())
 
-    def _branches(self, place: Path) -> list[int | None]:
+    def _branches(self, place: TokenPath) -> list[int | None]:
         """What can come after a place: tokens, and None where a choice is complete; each once, in order of choice."""
         return list(dict.fromkeys(_step(path, place) for path in self.paths if path[: len(place)] == place))
 
@@ -101,5 +101,5 @@ def pick_choices(model: LocalModel, jobs: Sequence[ChoiceJob]) -> list[int]:
     return picked
 
 
-def _step(path: Path, place: Path) -> int | None:
+def _step(path: TokenPath, place: TokenPath) -> int | None:
     return path[len(place)] if len(path) > len(place) else None

@@ -31,7 +31,7 @@ class ReplyJob:
 
 
 @dataclass(frozen=True)
-class Reply:
+class WrittenReply:
     """What was written."""
 
     text: str
@@ -61,7 +61,7 @@ def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
     return model.max_context - prompt
 
 
-def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[Reply]:
+def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[WrittenReply]:
     """The replies of a batch that shares its sampling and its stop strings."""
     import torch
     from transformers import LogitsProcessorList, StoppingCriteriaList
@@ -83,7 +83,7 @@ def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[Reply]:
     return [_to_reply(model, job, tokens) for job, tokens in zip(jobs, output[:, width:].tolist(), strict=True)]
 
 
-def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int]) -> Reply:
+def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int]) -> WrittenReply:
     """One row's reply; what the batch wrote beyond its budget, its end or its stop string is not part of it."""
     tokens = tokens[: job.budget]
     end = next((place for place, token in enumerate(tokens) if token in model.ends), None)
@@ -92,7 +92,7 @@ def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int]) -> Reply:
     text, stopped = cut_at_stop(model.decode(job.prompt, tokens), job.stop)
     if stopped:
         tokens = tokens[: _tokens_until_stop(model, job, tokens)]
-    return Reply(text, len(tokens), "stop" if stopped or end is not None else "length")
+    return WrittenReply(text, len(tokens), "stop" if stopped or end is not None else "length")
 
 
 def _tokens_until_stop(model: LocalModel, job: ReplyJob, tokens: list[int]) -> int:

@@ -13,7 +13,7 @@ from dspy.lm15 import InvalidRequestError
 
 from medexam.errors import EngineError
 from medexam.quiet import quiet_transformers
-from medexam.serve.chat_messages import TemplateRules, Turn, probe_template, template_digest
+from medexam.serve.chat_messages import ChatMessage, TemplateRules, probe_template, template_digest
 from medexam.serve.local_model.dtypes import pick_device, pick_dtype
 from medexam.serve.local_model.prefixes import Layers, PrefixCache
 from medexam.serve.local_model.weights import Weights, check_local_extra, smollm2_folder
@@ -51,7 +51,7 @@ class LocalModel:
         """Whether every token may look at all before it, in every layer."""
         self._prefixes = PrefixCache(self._compute_prefix) if share_prefixes and self.full_attention else None
 
-    def render(self, turns: Sequence[Turn], prefill: str) -> str:
+    def render(self, turns: Sequence[ChatMessage], prefill: str) -> str:
         """The whole prompt as text."""
         from jinja2 import TemplateError
 
@@ -166,7 +166,7 @@ class LocalModel:
             self.model(torch.tensor([tokens], device=self.device), past_key_values=cache, logits_to_keep=1)
         return [(layer.keys, layer.values) for layer in cache.layers]
 
-    def _render(self, turns: list[Turn]) -> str:
+    def _render(self, turns: list[ChatMessage]) -> str:
         text: str = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
         return text
 

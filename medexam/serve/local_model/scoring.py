@@ -14,7 +14,7 @@ from typing import Any
 
 from medexam.continuations import ReadBy
 from medexam.serve.local_model.model import LocalModel
-from medexam.serve.logprobs.tokens import Candidates, Path
+from medexam.serve.logprobs.tokens import Candidates, TokenPath
 
 _AGREE = 0.2
 """Nats by which the tokens of two readings that are the same differ on average, at most: float32 differs by less than
@@ -25,15 +25,15 @@ _ROWS = 128
 
 
 @dataclass(frozen=True)
-class Row:
+class TreeRow:
     """A prompt and places behind it, as one row of a batch."""
 
-    prompt: Path
-    forks: dict[Path, tuple[int, ...]]
+    prompt: TokenPath
+    forks: dict[TokenPath, tuple[int, ...]]
     """Place -> the tokens whose log-probabilities are wanted there; every place's beginnings are places too."""
 
     @cached_property
-    def places(self) -> list[Path]:
+    def places(self) -> list[TokenPath]:
         """The places that need a token of their own, parents before children."""
         return [place for place in self.forks if place]
 
@@ -47,12 +47,12 @@ class Row:
         """Whether each place follows the one before it, as in plain text."""
         return all(len(place) == depth for depth, place in enumerate(self.places, start=1))
 
-    def position(self, place: Path) -> int:
+    def position(self, place: TokenPath) -> int:
         """Where in the row the token stands after which the place's probabilities are read."""
         return len(self.prompt) + self._order[place] if place else len(self.prompt) - 1
 
     @cached_property
-    def _order(self) -> dict[Path, int]:
+    def _order(self) -> dict[TokenPath, int]:
         return {place: index for index, place in enumerate(self.places)}
 
 
@@ -66,21 +66,21 @@ class ScoreJob:
     why: str
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[TreeRow]:
         """One row for the whole tree, or for `echo` one for each continuation."""
         if self.way != "echo":
-            return [Row(self.candidates.prompt, self.candidates.forks)]
+            return [TreeRow(self.candidates.prompt, self.candidates.forks)]
         alone = (Candidates(self.candidates.prompt, (path,)) for path in dict.fromkeys(self.candidates.paths))
-        return [Row(one.prompt, one.forks) for one in alone]
+        return [TreeRow(one.prompt, one.forks) for one in alone]
 
 
 def score(model: LocalModel, jobs: Sequence[ScoreJob]) -> list[list[list[float]]]:
     """For each job the log-probabilities of each continuation's tokens, nats, with one forward pass for all."""
     rows = [row for job in jobs for row in job.rows]
-    values = iter(read_rows(model, rows))
+    values = iter(read_tree_rows(model, rows))
     results = []
     for job in jobs:
-        found: dict[Path, dict[int, float]] = {}
+        found: dict[TokenPath, dict[int, float]] = {}
         for _ in job.rows:
             for place, known in next(values).items():
                 found.setdefault(place, {}).update(known)
@@ -98,7 +98,7 @@ def takes_trees(model: LocalModel, candidates: Candidates) -> bool:
     return fmean(abs(one - other) for one, other in pairs) < _AGREE
 
 
-def read_rows(model: LocalModel, rows: Sequence[Row]) -> list[dict[Path, dict[int, float]]]:
+def read_tree_rows(model: LocalModel, rows: Sequence[TreeRow]) -> list[dict[TokenPath, dict[int, float]]]:
     """For each row the log-probabilities at its places."""
     import torch
 
@@ -124,14 +124,14 @@ def _pick(logits: Any, wanted: Sequence[tuple[int, ...]]) -> Iterator[list[float
             yield (part[offset, list(tokens)].double() - sums[offset]).tolist()
 
 
-def _depths(row: Row, shared: int, width: int) -> list[int]:
+def _depths(row: TreeRow, shared: int, width: int) -> list[int]:
     """The position of each token in its own text, the shared opening left out."""
     length = len(row.prompt)
     depths = [*range(shared, length), *(length + len(place) - 1 for place in row.places)]
     return depths + [0] * (width - len(depths))
 
 
-def _see_ancestors(rows: Sequence[Row], width: int, shared: int, device: Any) -> Any:
+def _see_ancestors(rows: Sequence[TreeRow], width: int, shared: int, device: Any) -> Any:
     """Which token may look at which, `[rows, 1, width, shared + width]`, True where it may."""
     import torch
 

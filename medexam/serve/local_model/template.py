@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from dspy.lm15 import InvalidRequestError
 
-from medexam.serve.chat_messages import Turn, template_digest
+from medexam.serve.chat_messages import ChatMessage, template_digest
 
 _REASONING = re.compile(r"think|reason|thought|analysis|channel", re.IGNORECASE)
 """Words without which no template of a model that reasons does: `<think>`, `reasoning_content`, `<|channel|>`."""
@@ -33,7 +33,7 @@ class LocalTemplate:
         self._tokenizer = tokenizer
         self._special = special
 
-    async def render(self, turns: Sequence[Turn]) -> str:
+    async def render(self, turns: Sequence[ChatMessage]) -> str:
         """The dialogue's text, open for the assistant's reply; raises `InvalidRequestError` where the template does."""
         from jinja2 import TemplateError
 

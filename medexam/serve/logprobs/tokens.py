@@ -18,10 +18,10 @@ from functools import cached_property
 
 from dspy.lm15 import InvalidRequestError, Message, Response, Usage
 
-from medexam.continuations import CONTINUATIONS, Continuation, ReadBy, Reading
+from medexam.continuations import CONTINUATIONS, Continuation, ContinuationLogprobs, ReadBy
 from medexam.errors import LogprobsUnavailableError
 
-Path = tuple[int, ...]
+TokenPath = tuple[int, ...]
 
 _PROMPT = 10
 """What a server spends on scheduling a prompt and sampling after it, in tokens; measured on vLLM."""
@@ -40,14 +40,14 @@ _REACHED = 4
 class Candidates:
     """A prompt and what may follow it, as tokens."""
 
-    prompt: Path
-    paths: tuple[Path, ...]
+    prompt: TokenPath
+    paths: tuple[TokenPath, ...]
     """The tokens of each continuation, at least one each; two may be equal, and one may be another's beginning."""
 
     @cached_property
-    def forks(self) -> dict[Path, tuple[int, ...]]:
+    def forks(self) -> dict[TokenPath, tuple[int, ...]]:
         """Each place where a continuation goes on, in order of depth -> the tokens that go on from it, each once."""
-        found: dict[Path, dict[int, None]] = {}
+        found: dict[TokenPath, dict[int, None]] = {}
         for path in self.paths:
             for depth, token in enumerate(path):
                 found.setdefault(path[:depth], {})[token] = None
@@ -58,7 +58,7 @@ class Candidates:
         """Whether each continuation is one token."""
         return all(len(path) == 1 for path in self.paths)
 
-    def spell(self, values: Mapping[Path, Mapping[int, float]]) -> list[list[float]]:
+    def spell(self, values: Mapping[TokenPath, Mapping[int, float]]) -> list[list[float]]:
         """The log-probabilities of each continuation's tokens, from those of the tokens at each fork."""
         return [[values[path[:depth]][token] for depth, token in enumerate(path)] for path in self.paths]
 
@@ -80,7 +80,7 @@ def split_tokens(prompt: Sequence[int], whole: Sequence[Sequence[int]], *, given
 
 
 @dataclass(frozen=True)
-class Offer:
+class ReadMethods:
     """The ways that a model can be read, and what it remembers."""
 
     ways: frozenset[ReadBy]
@@ -140,7 +140,7 @@ class Offer:
         alone = sum(self._recomputed(candidates, place) + 1 + _PROMPT for place in others)
         return alone + len(others) * (2 * (STRIDE - 1) + _REQUEST) < _REACHED * alone
 
-    def _recomputed(self, candidates: Candidates, place: Path) -> int:
+    def _recomputed(self, candidates: Candidates, place: TokenPath) -> int:
         """Tokens that are read anew for the probabilities of the next tokens at a place of the tree."""
         length = len(candidates.prompt)
         known = length // self.block * self.block if self.block and place else 0
@@ -164,7 +164,7 @@ class Offer:
 
 def build_reading(
     candidates: Candidates, logprobs: Sequence[Sequence[float]], way: ReadBy, why: str, computed: int
-) -> Reading:
+) -> ContinuationLogprobs:
     """The reading of all candidates; raises `LogprobsUnavailableError` for what cannot be log-probabilities."""
     continuations = tuple(
         Continuation(tokens=path, logprobs=tuple(values))
@@ -177,10 +177,10 @@ def build_reading(
         raise refused(
             way, f"the probability of {len(candidates.paths)} continuations", f"{values.pop()} for all of them"
         )
-    return Reading(continuations=continuations, read_by=way, why=why, computed_tokens=computed)
+    return ContinuationLogprobs(continuations=continuations, read_by=way, why=why, computed_tokens=computed)
 
 
-def respond(reading: Reading, texts: Sequence[str], model: str) -> Response:
+def respond(reading: ContinuationLogprobs, texts: Sequence[str], model: str) -> Response:
     """A reading as an engine's response, whose text is the likeliest continuation."""
     totals = [continuation.total for continuation in reading.continuations]
     return Response(
@@ -212,9 +212,11 @@ def _check_values(continuation: Continuation, way: ReadBy) -> None:
             raise refused(way, asked, str(value))
 
 
-def group_forks(forks: Iterable[tuple[Path, tuple[int, ...]]], most: int) -> list[tuple[list[Path], list[int]]]:
+def group_forks(
+    forks: Iterable[tuple[TokenPath, tuple[int, ...]]], most: int
+) -> list[tuple[list[TokenPath], list[int]]]:
     """Forks that can travel in one request: their tokens together are at most `most`, unless one fork has more."""
-    groups: list[tuple[list[Path], list[int]]] = []
+    groups: list[tuple[list[TokenPath], list[int]]] = []
     for place, tokens in forks:
         if groups and len({*groups[-1][1], *tokens}) <= most:
             places, known = groups[-1]

@@ -12,18 +12,18 @@ from typing import Any, Protocol
 
 from dspy.lm15 import InvalidRequestError
 
-from medexam.continuations import ContinuationRequest, ReadBy, Reading
+from medexam.continuations import ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.serve.logprobs.tokens import (
     STRIDE,
     Candidates,
-    Offer,
-    Path,
+    ReadMethods,
+    TokenPath,
     build_reading,
     group_forks,
     refused,
     split_tokens,
 )
-from medexam.serve.pool.batcher import Gatherer
+from medexam.serve.pool.batcher import Batcher
 
 _TOKEN = "token_id:"  # noqa: S105 - no secret
 """What stands before a token's id where the server is asked to name tokens by their ids."""
@@ -47,7 +47,7 @@ class Tokenizer(Protocol):
         ...
 
 
-Send = Callable[[str, Sequence[Path], Any], Awaitable[Sequence[Any]]]
+Send = Callable[[str, Sequence[TokenPath], Any], Awaitable[Sequence[Any]]]
 """Sends a completions request (its body as JSON, the prompts, the server or None for any); its choices in order."""
 
 
@@ -57,7 +57,7 @@ class ContinuationReader:
     def __init__(
         self,
         tokenizer: Tokenizer,
-        offer: Offer,
+        offer: ReadMethods,
         send: Send,
         *,
         echo: int,
@@ -76,12 +76,12 @@ class ContinuationReader:
         self._send = send
         self._echo_body = json.dumps(echo_fields(echo), sort_keys=True)
         self._named = named
-        self._gatherer: Gatherer[str, Path, Any] = Gatherer(
+        self._gatherer: Batcher[str, TokenPath, Any] = Batcher(
             lambda body, items: send(body, items, None), cap=prompts, enough=enough, divisible=InvalidRequestError
         )
         self._prompts = prompts
 
-    async def read(self, prompt: str, asked: ContinuationRequest, server: Any) -> Reading:
+    async def read(self, prompt: str, asked: ContinuationRequest, server: Any) -> ContinuationLogprobs:
         """The reading of one prompt; `server` is where what the prompt leaves in a cache can be found again."""
         candidates = await self.tokenise(prompt, asked)
         way, why = self.offer.choose(candidates, asked.read_by)
@@ -108,7 +108,7 @@ class ContinuationReader:
         }
         return [found[path] for path in candidates.paths]
 
-    async def _forks(self, candidates: Candidates, way: ReadBy, server: Any) -> dict[Path, dict[int, float]]:
+    async def _forks(self, candidates: Candidates, way: ReadBy, server: Any) -> dict[TokenPath, dict[int, float]]:
         """The root alone, which leaves the prompt in the server's cache, then all other places."""
         (root, tokens), *others = candidates.forks.items()
         body = _fork_body(tokens)
@@ -126,14 +126,14 @@ class ContinuationReader:
     async def _ask_each(
         self,
         candidates: Candidates,
-        forks: Sequence[tuple[Path, tuple[int, ...]]],
+        forks: Sequence[tuple[TokenPath, tuple[int, ...]]],
         way: ReadBy,
         server: Any,
-        values: dict[Path, dict[int, float]],
+        values: dict[TokenPath, dict[int, float]],
     ) -> None:
         """A prompt for each place, many a request."""
 
-        async def ask(places: Sequence[Path], named: Sequence[int]) -> None:
+        async def ask(places: Sequence[TokenPath], named: Sequence[int]) -> None:
             prompts = [candidates.prompt + place for place in places]
             for place, prompt, reply in zip(
                 places, prompts, await self._send(_fork_body(named), prompts, server), strict=True
@@ -150,7 +150,7 @@ class ContinuationReader:
         )
 
     async def _walk_all(
-        self, candidates: Candidates, way: ReadBy, server: Any, values: dict[Path, dict[int, float]]
+        self, candidates: Candidates, way: ReadBy, server: Any, values: dict[TokenPath, dict[int, float]]
     ) -> None:
         """Along each continuation, several places a prompt.
 
@@ -159,7 +159,7 @@ class ContinuationReader:
         the next prompt goes on from there. The probe has seen that a mask leaves the probabilities alone.
         """
 
-        async def walk(path: Path) -> None:
+        async def walk(path: TokenPath) -> None:
             depth = 1
             while depth < len(path):
                 ahead = path[depth : depth + STRIDE]
@@ -183,7 +183,7 @@ def echo_fields(alternatives: int) -> dict[str, Any]:
     }
 
 
-def read_echo(reply: Any, prompt: Path) -> list[float]:
+def read_echo(reply: Any, prompt: TokenPath) -> list[float]:
     """The log-probability of each token of an echoed prompt, nats, that of the first as NaN.
 
     Raises `LogprobsUnavailableError` where the reply does not echo the prompt token by token.
@@ -205,7 +205,7 @@ def read_echo(reply: Any, prompt: Path) -> list[float]:
     return [float("nan"), *(float(value) for value in values[1 : len(prompt)])]
 
 
-def read_fork(reply: Any, prompt: Path | None, tokens: Sequence[int], way: ReadBy) -> dict[int, float]:
+def read_fork(reply: Any, prompt: TokenPath | None, tokens: Sequence[int], way: ReadBy) -> dict[int, float]:
     """The log-probabilities of some next tokens after a prompt, nats; None is a prompt whose tokens are not known.
 
     Raises `LogprobsUnavailableError` where one of the tokens is not there.
@@ -216,7 +216,7 @@ def read_fork(reply: Any, prompt: Path | None, tokens: Sequence[int], way: ReadB
     return _read_place((places or [None])[0] or {}, tokens, way)
 
 
-def read_walk(reply: Any, prompt: Path, ahead: Path, way: ReadBy) -> list[float]:
+def read_walk(reply: Any, prompt: TokenPath, ahead: TokenPath, way: ReadBy) -> list[float]:
     """The log-probabilities of the tokens `ahead` of a prompt, nats: the first, and each behind one that was written.
 
     Raises `LogprobsUnavailableError` where one of them is not there.
@@ -243,7 +243,7 @@ def _read_place(known: Mapping[str, float], tokens: Sequence[int], way: ReadBy) 
     return {token: float(known[f"{_TOKEN}{token}"]) for token in tokens}
 
 
-def _check_prompt(reply: Any, prompt: Path, way: str) -> None:
+def _check_prompt(reply: Any, prompt: TokenPath, way: str) -> None:
     """Where the server tells which prompt it read, it must be the one that was sent."""
     read = _part(reply, "prompt_token_ids")
     if read is not None and tuple(read) != prompt:
@@ -255,7 +255,7 @@ def _fork_body(tokens: Sequence[int]) -> str:
     return json.dumps(fields, sort_keys=True)
 
 
-def _walk_body(ahead: Path) -> str:
+def _walk_body(ahead: TokenPath) -> str:
     """Draws to the order of the tokens: a token weighs the less the later it stands, and the less for being written."""
     tokens = sorted(set(ahead))
     fields = {

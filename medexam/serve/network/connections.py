@@ -15,7 +15,7 @@ import httpx
 
 from medexam.errors import SpecError
 from medexam.serve.network.endpoints import Endpoint
-from medexam.serve.network.event_loop import network
+from medexam.serve.network.event_loop import background_loop
 
 CONNECT_S = 5.0
 """A server that is not there is found out at once."""
@@ -68,7 +68,7 @@ def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
             event_hooks={"response": [_refuse_redirect]},
         ),
     )
-    network().close_at_exit(client)
+    background_loop().close_at_exit(client)
     return client
 
 

@@ -45,7 +45,7 @@ class _Executor(ThreadPoolExecutor):
         return done
 
 
-class Network:
+class BackgroundLoop:
     """An event loop in a thread of its own."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Network:
         self._thread = threading.Thread(target=self.loop.run_forever, name="medexam-network", daemon=True)
         self._thread.start()
 
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine there and wait for it, from a thread without a running loop of its own."""
         if threading.current_thread() is self._thread:
             work.close()
@@ -67,7 +67,7 @@ class Network:
             future.cancel()
             raise
 
-    async def acall(self, work: Coroutine[Any, Any, T]) -> T:
+    async def run_async(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine there and await it from any loop; cancelling the caller cancels the work."""
         if asyncio.get_running_loop() is self.loop:
             return await work
@@ -100,15 +100,15 @@ class Network:
         await self.loop.shutdown_asyncgens()
 
 
-_network: Network | None = None
+_background_loop: BackgroundLoop | None = None
 _lock = threading.Lock()
 
 
-def network() -> Network:
+def background_loop() -> BackgroundLoop:
     """The process's network loop, started when first asked for."""
-    global _network
+    global _background_loop
     with _lock:
-        if _network is None:
-            _network = Network()
-            atexit.register(_network.stop)
-        return _network
+        if _background_loop is None:
+            _background_loop = BackgroundLoop()
+            atexit.register(_background_loop.stop)
+        return _background_loop

@@ -46,7 +46,7 @@ class _Period:
 
 
 @dataclass
-class Concurrency:
+class AdaptiveLimit:
     """A number of requests in flight that adapts itself."""
 
     timeout_s: float

@@ -25,7 +25,7 @@ _NEWS = 0.2
 """The weight of the latest batch in the mean of their times."""
 
 
-class Gatherer(Generic[Key, Item, Result]):
+class Batcher(Generic[Key, Item, Result]):
     """Groups items by key and sends each group as one batch. It belongs to the loop it is used on."""
 
     def __init__(

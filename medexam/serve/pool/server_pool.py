@@ -17,7 +17,7 @@ from medexam.errors import EndpointSilentError, EngineError
 from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
-from medexam.serve.pool.adaptive_limit import Concurrency
+from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Server:
 
 
 @dataclass
-class Servers:
+class ServerPool:
     """The servers that take part. They belong to the network loop."""
 
     endpoints: Iterable[Endpoint]
@@ -80,14 +80,14 @@ class Servers:
     """Those that take part now."""
     bases: list[str] = field(default_factory=list)
     """Addresses of all that ever took part."""
-    load: Concurrency = field(init=False)
+    load: AdaptiveLimit = field(init=False)
     """How many requests they are given at once; whoever gives them says when one begins and ends."""
     _looks: set[asyncio.Task[None]] = field(default_factory=set)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while a server takes part."""
 
     def __post_init__(self) -> None:
-        self.load = Concurrency(self.timeout_s, servers=0)
+        self.load = AdaptiveLimit(self.timeout_s, servers=0)
         for endpoint in self.endpoints:
             self.add(endpoint)
 

@@ -15,7 +15,7 @@ import yaml
 from wire_server import Wire, is_identifying, serving
 
 from medexam.cli.main import main
-from medexam.serve.discovery.registry import Registered, Registry
+from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.network.keys import write_key
 
 KEY = "sk-recognisable-0123456789abcdef"
@@ -34,7 +34,9 @@ def model_of(place: str, wire: Wire, folder: Path) -> dict[str, object]:
         "registry": {"endpoints": [f"registry:{registry.path}"]},
     }
     if place == "registry":
-        registry.add(Registered(wire.address, wire.models[0], socket.gethostname(), os.getpid(), key_file=key_file))
+        registry.add(
+            RegisteredServer(wire.address, wire.models[0], socket.gethostname(), os.getpid(), key_file=key_file)
+        )
     return {"engine": "vllm", "endpoints": [wire.address], **own[place]}
 
 

@@ -19,8 +19,8 @@ from wire_server import Wire, serving
 from medexam.cli.main import main
 from medexam.errors import EndpointSilentError, EngineError
 from medexam.serve.diagnostics.advice import advise
-from medexam.serve.diagnostics.diagnosis import Examination, examine, find_patients
-from medexam.serve.discovery.registry import Registered, Registry
+from medexam.serve.diagnostics.diagnosis import DiagnosisReport, diagnose, find_targets
+from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.network.keys import write_key
 
 SILENT = "http://127.0.0.1:9/v1"
@@ -49,10 +49,10 @@ def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     return call
 
 
-def look(*wires: Wire, burst_s: float = 0.0) -> Examination:
+def look(*wires: Wire, burst_s: float = 0.0) -> DiagnosisReport:
     with ExitStack() as stack:
         addresses = [stack.enter_context(serving(wire)).address for wire in wires]
-        return asyncio.run(examine(find_patients(addresses), burst_s=burst_s))
+        return asyncio.run(diagnose(find_targets(addresses), burst_s=burst_s))
 
 
 def test_one_server_in_good_health() -> None:
@@ -158,7 +158,7 @@ def test_where_nobody_answers(doctor: Doctor) -> None:
     assert err.startswith(f"medexam: no server answers at {SILENT}")
     assert err.count("\n") == 1
     with pytest.raises(EndpointSilentError):
-        asyncio.run(examine(find_patients([SILENT]), burst_s=0))
+        asyncio.run(diagnose(find_targets([SILENT]), burst_s=0))
 
 
 def test_all_is_well(doctor: Doctor) -> None:
@@ -206,7 +206,7 @@ def test_a_burst_that_is_refused() -> None:
 
 def register(registry: Registry, wire: Wire, key_file: Path | None = None) -> None:
     host = socket.gethostname()
-    registry.add(Registered(wire.address, wire.models[0], host, os.getpid(), key_file=key_file))
+    registry.add(RegisteredServer(wire.address, wire.models[0], host, os.getpid(), key_file=key_file))
 
 
 def test_registered_servers_are_asked_with_their_own_keys(doctor: Doctor, tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_without_an_endpoint_this_machines_registry_is_read(
     assert code == 2
     assert f"no server is registered in {tmp_path / 'servers.json'}" in err
     with pytest.raises(EngineError, match="no server of huge"):
-        find_patients([], model="huge")
+        find_targets([], model="huge")
     with serving(Wire()) as wire:
         register(Registry(tmp_path / "servers.json"), wire)
         code, out, _ = doctor("--burst", "0", "--json")

@@ -12,21 +12,21 @@ from wire_server import Wire, serving
 from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.serve import build_engine
 from medexam.serve.discovery import finder as finding
-from medexam.serve.discovery.finder import Finder
-from medexam.serve.discovery.registry import Registered, Registry
+from medexam.serve.discovery.finder import ServerFinder
+from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.network.keys import write_key
 from medexam.specs import ModelSpec
 
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
-    monkeypatch.setattr(finding, "LOOK_S", 0.05)
+    monkeypatch.setattr(finding, "POLL_S", 0.05)
     return Registry(tmp_path / "shared" / "servers.json")
 
 
-def entry(wire: Wire, **changes) -> Registered:
+def entry(wire: Wire, **changes) -> RegisteredServer:
     told = {"model": wire.models[0], "host": socket.gethostname(), "pid": os.getpid(), **changes}
-    return Registered(address=wire.address, **told)
+    return RegisteredServer(address=wire.address, **told)
 
 
 def spec(registry: Registry, **changes) -> ModelSpec:
@@ -183,10 +183,12 @@ async def test_several_models_are_told_apart(registry) -> None:
 
 def test_a_worker_takes_the_servers_of_its_own_machine(registry) -> None:
     registry.add(
-        Registered("http://a:1/v1", "tiny", "a", 1), Registered("http://b:1/v1", "tiny", "b", 1, key_file=None)
+        RegisteredServer("http://a:1/v1", "tiny", "a", 1),
+        RegisteredServer("http://b:1/v1", "tiny", "b", 1, key_file=None),
     )
     bases = {
-        host: [found.base for found in Finder(registry, spec(registry), host).find(None)] for host in ("b", "c", None)
+        host: [found.base for found in ServerFinder(registry, spec(registry), host).find(None)]
+        for host in ("b", "c", None)
     }
     assert bases == {
         "b": ["http://b:1/v1"],

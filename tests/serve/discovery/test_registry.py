@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import EngineError
-from medexam.serve.discovery.registry import STALE_S, Registered, Registry, local_registry, process_lives
+from medexam.serve.discovery.registry import STALE_S, RegisteredServer, Registry, local_registry, process_lives
 
 
-def entry(address: str = "http://127.0.0.1:8000/v1", **fields) -> Registered:
-    return Registered(**{"address": address, "model": "m", "host": socket.gethostname(), "pid": os.getpid(), **fields})
+def entry(address: str = "http://127.0.0.1:8000/v1", **fields) -> RegisteredServer:
+    return RegisteredServer(
+        **{"address": address, "model": "m", "host": socket.gethostname(), "pid": os.getpid(), **fields}
+    )
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def test_a_heartbeat_keeps_an_entry_and_names_those_it_does_not_know(registry: R
     almost = entry("http://node7:8000/v1", host="node7", seen_at=time.time() - STALE_S - 1)
     registry.add(almost)
     assert registry.read() == ()
-    assert registry.beat(almost.address, "http://node8:8000/v1") == ("http://node8:8000/v1",)
+    assert registry.heartbeat(almost.address, "http://node8:8000/v1") == ("http://node8:8000/v1",)
     (found,) = registry.read()
     assert found.address == almost.address
     assert time.time() - found.seen_at < 5
@@ -89,7 +91,12 @@ def test_a_heartbeat_keeps_an_entry_and_names_those_it_does_not_know(registry: R
 def test_a_damaged_file_is_named_and_not_overwritten(registry: Registry, text: str) -> None:
     registry.path.parent.mkdir()
     registry.path.write_text(text, encoding="utf-8")
-    for use in (registry.read, lambda: registry.add(entry()), lambda: registry.beat("x"), lambda: registry.remove("x")):
+    for use in (
+        registry.read,
+        lambda: registry.add(entry()),
+        lambda: registry.heartbeat("x"),
+        lambda: registry.remove("x"),
+    ):
         with pytest.raises(EngineError, match=r"servers\.json: damaged.*name another file.*or remove it"):
             use()
     assert registry.path.read_text(encoding="utf-8") == text
@@ -117,12 +124,12 @@ def test_a_lock_that_is_held(registry: Registry, monkeypatch: pytest.MonkeyPatch
 ADD_AND_BEAT = """
 import sys
 from pathlib import Path
-from medexam.serve.discovery.registry import Registered, Registry
+from medexam.serve.discovery.registry import RegisteredServer, Registry
 registry = Registry(Path(sys.argv[1]))
 for port in range(20):
     address = f"http://node{sys.argv[2]}:{port}/v1"
-    registry.add(Registered(address=address, model="m", host="elsewhere", pid=1))
-    assert registry.beat(address) == ()
+    registry.add(RegisteredServer(address=address, model="m", host="elsewhere", pid=1))
+    assert registry.heartbeat(address) == ()
     if port % 2:
         registry.remove(address)
 """

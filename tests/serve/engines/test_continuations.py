@@ -8,7 +8,7 @@ import torch
 from dspy.lm15 import Config, InvalidRequestError, Message, Request
 from wire_server import Wire, serving
 
-from medexam.continuations import CONTINUATIONS, ContinuationRequest, Reading
+from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
 from medexam.datasets import load_exam_set
 from medexam.errors import LogprobsUnavailableError
 from medexam.serve import ScriptedEngine, build_engine
@@ -32,11 +32,13 @@ def to_request(prompt: str, texts, **options) -> Request:
     return Request(model="m", messages=(Message.user(prompt),), config=config)
 
 
-def read(engine, *requests) -> list[Reading]:
+def read(engine, *requests) -> list[ContinuationLogprobs]:
     async def ask():
         return await asyncio.gather(*(engine.complete(request) for request in requests))
 
-    return [Reading.model_validate(response.provider_data[CONTINUATIONS]) for response in asyncio.run(ask())]
+    return [
+        ContinuationLogprobs.model_validate(response.provider_data[CONTINUATIONS]) for response in asyncio.run(ask())
+    ]
 
 
 def plainly(engine: EmbeddedEngine, prompt: str, texts) -> list[list[float]]:
@@ -151,7 +153,7 @@ def test_echo_and_trie_read_the_same_from_a_server() -> None:
         asyncio.run(engine.aclose())
 
 
-def ask_by_trie(prompt: str, texts: tuple[str, ...]) -> tuple[Reading, list[dict[str, Any]]]:
+def ask_by_trie(prompt: str, texts: tuple[str, ...]) -> tuple[ContinuationLogprobs, list[dict[str, Any]]]:
     """The reading of some texts behind a prompt, and the completions requests that it took."""
     with serving(Wire()) as wire:
         engine = build(wire)

@@ -16,8 +16,8 @@ import pytest
 from fake_vllm import free_port, write_fake_vllm
 
 from medexam.errors import EndpointUnreachableError, EngineError
-from medexam.serve.discovery.registry import Registered, Registry, machine
-from medexam.serve.launch import guard, supervised, supervising
+from medexam.serve.discovery.registry import RegisteredServer, Registry, host_name
+from medexam.serve.launch import guard
 from medexam.serve.launch.fleet import Fleet
 from medexam.serve.launch.port_claims import is_claimed
 from medexam.serve.launch.processes import Launch, group_lives
@@ -27,9 +27,9 @@ from medexam.serve.launch.processes import Launch, group_lives
 def _fake_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_fake_vllm(tmp_path / "site")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
-    monkeypatch.setattr(supervised, "FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr(supervising, "_TICK_S", 0.02)
-    monkeypatch.setattr(supervising, "BEAT_S", 0.1)
+    monkeypatch.setattr("medexam.serve.launch.supervised_server.FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr("medexam.serve.launch.fleet._TICK_S", 0.02)
+    monkeypatch.setattr("medexam.serve.launch.fleet.HEARTBEAT_S", 0.1)
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_each_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, regi
         assert fleet.addresses == (quick.address, slow.address)
         entries = registry.read()
         assert [(one.address, one.model, one.host) for one in entries] == [
-            (launch.address, "tiny", machine()) for launch in (quick, slow)
+            (launch.address, "tiny", host_name()) for launch in (quick, slow)
         ]
         assert {(one.job, one.key_file) for one in entries} == {("17", key_file)}
     assert (quick.address,) in seen
@@ -211,7 +211,7 @@ def test_a_registry_that_cannot_be_written_is_known_before_anything_starts(tmp_p
 
 def test_other_machines_reach_it_by_a_name(tmp_path: Path, registry: Registry) -> None:
     launch = plan()
-    with Fleet([launch], logs=tmp_path, registry=registry, reached_at="node7") as fleet:
+    with Fleet([launch], logs=tmp_path, registry=registry, public_host="node7") as fleet:
         fleet.wait_healthy(30)
         assert [one.address for one in registry.read()] == [launch.address.replace("127.0.0.1", "node7")]
     assert registry.read() == ()
@@ -269,5 +269,5 @@ def test_a_registry_entry_is_of_the_guards_process(tmp_path: Path, registry: Reg
     with Fleet([plan()], logs=tmp_path, registry=registry) as fleet:
         fleet.wait_healthy(30)
         (entry,) = registry.read()
-        assert isinstance(entry, Registered)
+        assert isinstance(entry, RegisteredServer)
         assert os.getpgid(entry.pid) == entry.pid

@@ -11,7 +11,7 @@ import pytest
 from fake_vllm import free_port, write_fake_vllm
 
 from medexam.errors import EndpointUnreachableError, EngineError
-from medexam.serve.launch.ports import next_free, who_listens
+from medexam.serve.launch.ports import listening_process, next_free
 from medexam.serve.launch.processes import Launch, ServerProcess, check_port_free, group_lives
 
 
@@ -84,7 +84,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
         with pytest.raises(EngineError, match=holder), ServerProcess(launch, tmp_path / "log"):
             pass
         assert next_free("127.0.0.1", taken.getsockname()[1]) > taken.getsockname()[1]
-    assert who_listens(taken.getsockname()[1] if taken.fileno() >= 0 else 1) is None
+    assert listening_process(taken.getsockname()[1] if taken.fileno() >= 0 else 1) is None
 
 
 def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:

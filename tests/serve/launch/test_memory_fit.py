@@ -7,8 +7,8 @@ import pytest
 
 from medexam.errors import EngineError
 from medexam.serve.launch.gpus import Gpu, find_gpus
-from medexam.serve.launch.memory_fit import check_fit, choose_layout, fit
-from medexam.serve.launch.placement import place, place_unknown
+from medexam.serve.launch.memory_fit import check_fit, choose_layout, estimate_memory
+from medexam.serve.launch.placement import place_profile, place_without_profile
 from medexam.serve.launch.profile import load_profile
 
 A100_MIB, H100_MIB = 40_960, 81_559
@@ -22,9 +22,9 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
     def put(*sizes: int, used: dict[int, int] | None = None, name: str = "NVIDIA A100") -> None:
         taken = used or {}
         rows = [f"{i}, GPU-{i}aaa, {name}, {mib}, {mib - taken.get(i, 3)}" for i, mib in enumerate(sizes)]
-        script = tmp_path / "nvidia-smi"
-        script.write_text("#!/bin/sh\ncat <<END\n" + "\n".join(rows) + "\nEND\n", encoding="utf-8")
-        script.chmod(0o755)
+        job_script = tmp_path / "nvidia-smi"
+        job_script.write_text("#!/bin/sh\ncat <<END\n" + "\n".join(rows) + "\nEND\n", encoding="utf-8")
+        job_script.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
     return put
@@ -69,16 +69,16 @@ def test_a_driver_that_fails(cards: Callable[..., None], tmp_path: Path, says: s
 def test_no_driver() -> None:
     assert find_gpus() == ()
     with pytest.raises(EngineError, match=r"needs a GPU.*--slurm.*--print.*smollm2-cpu"):
-        place("qwen3-8b", load_profile("qwen3-8b"))
+        place_profile("qwen3-8b", load_profile("qwen3-8b"))
 
 
 def test_the_sum() -> None:
     profile = load_profile("llama-3.1-70b")
-    found = fit(profile, profile.layouts[0], 40)
+    found = estimate_memory(profile, profile.layouts[0], 40)
     assert found.weights == pytest.approx(141.1 / 4)
     assert found.context == pytest.approx(2 * 80 * 8 / 4 * 128 * 2 * 8192 / 1e9)
     assert found.contexts == pytest.approx((38 - 141.1 / 4 - 2) / found.context)
-    copied = fit(profile, profile.layouts[0].model_copy(update={"tensor_parallel": 16}), 40)
+    copied = estimate_memory(profile, profile.layouts[0].model_copy(update={"tensor_parallel": 16}), 40)
     assert copied.context == pytest.approx(2 * 80 * 1 * 128 * 2 * 8192 / 1e9), "a head is not cut"
 
 
@@ -124,8 +124,8 @@ def test_a_context_too_long() -> None:
         check_fit("llama-3.1-70b", profile, long, 42.9)
     tokens = int(str(told.value).partition("--max-model-len ")[2].partition(")")[0])
     shorter = long.model_copy(update={"max_context": tokens})
-    assert fit(profile, shorter, 42.9).fits
-    assert not fit(profile, shorter.model_copy(update={"max_context": tokens + 512}), 42.9).fits
+    assert estimate_memory(profile, shorter, 42.9).fits
+    assert not estimate_memory(profile, shorter.model_copy(update={"max_context": tokens + 512}), 42.9).fits
 
 
 def test_no_layout_for_so_many_nodes() -> None:
@@ -135,45 +135,47 @@ def test_no_layout_for_so_many_nodes() -> None:
 
 def test_each_replica_has_cards_of_its_own(cards: Callable[..., None]) -> None:
     cards(*[A100_MIB] * 3, used={0: 30_000})
-    placed = place("llama-3.1-8b", load_profile("llama-3.1-8b"), replicas=2)
+    placed = place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), replicas=2)
     assert placed.gpus == ((1,), (2,)), "another process has most of card 0"
     assert "the cache holds 5.3 whole contexts at once" in placed.notes[0]
-    assert place("llama-3.1-8b", load_profile("llama-3.1-8b"), gpus=[2]).gpus == ((2,),)
+    assert place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), gpus=[2]).gpus == ((2,),)
     with pytest.raises(EngineError, match=r"no GPU 7 here; there are GPU 0 .*--gpus"):
-        place("llama-3.1-8b", load_profile("llama-3.1-8b"), gpus=[7])
+        place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), gpus=[7])
     with pytest.raises(EngineError, match=r"with 92% of each free, and here are GPU 0 .*: stop what else runs"):
-        place("llama-3.1-8b", load_profile("llama-3.1-8b"), gpus=[0])
+        place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), gpus=[0])
 
 
 def test_flags_change_the_layout(cards: Callable[..., None]) -> None:
     cards(*[H100_MIB] * 8)
     profile = load_profile("llama-3.1-70b")
-    placed = place("llama-3.1-70b", profile, flags=["--tensor-parallel-size=8", "--gpu_memory_utilization", "0.9"])
+    placed = place_profile(
+        "llama-3.1-70b", profile, flags=["--tensor-parallel-size=8", "--gpu_memory_utilization", "0.9"]
+    )
     assert placed.gpus == (tuple(range(8)),)
     assert placed.layout is not None
     assert (placed.layout.memory_share, placed.layout.max_context) == (0.9, 32768)
     with pytest.raises(EngineError, match="takes at most 131072 tokens, not 200000"):
-        place("llama-3.1-70b", profile, max_context=200_000)
+        place_profile("llama-3.1-70b", profile, max_context=200_000)
     with pytest.raises(EngineError, match="-tp many: not a number"):
-        place("llama-3.1-70b", profile, flags=["-tp", "many"])
+        place_profile("llama-3.1-70b", profile, flags=["-tp", "many"])
 
 
 @pytest.mark.usefixtures("no_driver")
 def test_printing_needs_no_card() -> None:
-    placed = place("llama-3.1-70b", load_profile("llama-3.1-70b"), printing=True, replicas=2)
+    placed = place_profile("llama-3.1-70b", load_profile("llama-3.1-70b"), printing=True, replicas=2)
     assert placed.gpus == ((0, 1, 2, 3), (4, 5, 6, 7))
     assert placed.notes[0].startswith("no GPU here; so this is the layout for 4 x 40 GB, per GPU: 35.3 GB of weights")
-    assert place("llama-3.1-70b", load_profile("llama-3.1-70b"), printing=True, gpus=[4, 5]).gpus == ((4, 5),)
+    assert place_profile("llama-3.1-70b", load_profile("llama-3.1-70b"), printing=True, gpus=[4, 5]).gpus == ((4, 5),)
     with pytest.raises(EngineError, match="name more of them"):
-        place("llama-3.1-70b", load_profile("llama-3.1-70b"), printing=True, gpus=[4])
+        place_profile("llama-3.1-70b", load_profile("llama-3.1-70b"), printing=True, gpus=[4])
 
 
 def test_a_model_without_a_profile(cards: Callable[..., None]) -> None:
     cards(A100_MIB, A100_MIB)
-    assert place_unknown(1, None, []).gpus == (None,)
-    assert place_unknown(2, None, []).gpus == ((0,), (1,))
-    assert place_unknown(1, [1, 0], []).gpus == ((1, 0),)
+    assert place_without_profile(1, None, []).gpus == (None,)
+    assert place_without_profile(2, None, []).gpus == ((0,), (1,))
+    assert place_without_profile(1, [1, 0], []).gpus == ((1, 0),)
     with pytest.raises(EngineError, match="2 replicas want 4 GPUs, and 2 are here"):
-        place_unknown(2, None, ["-tp", "2"])
+        place_without_profile(2, None, ["-tp", "2"])
     with pytest.raises(EngineError, match="3 GPUs do not divide over 2 replicas"):
-        place_unknown(2, [0, 1, 2], [])
+        place_without_profile(2, [0, 1, 2], [])

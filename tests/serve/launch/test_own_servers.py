@@ -15,7 +15,6 @@ from fake_vllm import call_it_the_cpu_build, write_fake_vllm, write_model_folder
 from medexam.errors import EngineError
 from medexam.serve import build_engine
 from medexam.serve.discovery import finder as finding
-from medexam.serve.launch import supervised
 from medexam.serve.launch.processes import group_lives
 from medexam.specs import ModelSpec
 
@@ -54,8 +53,8 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEDEXAM_VLLM_PYTHON", sys.executable)
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
-    monkeypatch.setattr(supervised, "FIRST_PAUSE_S", 0.1)
-    monkeypatch.setattr(finding, "LOOK_S", 0.1)
+    monkeypatch.setattr("medexam.serve.launch.supervised_server.FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr(finding, "POLL_S", 0.1)
     model = write_model_folder(tmp_path)
     facts = {"weights_gb": 0.1, "layers": 2, "kv_heads": 2, "head_dim": 64, "context_limit": 2048, "licence": "MIT"}
     path = tmp_path / "tiny.yaml"

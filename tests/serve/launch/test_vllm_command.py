@@ -36,9 +36,9 @@ def cpu_build(model: Path, tmp_path: Path) -> Path:
 def cards(model: Path, tmp_path: Path) -> None:
     """Four cards of 40 GB."""
     rows = "\n".join(f"{number}, GPU-{number}, NVIDIA A100, 40960, 40950" for number in range(4))
-    script = tmp_path / "nvidia-smi"
-    script.write_text(f"#!/bin/sh\necho '{rows}'\n", encoding="utf-8")
-    script.chmod(0o755)
+    job_script = tmp_path / "nvidia-smi"
+    job_script.write_text(f"#!/bin/sh\necho '{rows}'\n", encoding="utf-8")
+    job_script.chmod(0o755)
 
 
 def value(command: tuple[str, ...], flag: str) -> str:

@@ -5,13 +5,13 @@ from concurrent.futures import Future
 
 import pytest
 
-from medexam.serve.local_model.batches import Limits, Ticket, Worker, plan_batches
+from medexam.serve.local_model.batches import BatchLimits, BatchThread, PendingRequest, plan_batches
 from medexam.serve.local_model.prefixes import PrefixCache, shared_opening
 from medexam.serve.logprobs.tokens import common_opening
 
 
 def plan(jobs, tokens=100, rows=10, group=lambda job: None):
-    return plan_batches(jobs, Limits(tokens, rows), size=lambda job: (job, 1), group=group)
+    return plan_batches(jobs, BatchLimits(tokens, rows), size=lambda job: (job, 1), group=group)
 
 
 @pytest.mark.parametrize(
@@ -35,13 +35,13 @@ def test_groups_are_never_mixed() -> None:
 def test_a_worker_answers_from_many_threads() -> None:
     waves: list[int] = []
 
-    def double(wave: list[Ticket[int, int]]) -> None:
+    def double(wave: list[PendingRequest[int, int]]) -> None:
         waves.append(len(wave))
         for ticket in wave:
             if ticket.claim():
                 ticket.future.set_result(2 * ticket.item)
 
-    worker: Worker[int, int] = Worker(double, full=64, name="test")
+    worker: BatchThread[int, int] = BatchThread(double, full=64, name="test")
     futures: dict[int, Future[int]] = {}
 
     def send(start: int) -> None:
@@ -62,13 +62,13 @@ def test_a_worker_answers_from_many_threads() -> None:
 
 
 def test_a_failing_handler_fails_its_wave_and_the_worker_lives_on() -> None:
-    def handle(wave: list[Ticket[int, int]]) -> None:
+    def handle(wave: list[PendingRequest[int, int]]) -> None:
         if any(ticket.item < 0 for ticket in wave):
             raise ValueError("negative")
         for ticket in wave:
             ticket.future.set_result(ticket.item)
 
-    worker: Worker[int, int] = Worker(handle, full=1, name="test")
+    worker: BatchThread[int, int] = BatchThread(handle, full=1, name="test")
     with pytest.raises(ValueError, match="negative"):
         worker.submit(-1).result(timeout=5)
     assert worker.submit(1).result(timeout=5) == 1
@@ -76,10 +76,10 @@ def test_a_failing_handler_fails_its_wave_and_the_worker_lives_on() -> None:
 
 
 def test_a_cancelled_ticket_is_not_claimed() -> None:
-    ticket: Ticket[int, int] = Ticket(1, Future())
+    ticket: PendingRequest[int, int] = PendingRequest(1, Future())
     ticket.future.cancel()
     assert not ticket.claim()
-    assert Ticket(1, Future()).claim()
+    assert PendingRequest(1, Future()).claim()
 
 
 @pytest.mark.parametrize(

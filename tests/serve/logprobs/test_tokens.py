@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from medexam.datasets import load_exam_set
 from medexam.errors import LogprobsUnavailableError
 from medexam.serve.local_model.weights import smollm2_folder
-from medexam.serve.logprobs.tokens import Candidates, Offer, build_reading, group_forks, split_tokens
+from medexam.serve.logprobs.tokens import Candidates, ReadMethods, build_reading, group_forks, split_tokens
 from medexam.serve.logprobs.vllm import read_walk
 from medexam.specs import DatasetSpec
 
@@ -98,7 +98,7 @@ def test_one_option_may_begin_another_and_two_may_be_equal() -> None:
 
 def test_the_cheapest_way_depends_on_the_length_of_the_prompt() -> None:
     paths = tuple((option, *range(100, 109)) for option in range(5))
-    offer = Offer(ALL, block=32)
+    offer = ReadMethods(ALL, block=32)
     assert offer.choose(Candidates(tuple(range(69)), paths), "auto")[0] == "echo"
     assert offer.choose(Candidates(tuple(range(420)), paths), "auto")[0] == "trie"
     assert offer.choose(Candidates(tuple(range(420)), tuple((option,) for option in range(5))), "auto")[0] == "label"
@@ -106,15 +106,15 @@ def test_the_cheapest_way_depends_on_the_length_of_the_prompt() -> None:
 
 def test_computed_tokens() -> None:
     candidates = Candidates(tuple(range(40)), ((1, 2), (3, 4)))
-    assert Offer(ALL, block=32).computed(candidates, "echo") == 84
-    assert Offer(ALL, block=32).computed(candidates, "trie") == 40 + 9 + 9
-    assert Offer(ALL, block=None).computed(candidates, "trie") == 40 + 41 + 41
-    assert Offer(ALL, block=0).computed(candidates, "trie") == 42
+    assert ReadMethods(ALL, block=32).computed(candidates, "echo") == 84
+    assert ReadMethods(ALL, block=32).computed(candidates, "trie") == 40 + 9 + 9
+    assert ReadMethods(ALL, block=None).computed(candidates, "trie") == 40 + 41 + 41
+    assert ReadMethods(ALL, block=0).computed(candidates, "trie") == 42
 
 
 def test_walks_are_for_prompts_of_which_much_is_computed_anew() -> None:
     paths = tuple((option, *range(100, 109)) for option in range(5))
-    offer = Offer(ALL, block=32, walkable=True)
+    offer = ReadMethods(ALL, block=32, walkable=True)
     little, much = Candidates(tuple(range(416)), paths), Candidates(tuple(range(446)), paths)
     assert [offer.walks(candidates) for candidates in (little, much)] == [False, True]
     assert not replace(offer, walkable=False).walks(much)
@@ -149,7 +149,7 @@ def test_a_walk_is_believed_as_far_as_the_server_wrote_the_continuation() -> Non
 )
 def test_a_way_that_is_not_offered_is_refused(ways, asked, message) -> None:
     with pytest.raises(LogprobsUnavailableError, match=message):
-        Offer(ways, block=16).choose(Candidates((0,), ((1, 2), (3,))), asked)
+        ReadMethods(ways, block=16).choose(Candidates((0,), ((1, 2), (3,))), asked)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.engines.hosted import build_hosted_engine
 from medexam.serve.network.connections import open_client, open_model_client
 from medexam.serve.network.endpoints import Endpoint, read_key
-from medexam.serve.network.event_loop import network
+from medexam.serve.network.event_loop import background_loop
 from medexam.serve.network.retry import CURABLE
 from medexam.specs.model import ModelSpec
 
@@ -233,7 +233,7 @@ async def test_the_proxies_of_the_environment_are_used(monkeypatch: pytest.Monke
         async with open_client(far, 5.0) as client:
             await client.get(f"{far.base}/models")
         with pytest.raises(openai.NotFoundError):
-            await network().acall(_list_models(far))
+            await background_loop().run_async(_list_models(far))
     assert [path for path, _ in proxy.requests] == [f"{far.base}/models"] * 2
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from medexam.serve.pool.adaptive_limit import FIRST, LEAST, MOST, Concurrency
+from medexam.serve.pool.adaptive_limit import FIRST, LEAST, MOST, AdaptiveLimit
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Simulated:
     seen: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.load = Concurrency(self.timeout_s, clock=lambda: self.now)
+        self.load = AdaptiveLimit(self.timeout_s, clock=lambda: self.now)
         self._ends: list[tuple[float, int, Any]] = []
         self._free = [0.0] * self.slots
 
@@ -74,7 +74,7 @@ def test_a_server_that_refuses_is_given_less_and_seldom_refuses_again() -> None:
 
 
 def test_refusals_of_one_moment_count_once() -> None:
-    load = Concurrency(60.0, clock=lambda: 0.0)
+    load = AdaptiveLimit(60.0, clock=lambda: 0.0)
     for _ in range(100):
         load.refuse()
     assert load.value == FIRST // 2
@@ -96,13 +96,13 @@ def test_a_server_that_answers_late_is_given_less() -> None:
 
 
 def test_servers_that_join_bring_room_of_their_own() -> None:
-    load = Concurrency(60.0, servers=1)
+    load = AdaptiveLimit(60.0, servers=1)
     load.add_server()
     assert load.value == 2 * FIRST
 
 
 def test_what_failed_is_not_in_flight_any_more_and_counts_as_no_answer() -> None:
-    load = Concurrency(60.0)
+    load = AdaptiveLimit(60.0)
     carrying = load.carrying()
     carrying.__enter__()
     assert load.in_flight == 1
@@ -113,7 +113,7 @@ def test_what_failed_is_not_in_flight_any_more_and_counts_as_no_answer() -> None
 def test_a_client_that_is_slower_than_the_server_raises_nothing() -> None:
     time = 0.0
     clock: Callable[[], float] = lambda: time  # noqa: E731
-    load = Concurrency(60.0, clock=clock)
+    load = AdaptiveLimit(60.0, clock=clock)
     for _ in range(5000):
         with load.carrying():
             time += 0.01

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from medexam.serve.pool.batcher import Gatherer
+from medexam.serve.pool.batcher import Batcher
 
 
 class Refused(Exception):
@@ -27,8 +27,8 @@ class Recorder:
             raise ConnectionError
         return [item * 10 for item in items]
 
-    def gatherer(self, cap: int = 4, enough: int = 100) -> Gatherer[str, int, int]:
-        return Gatherer(self.send, cap=lambda: cap, enough=lambda: enough, divisible=Refused)
+    def gatherer(self, cap: int = 4, enough: int = 100) -> Batcher[str, int, int]:
+        return Batcher(self.send, cap=lambda: cap, enough=lambda: enough, divisible=Refused)
 
 
 async def test_equal_keys_travel_together_and_results_find_their_way_back() -> None:

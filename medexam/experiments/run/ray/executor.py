@@ -29,7 +29,7 @@ from medexam.experiments.store.shards import SHARDS
 from medexam.experiments.store.work_folder import make_private_folder, open_private
 from medexam.retrievers.base import Hit
 from medexam.serve import EngineInfo
-from medexam.serve.build import Needs
+from medexam.serve.build import RequestFeatures
 from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.specs import ModelSpec
 
@@ -129,7 +129,7 @@ class RayExecutor:
                 "folder that all machines share"
             )
 
-    async def _reach(self, model: ModelSpec, needs: Needs) -> tuple[list[Member], EngineInfo]:
+    async def _reach(self, model: ModelSpec, needs: RequestFeatures) -> tuple[list[Member], EngineInfo]:
         from ray.exceptions import RayActorError
 
         found = await ask_all(self._living, lambda one: one.actor.prepare.remote(model, needs))

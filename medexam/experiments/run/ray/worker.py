@@ -33,9 +33,9 @@ from medexam.predictions import Prediction
 from medexam.programs import build_program
 from medexam.questions import Question
 from medexam.serve import Engine, EngineInfo, build_engine
-from medexam.serve.build import Needs
-from medexam.serve.discovery.registry import machine
-from medexam.serve.network.event_loop import network
+from medexam.serve.build import RequestFeatures
+from medexam.serve.discovery.registry import host_name
+from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
 from medexam.specs import ModelSpec
 
@@ -214,10 +214,10 @@ class Worker:
         said = await asyncio.to_thread(_read, path)
         return Sight(socket.gethostname(), os.getpid(), medexam.__version__, said, here)
 
-    async def prepare(self, model: ModelSpec, needs: Needs) -> EngineInfo:
+    async def prepare(self, model: ModelSpec, needs: RequestFeatures) -> EngineInfo:
         """Load or reach the model; raises `EngineError` where it cannot be used."""
         if model not in self._engines:
-            self._engines[model] = await network().acall(build_engine(model, near=machine(), **needs))
+            self._engines[model] = await background_loop().run_async(build_engine(model, near=host_name(), **needs))
         return self._engines[model].info()
 
     async def begin(self, job: Job, shown: Shown) -> PrefixCount | None:
@@ -238,7 +238,7 @@ class Worker:
         except OSError as error:
             raise RunFolderError(f"{socket.gethostname()}: cannot write {path}: {error.strerror}") from None
         counted = await self._count(engine, job.cell.model.ca_bundle)
-        await network().acall(self._start(job, shown, engine))
+        await background_loop().run_async(self._start(job, shown, engine))
         return counted
 
     async def _start(self, job: Job, shown: Shown, engine: Engine) -> None:
@@ -248,7 +248,7 @@ class Worker:
 
     async def exchange(self, questions: Sequence[Question], more: bool) -> Report:
         """Take more questions and wait until there is something to tell; `more` says that the driver has others."""
-        return await network().acall(self._exchange(questions, more))
+        return await background_loop().run_async(self._exchange(questions, more))
 
     async def _exchange(self, questions: Sequence[Question], more: bool) -> Report:
         supplied = self._job
@@ -268,7 +268,7 @@ class Worker:
 
     async def take_back(self, number: int) -> list[str]:
         """Keys of questions that were not begun and are not going to be here, at most so many."""
-        return await network().acall(self._take_back(number))
+        return await background_loop().run_async(self._take_back(number))
 
     async def _take_back(self, number: int) -> list[str]:
         waiting = self._job.asking.waiting
@@ -276,7 +276,7 @@ class Worker:
 
     async def stop(self, grace_s: float | None) -> Report:
         """Begin no further question, wait so long for those in flight, None: until they are done; the last report."""
-        return await network().acall(self._stop(grace_s))
+        return await background_loop().run_async(self._stop(grace_s))
 
     async def _stop(self, grace_s: float | None) -> Report:
         supplied = self._job
@@ -293,7 +293,7 @@ class Worker:
 
     async def finish(self) -> PrefixCount | None:
         """Leave the cell, of which nothing more is asked; what the servers' prefix caches have counted now."""
-        return await network().acall(self._finish())
+        return await background_loop().run_async(self._finish())
 
     async def _finish(self) -> PrefixCount | None:
         supplied = self._job

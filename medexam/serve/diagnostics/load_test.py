@@ -30,7 +30,7 @@ _WORTH = 1.1
 """A step is followed by another one where it brought so many times what the one before did."""
 
 
-class Burst(BaseModel):
+class LoadResult(BaseModel):
     """What the best step of a burst brought."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,7 +47,7 @@ class Burst(BaseModel):
 
 
 @dataclass
-class Bursting:
+class LoadTest:
     """A burst at one server; what was measured can be read at any time, also after it was cancelled."""
 
     endpoint: Endpoint
@@ -59,12 +59,12 @@ class Bursting:
     _failed: int = 0
 
     @property
-    def result(self) -> Burst | None:
+    def result(self) -> LoadResult | None:
         """What was measured so far; None before the first request was answered or refused."""
         if not self._best[0] and not self._failed:
             return None
         prompts, tokens, in_flight = self._best
-        return Burst(
+        return LoadResult(
             prompts_per_s=round(prompts, 2),
             tokens_per_s=round(tokens, 2),
             in_flight=in_flight,
@@ -101,7 +101,7 @@ class _Step:
     """So many requests in flight, until the time is over and the last is answered."""
 
     client: httpx.AsyncClient
-    burst: Bursting
+    burst: LoadTest
     requests: int
     prompts: int = 0
     tokens: int = 0
@@ -145,7 +145,7 @@ class _Step:
             self._last = time.monotonic()
 
 
-async def burst_all(bursts: Sequence[Bursting], seconds: float) -> bool:
+async def run_load_tests(bursts: Sequence[LoadTest], seconds: float) -> bool:
     """Run bursts beside each other, as a run over these servers would; False where Ctrl-C ended them.
 
     Cancelling the calling task ends the bursts and nothing else.
