@@ -19,7 +19,7 @@ from pathlib import Path
 from medexam.errors import CommitUnknownError, EngineError
 from medexam.paths import cache_dir
 
-Progress = Callable[[Path, int, int], None]
+HashingProgress = Callable[[Path, int, int], None]
 """Called with what is read, the bytes read so far and the bytes to be read; at the end with both equal."""
 
 MEMORY = "hashes.json"
@@ -34,7 +34,7 @@ _DOCUMENTS = frozenset({".md", ".rst", ".pdf", ".png", ".jpg", ".jpeg", ".gif", 
 _NOTICES = frozenset({"readme", "license", "licence", "notice", "copying"})
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
-_watching: ContextVar[Progress | None] = ContextVar("watching", default=None)
+_watching: ContextVar[HashingProgress | None] = ContextVar("watching", default=None)
 _Memory = dict[str, list[object]]
 """Resolved path -> what `_stamp` gives and, last, the SHA-256."""
 
@@ -85,7 +85,7 @@ def hash_files(files: Sequence[Path], what: Path) -> list[str]:
 
 
 @contextmanager
-def watch_hashing(progress: Progress) -> Iterator[None]:
+def watch_hashing(progress: HashingProgress) -> Iterator[None]:
     """Have `progress` called while files are read for longer than about a second, in this thread."""
     before = _watching.set(progress)
     try:

@@ -65,7 +65,7 @@ def finetune(
     }
     settings = validate(FinetuningSettings, {name: value for name, value in said.items() if value is not None})
     try:
-        with _Progress() as progress:
+        with _TrainingProgress() as progress:
             done = carry_out(settings, progress)
     except KeyboardInterrupt:
         sys.stderr.write("medexam: interrupted: nothing is kept; the same command begins anew\n")
@@ -77,7 +77,7 @@ def finetune(
         sys.stdout.write("".join(f"{line}\n" for line in _lines(done)))
 
 
-class _Progress:
+class _TrainingProgress:
     """A bar for each stage on standard error; without a terminal a line for each."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class _Progress:
         self._task: Any = None
         self._loss = ""
 
-    def __enter__(self) -> "_Progress":
+    def __enter__(self) -> "_TrainingProgress":
         self._bars.start()
         return self
 

@@ -4,7 +4,6 @@ What a ranking depends on is known before anything heavy is opened, so that a ru
 nothing.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from medexam.questions import Language
 from medexam.retrievers.base import Retriever
 from medexam.retrievers.corpora import Corpus, chunk_corpus, load_corpus
 from medexam.retrievers.encoder_weights import MINILM, is_folder
-from medexam.retrievers.encoders import MEDCPT, Encoder, Precision, find_encoder
+from medexam.retrievers.encoders import MEDCPT, Encoder, Precision, Progress, find_encoder
 from medexam.retrievers.fusion import DEPTH
 from medexam.retrievers.index_manifest import (
     MANIFEST,
@@ -30,8 +29,6 @@ from medexam.retrievers.languages import warn_of_language
 from medexam.retrievers.reranking import find_cross_encoder
 from medexam.specs import RetrieverSpec
 from medexam.specs.identity import digest
-
-Progress = Callable[[int], None]
 
 _DENSE = ("medcpt", "dense")
 _LEXICAL = ("bm25", "tfidf")

@@ -16,7 +16,7 @@ from medexam.datasets.build.drafts import Draft
 from medexam.datasets.build.exam_names import Cover, ExamName, check_cover, parse_cover, parse_name
 from medexam.datasets.build.folder import parquet_path, report_path, review_path, write_build
 from medexam.datasets.build.keys import check_fit, read_keys
-from medexam.datasets.build.pages.glyphs import OpenBooklet, Progress, open_booklet
+from medexam.datasets.build.pages.glyphs import OpenBooklet, PageProgress, open_booklet
 from medexam.datasets.build.pages.hyphens import Vocabulary, load_words
 from medexam.datasets.build.pages.layout import Layout, read_layout
 from medexam.datasets.build.pages.numbering import read_numbers
@@ -61,7 +61,7 @@ class Built:
     report_path: Path
 
 
-def build_exam(request: BuildRequest, out: Path, progress: Progress | None = None) -> Built:
+def build_exam(request: BuildRequest, out: Path, progress: PageProgress | None = None) -> Built:
     """Build one exam into the folder `out`, beside those that it holds already.
 
     Raises `DatasetError` when the booklet cannot be read, the key does not fit it, pictures are missing, or the folder
@@ -87,7 +87,7 @@ def build_exam(request: BuildRequest, out: Path, progress: Progress | None = Non
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _BookletReading:
     """What the booklet itself says."""
 
     drafts: list[Draft]
@@ -99,7 +99,9 @@ class _Reading:
     dated: str | None
 
 
-def _read_booklet(request: BuildRequest, exam: ExamName, booklet: OpenBooklet, progress: Progress | None) -> _Reading:
+def _read_booklet(
+    request: BuildRequest, exam: ExamName, booklet: OpenBooklet, progress: PageProgress | None
+) -> _BookletReading:
     pages = booklet.read_pages(progress)
     layout = read_layout(pages)
     numbered = read_numbers(layout)
@@ -114,13 +116,13 @@ def _read_booklet(request: BuildRequest, exam: ExamName, booklet: OpenBooklet, p
     words = Vocabulary((line.text for line in layout.lines), load_words(request.language))
     drafts = draft_questions(numbered, layout, words)
     version = exam.version or cover.version
-    return _Reading(drafts, layout, cover, version, numbered.usual_options, len(pages), booklet.dated)
+    return _BookletReading(drafts, layout, cover, version, numbered.usual_options, len(pages), booklet.dated)
 
 
 def _complete(
     request: BuildRequest,
     exam: ExamName,
-    reading: _Reading,
+    reading: _BookletReading,
     booklet: OpenBooklet,
     corrections: Mapping[int, Correction],
 ) -> list[Draft]:
@@ -172,7 +174,7 @@ def _finding(draft: Draft, exam: ExamName, kind: str, detail: str) -> Finding:
 def _make_report(
     request: BuildRequest,
     exam: ExamName,
-    reading: _Reading,
+    reading: _BookletReading,
     drafts: Sequence[Draft],
     kept: Sequence[Draft],
     flaws: tuple[Finding, ...],

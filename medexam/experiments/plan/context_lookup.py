@@ -14,8 +14,8 @@ from medexam.experiments.plan.passage_lookup import Retrieval, merge_hits
 from medexam.programs import Entailments, ReadContext, ReadSpan
 from medexam.questions import Question
 from medexam.retrievers.base import Hit, Span
-from medexam.retrievers.building import Progress
 from medexam.retrievers.encoder_weights import find_weights
+from medexam.retrievers.encoders import Progress
 from medexam.retrievers.reading.entailment import PAIR_TOKENS, EntailmentReader, load_entailment_reader
 from medexam.retrievers.reading.spans import SpanReader, load_span_reader
 from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS

@@ -16,7 +16,8 @@ from filelock import FileLock
 from medexam.errors import DatasetError, MedExamError, RunFolderError
 from medexam.questions import Language, Question
 from medexam.retrievers.base import Hit, Passage, Retriever
-from medexam.retrievers.building import PlannedRetriever, Progress
+from medexam.retrievers.building import PlannedRetriever
+from medexam.retrievers.encoders import Progress
 from medexam.specs.identity import digest
 from medexam.specs.program import EntailmentSpec, LikelihoodSpec, RelevanceSpec, RetrieveThenAnswerSpec, SpanReaderSpec
 

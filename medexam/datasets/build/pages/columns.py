@@ -3,7 +3,7 @@
 from statistics import median
 
 from medexam.datasets.build.pages.glyphs import Glyph
-from medexam.datasets.build.pages.rows import Row
+from medexam.datasets.build.pages.rows import GlyphRow
 
 _CENTRE = (0.3, 0.7)
 """Shares of the text's width between which the gap between two columns is looked for."""
@@ -19,7 +19,7 @@ _FEW_ROWS = 12
 """Rows under which a page's columns are taken from the other pages, as they are where its own do not show."""
 
 
-def find_gutters(rows: dict[int, list[Row]]) -> dict[int, float | None]:
+def find_gutters(rows: dict[int, list[GlyphRow]]) -> dict[int, float | None]:
     """The x just before each page's second column; None for a page of one column."""
     own = {number: _find_gutter(page) for number, page in rows.items() if len(page) >= _FEW_ROWS}
     places = [gutter for gutter in own.values() if gutter is not None]
@@ -29,7 +29,7 @@ def find_gutters(rows: dict[int, list[Row]]) -> dict[int, float | None]:
     return {number: _choose_gutter(page, own.get(number), usual) for number, page in rows.items()}
 
 
-def _choose_gutter(rows: list[Row], own: float | None, usual: float) -> float | None:
+def _choose_gutter(rows: list[GlyphRow], own: float | None, usual: float) -> float | None:
     """The usual gutter where next to nothing crosses it, else the page's own; with neither, the usual within reason."""
     crossing = _count_crossing(rows, usual) / max(len(rows), 1)
     if crossing <= _CROSSING[1]:
@@ -37,11 +37,11 @@ def _choose_gutter(rows: list[Row], own: float | None, usual: float) -> float | 
     return own or (usual if crossing <= _CROSSING[-1] else None)
 
 
-def _count_crossing(rows: list[Row], gutter: float) -> int:
+def _count_crossing(rows: list[GlyphRow], gutter: float) -> int:
     return sum(any(glyph.x0 < gutter < glyph.x1 for glyph in row.ink) for row in rows)
 
 
-def _find_gutter(rows: list[Row]) -> float | None:
+def _find_gutter(rows: list[GlyphRow]) -> float | None:
     left = min(glyph.x0 for row in rows for glyph in row.ink)
     right = max(glyph.x1 for row in rows for glyph in row.ink)
     covered = [0] * (int(right - left) + 2)
@@ -59,7 +59,7 @@ def _find_gutter(rows: list[Row]) -> float | None:
     return None
 
 
-def _has_two_sides(rows: list[Row], gutter: float, fewest: float) -> bool:
+def _has_two_sides(rows: list[GlyphRow], gutter: float, fewest: float) -> bool:
     """Whether enough rows that do not cross the gutter stand on each side of it."""
     apart = [row for row in rows if not any(glyph.x0 < gutter < glyph.x1 for glyph in row.ink)]
     on_left = sum(sum(glyph.x1 <= gutter for glyph in row.ink) >= _LABEL_GLYPHS for row in apart)
@@ -81,13 +81,13 @@ def _longest_free(covered: list[int], most: float) -> tuple[int, int] | None:
     return best
 
 
-def order_rows(rows: list[Row], gutter: float | None) -> list[tuple[int, Row, tuple[Glyph, ...]]]:
+def order_rows(rows: list[GlyphRow], gutter: float | None) -> list[tuple[int, GlyphRow, tuple[Glyph, ...]]]:
     """Column, row and glyphs of each line: between two lines across the page, the left column and then the right."""
     if gutter is None:
         return [(0, row, row.glyphs) for row in rows]
-    order: list[tuple[int, Row, tuple[Glyph, ...]]] = []
-    left: list[tuple[int, Row, tuple[Glyph, ...]]] = []
-    right: list[tuple[int, Row, tuple[Glyph, ...]]] = []
+    order: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
+    left: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
+    right: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
     for row in rows:
         if any(glyph.x0 < gutter < glyph.x1 for glyph in row.ink):
             order += [*left, *right, (0, row, row.glyphs)]

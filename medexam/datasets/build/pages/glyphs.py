@@ -17,7 +17,7 @@ from medexam.errors import DatasetError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Progress = Callable[[int, int], None]
+PageProgress = Callable[[int, int], None]
 """Called with the pages that are read and the pages that there are."""
 INSTALL = "pip install 'medexam[build]'"
 MIN_GLYPHS = 200
@@ -134,7 +134,7 @@ class OpenBooklet:
                 return "-".join(match.groups())
         return None
 
-    def read_pages(self, progress: Progress | None = None) -> tuple[PageText, ...]:
+    def read_pages(self, progress: PageProgress | None = None) -> tuple[PageText, ...]:
         """Every page; `progress` hears how many are read, of how many.
 
         Raises `DatasetError` when a page is damaged or when the whole has hardly any text, as a scan has.

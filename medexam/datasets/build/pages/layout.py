@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from medexam.datasets.build.pages.columns import find_gutters, order_rows
 from medexam.datasets.build.pages.glyphs import Box, Glyph, PageText
-from medexam.datasets.build.pages.rows import DASHES, Row, find_rows, render_glyphs
+from medexam.datasets.build.pages.rows import DASHES, GlyphRow, find_rows, render_glyphs
 
 MARGIN_SHARE = 0.09
 """The part of a page's height, above and below, where headers and footers stand."""
@@ -90,7 +90,9 @@ def read_layout(pages: Sequence[PageText]) -> Layout:
     )
 
 
-def _find_margins(pages: Sequence[PageText], rows: dict[int, list[Row]], body: float) -> dict[tuple[int, float], str]:
+def _find_margins(
+    pages: Sequence[PageText], rows: dict[int, list[GlyphRow]], body: float
+) -> dict[tuple[int, float], str]:
     """Page and baseline of each header and footer, with its text."""
     found: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     margins: dict[tuple[int, float], str] = {}
@@ -111,7 +113,7 @@ def _find_margins(pages: Sequence[PageText], rows: dict[int, list[Row]], body: f
     return margins
 
 
-def _is_inside(row: Row, height: float) -> bool:
+def _is_inside(row: GlyphRow, height: float) -> bool:
     """Whether a row stands where no header or footer does."""
     return MARGIN_SHARE * height < row.baseline < (1 - MARGIN_SHARE) * height
 

@@ -22,7 +22,7 @@ _SPACE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GlyphRow:
     """Glyphs on one baseline, across the page."""
 
     baseline: float
@@ -34,7 +34,7 @@ class Row:
         return [glyph for glyph in self.glyphs if not glyph.text.isspace()]
 
 
-def find_rows(glyphs: Sequence[Glyph], body: float) -> list[Row]:
+def find_rows(glyphs: Sequence[Glyph], body: float) -> list[GlyphRow]:
     """Rows from the top down; super- and subscripts stand in the row of what they are set to."""
     full = sorted((glyph for glyph in glyphs if glyph.size >= SMALL * body), key=lambda glyph: -glyph.baseline)
     rows: list[list[Glyph]] = []
@@ -54,7 +54,9 @@ def find_rows(glyphs: Sequence[Glyph], body: float) -> list[Row]:
             rows.append([glyph])
         else:
             near.append(glyph)
-    found = [Row(median(glyph.baseline for glyph in row if not _hangs(glyph, row, body)), tuple(row)) for row in rows]
+    found = [
+        GlyphRow(median(glyph.baseline for glyph in row if not _hangs(glyph, row, body)), tuple(row)) for row in rows
+    ]
     return sorted((row for row in found if row.ink), key=lambda row: -row.baseline)
 
 

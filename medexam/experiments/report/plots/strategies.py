@@ -28,7 +28,7 @@ ROW_HEIGHT = 0.4
 NAME_WIDTH = 34
 """Characters of a line of a run's name."""
 
-Row = tuple[str, Look | None]
+ChartRow = tuple[str, Look | None]
 """A run's name and look, or a heading and None."""
 
 
@@ -46,9 +46,9 @@ def strategies_plot(drawn: Sequence[Look]) -> Plot | None:
     return Plot("strategies", caption, (WIDTH, height), partial(_draw, drawn=drawn, rows=rows))
 
 
-def _rows(drawn: Sequence[Look]) -> list[Row]:
+def _rows(drawn: Sequence[Look]) -> list[ChartRow]:
     groups = by_model(drawn)
-    rows: list[Row] = []
+    rows: list[ChartRow] = []
     for model, group in groups.items():
         if len(groups) > 1:
             rows.append((wrap(model or "controls (no model)", NAME_WIDTH), None))
@@ -56,12 +56,12 @@ def _rows(drawn: Sequence[Look]) -> list[Row]:
     return rows
 
 
-def _share(row: Row) -> float:
+def _share(row: ChartRow) -> float:
     """The row's height, where that of a name in one line is 1."""
     return max(1.0, 0.55 * (1 + row[0].count("\n")))
 
 
-def _draw(figure: Any, drawn: Sequence[Look], rows: Sequence[Row]) -> None:
+def _draw(figure: Any, drawn: Sequence[Look], rows: Sequence[ChartRow]) -> None:
     left, right = figure.subplots(1, 2, sharey=True)
     ends = list(accumulate((-_share(row) for row in rows), initial=0.0))
     places = [(top + bottom) / 2 for top, bottom in pairwise(ends)]
