@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from medexam.answer_key import AnswerKey
+from medexam.gc_pause import gc_paused
 from medexam.metrics.counting import Tally, count, scored_exams
 from medexam.metrics.intervals import resample_exams
 from medexam.metrics.paired.results import Complementarity, Difference, Flips, Paired, Verdict
@@ -105,7 +106,9 @@ def adjust_holm(p_values: Sequence[float]) -> list[float]:
     # Imported here: it brings much of statsmodels with it, which scoring a run does not need.
     from statsmodels.stats.multitest import multipletests
 
-    return [float(p) for p in multipletests(p_values, method="holm")[1]]
+    # statsmodels collects garbage at every call, which takes up to half a second with all that is imported.
+    with gc_paused():
+        return [float(p) for p in multipletests(p_values, method="holm")[1]]
 
 
 def kappa(answers: Sequence[tuple[int | None, int | None]]) -> float | None:
