@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from medexam.errors import CommitUnknownError, EngineError
+from medexam.files import write_whole
 from medexam.paths import cache_dir
 
 HashingProgress = Callable[[Path, int, int], None]
@@ -215,13 +215,7 @@ def _remember(learned: _Memory) -> None:
     folder = cache_dir()
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(prefix=f".{MEMORY}-", dir=folder)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(dict(list(kept.items())[-_MOST_REMEMBERED:]), stream)
-            Path(draft).replace(folder / MEMORY)
-        finally:
-            Path(draft).unlink(missing_ok=True)
+        write_whole(folder / MEMORY, json.dumps(dict(list(kept.items())[-_MOST_REMEMBERED:])), private=True)
 
 
 def _cached_commit(cache: Path, hub_id: str, revision: str) -> str | None:

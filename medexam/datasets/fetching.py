@@ -4,9 +4,7 @@ What it writes has the file formats that the readers know, so that a fetched set
 leaves pictures behind and keeps their names.
 """
 
-import contextlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from medexam.datasets.headqa_v2 import FIELDS, SOURCE_METADATA, parse_image
 from medexam.datasets.locating import cache_folder
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
+from medexam.files import whole_file, write_whole
 from medexam.questions import Language
 
 HUB_TIMEOUT_S = 20.0
@@ -134,23 +133,18 @@ def _unreachable(what: str, error: Exception) -> DatasetError:
 
 
 def _write(entry: CatalogueEntry, path: Path, records: list[Record], language: Language, origin: str) -> None:
-    """Write the file beside its place and move it there whole."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Write the file whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if entry.name == "headqa_v1":
-            document = render_headqa_v1(records, language, origin)
-            unfinished.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+            write_whole(path, json.dumps(render_headqa_v1(records, language, origin), ensure_ascii=False))
         else:
-            _write_parquet(unfinished, records, origin)
-        unfinished.replace(path)
+            with whole_file(path) as draft:
+                _write_parquet(draft, records, origin)
     except OSError as error:
         raise DatasetError(
             f"cannot write {path} ({error}): set MEDEXAM_CACHE to a folder that can be written"
         ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
 
 
 def _write_parquet(path: Path, records: list[Record], origin: str) -> None:

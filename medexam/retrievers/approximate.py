@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from medexam.errors import IndexBuildError, IndexStaleError
+from medexam.files import whole_file
 from medexam.retrievers.exhaustive import load_faiss, order_candidates, search_exhaustively
 
 if TYPE_CHECKING:
@@ -68,13 +69,11 @@ def build_structure(kind: ApproximateKind, parameters: dict[str, int], vectors: 
         index.train(np.asarray(vectors[np.linspace(0, len(vectors) - 1, size).astype(np.int64)]))
     for start in range(0, len(vectors), _ADD_ROWS):
         index.add(np.asarray(vectors[start : start + _ADD_ROWS]))
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        faiss.write_index(index, str(draft))
-    except RuntimeError as error:
-        draft.unlink(missing_ok=True)
-        raise OSError(str(error).splitlines()[0]) from error
-    draft.replace(path)
+    with whole_file(path) as draft:
+        try:
+            faiss.write_index(index, str(draft))
+        except RuntimeError as error:
+            raise OSError(str(error).splitlines()[0]) from error
 
 
 class ApproximateSearch:

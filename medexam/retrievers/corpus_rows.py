@@ -5,15 +5,14 @@ It knows formats only; which rows are passages is for `medexam.retrievers.corpor
 
 import gzip
 import json
-import logging
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from medexam.errors import CorpusUnreachableError, DatasetError
+from medexam.library_logging import errors_only
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
 FIELDS = ("id", "title", "content", "source")
@@ -97,7 +96,8 @@ def load_hub(name: str) -> Mapping[str, Any]:
     import httpx
 
     try:
-        with _without_retries_told():
+        # The hub's client writes two lines for each of its retries; the error says it once.
+        with errors_only("huggingface_hub"):
             parts: Mapping[str, Any] = datasets.load_dataset(name)
     except (OSError, ValueError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -122,18 +122,6 @@ def read_hub(name: str, parts: Mapping[str, Any]) -> Iterator[PlacedRow]:
             for values in zip(*batch.values(), strict=True):
                 number += 1
                 yield Place(place, "row", number), dict(zip(batch, values, strict=True))
-
-
-@contextmanager
-def _without_retries_told() -> Iterator[None]:
-    """The hub's client writes two lines for each of its retries; the error says it once."""
-    logger = logging.getLogger("huggingface_hub")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _read_lines(path: Path) -> Iterator[PlacedRow]:

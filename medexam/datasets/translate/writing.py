@@ -3,9 +3,7 @@
 Pictures go along where the source holds their bytes; elsewhere their names do. It writes what it is given.
 """
 
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from medexam.answer_key import AnswerKey
 from medexam.datasets.headqa_v2 import FIELDS, SOURCE_METADATA
 from medexam.datasets.translate.layout import QuestionText
 from medexam.errors import DatasetError
+from medexam.files import whole_file
 from medexam.questions import Discipline, Question
 
 _CATEGORIES = {Discipline.NURSING: "nursery"}
@@ -45,16 +44,12 @@ def write_translation(
     types = dict.fromkeys(FIELDS, pa.string()) | dict.fromkeys(("year", "qid", "ra"), pa.int64())
     types |= {"image": picture, "answers": answers}
     schema = pa.schema(list(types.items()), metadata={SOURCE_METADATA: origin.encode()})
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pylist(records, schema=schema), unfinished)
-        unfinished.replace(path)
+        with whole_file(path) as draft:
+            pq.write_table(pa.Table.from_pylist(records, schema=schema), draft)
     except OSError as error:
         raise DatasetError(f"cannot write {path} ({error}): choose another folder with --out") from None
-    finally:
-        with suppress(OSError):
-            unfinished.unlink()
     return len(records)
 
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from medexam.datasets.review_sheets import COMMENT, render_sheet
 from medexam.datasets.selection import draw_lot
 from medexam.errors import RunFolderError
-from medexam.experiments.store.work_folder import WorkFolder, make_private_folder
+from medexam.experiments.store.work_folder import WorkFolder
+from medexam.files import make_private_folder
 from medexam.metrics.audit import AuditItem
 
 KEY = "key.json"

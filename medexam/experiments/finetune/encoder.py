@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from medexam.errors import DatasetError, SpecError
@@ -14,8 +13,9 @@ from medexam.experiments.finetune.settings import FinetuningSettings
 from medexam.experiments.finetune.training import FinetuningObserver, teach
 from medexam.experiments.finetune.windows import SpanFile, make_lessons, read_span_file, seen_before
 from medexam.experiments.store.environment import describe_environment
+from medexam.files import whole_folder
+from medexam.library_logging import quiet_transformers
 from medexam.metrics.spans import SpanSetScores, score_spans
-from medexam.quiet import quiet_transformers
 from medexam.retrievers.reading.loading import LoadedReader, load_trainable
 from medexam.retrievers.reading.spans import TransformersSpanReader
 from medexam.retrievers.reading.windows import by_length
@@ -144,12 +144,7 @@ def _drafting(out: Path) -> Iterator[Path]:
     if out.exists():
         raise SpecError(f"{out}: exists already: choose another folder by --out, or move that one away")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        # Nobody else's draft, where two write to one place.
-        with TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent, ignore_cleanup_errors=True) as folder:
-            draft = Path(folder) / out.name
-            draft.mkdir()
+        with whole_folder(out) as draft:
             yield draft
-            draft.rename(out)
     except OSError as error:
         raise SpecError(f"{out}: cannot be written: {error}; choose another folder by --out") from None

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from dspy.lm15 import Message, Request, Response, TextPart, ThinkingPart, Usage
+from pydantic import BaseModel, Field
 
 from medexam.errors import RunFolderError
 from medexam.experiments.optimize.budget import Budget
-from medexam.experiments.store.work_folder import open_private
+from medexam.files import cut_torn_line, open_private, parse_lines
 from medexam.model_identity import Answerer
 from medexam.serve import Engine
 from medexam.serve.contract import CHOICE, EngineInfo
@@ -65,6 +66,18 @@ def calling_for(purpose: Purpose) -> Iterator[None]:
         yield
     finally:
         _purpose.reset(token)
+
+
+class _Call(BaseModel):
+    """One line of the log."""
+
+    purpose: str = Field(alias="for")
+    key: str
+    answered_by: str
+    """Print of the model."""
+    tokens: int
+    reply: dict[str, Any] | None
+    """None where the call failed."""
 
 
 class CallLog:
@@ -120,26 +133,14 @@ class CallLog:
                 self._known[model, key].append(dict(reply))
 
     def _read(self) -> None:
-        if not self._path.exists():
-            return
-        data = self._path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            with self._path.open("rb+") as stream:
-                stream.truncate(whole)
-        for number, text in enumerate(data[:whole].splitlines(), start=1):
-            try:
-                line = json.loads(text)
-                self._spent[line["for"]] += Spent(1, line["tokens"])
-                asked = line["answered_by"], line["key"]
-                self.repeated[asked] += 1
-                if line["reply"] is not None:
-                    self.replies += 1
-                    self._known[asked].append(line["reply"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise RunFolderError(
-                    f"{self._path}, line {number} is damaged ({error}); remove the line to ask it again"
-                ) from None
+        cut_torn_line(self._path)
+        for _, _, call in parse_lines(self._path, _Call.model_validate_json):
+            self._spent[call.purpose] += Spent(1, call.tokens)
+            asked = call.answered_by, call.key
+            self.repeated[asked] += 1
+            if call.reply is not None:
+                self.replies += 1
+                self._known[asked].append(call.reply)
 
 
 class LoggedEngine:

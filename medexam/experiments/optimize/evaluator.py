@@ -27,7 +27,7 @@ from medexam.experiments.optimize.trials import Trial, mean_score, program_diges
 from medexam.experiments.plan.planner import ExamCell
 from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, ask
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
-from medexam.experiments.store.work_folder import PRIVATE
+from medexam.files import PRIVATE
 from medexam.predictions import Prediction
 from medexam.programs import ExamProgram, WithNearest, save_program
 from medexam.programs.loading import PROGRAM

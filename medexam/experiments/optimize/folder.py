@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.work_folder import WorkFolder, make_private_folder
+from medexam.experiments.store.work_folder import WorkFolder
+from medexam.files import make_private_folder
 
 RECORD = "optimization.json"
 CALLS = "calls.jsonl"

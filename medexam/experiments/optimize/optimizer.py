@@ -25,11 +25,11 @@ from medexam.experiments.optimize.optimization import Ending, Optimization, load
 from medexam.experiments.optimize.outcome import write_outcome
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.run.language_model import build_lm
-from medexam.experiments.run.runner import truncation_unlogged
 from medexam.experiments.run.scheduler import GRACE_S
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import MODELS, admit
 from medexam.gc_pause import gc_paused
+from medexam.library_logging import truncation_unlogged
 from medexam.model_identity import Answerer
 from medexam.programs import ExamProgram
 from medexam.questions import Question

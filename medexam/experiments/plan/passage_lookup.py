@@ -7,13 +7,13 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import SEEK_END
 from pathlib import Path
-from typing import IO, TypeGuard
+from typing import TypeGuard
 
 from filelock import FileLock
 
 from medexam.errors import DatasetError, MedExamError, RunFolderError
+from medexam.files import cut_torn_line, read_whole_lines
 from medexam.questions import Language, Question
 from medexam.retrievers.base import Hit, Passage, Retriever
 from medexam.retrievers.building import PlannedRetriever
@@ -50,23 +50,17 @@ class HitCache:
         """The hits of those queries that were looked up at this depth or deeper; of a file that is broken, none."""
         wanted = set(queries)
         found: dict[Query, list[Hit]] = {}
-        if not self._path.exists():
-            return found
-        with self._path.open("rb") as lines:
-            for line in lines:
-                # A torn last line is one that was not written.
-                if not line.endswith(b"\n"):
-                    break
-                seal, _, said = line[:-1].partition(b"\t")
-                if seal != self._seal(said):
-                    self._broken = True
-                    return {}
-                entry = json.loads(said)
-                if entry["query"] in wanted and entry["k"] >= k:
-                    found[entry["query"]] = [
-                        Hit(Passage(**hit["passage"]), hit["score"], rank)
-                        for rank, hit in enumerate(entry["hits"][:k], start=1)
-                    ]
+        for line in read_whole_lines(self._path):
+            seal, _, said = line[:-1].partition(b"\t")
+            if seal != self._seal(said):
+                self._broken = True
+                return {}
+            entry = json.loads(said)
+            if entry["query"] in wanted and entry["k"] >= k:
+                found[entry["query"]] = [
+                    Hit(Passage(**hit["passage"]), hit["score"], rank)
+                    for rank, hit in enumerate(entry["hits"][:k], start=1)
+                ]
         return found
 
     def write(self, found: Mapping[Query, Sequence[Hit]], k: int) -> None:
@@ -78,12 +72,13 @@ class HitCache:
             lines.append(b"%b\t%b\n" % (self._seal(said), said))
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{self._path}.lock"), self._path.open("a+b") as stream:
+            with FileLock(f"{self._path}.lock"):
                 if self._broken:
-                    stream.truncate(0)
+                    self._path.unlink()
                     self._broken = False
-                _cut_torn_line(stream)
-                stream.write(b"".join(lines))
+                cut_torn_line(self._path)
+                with self._path.open("ab") as stream:
+                    stream.write(b"".join(lines))
         except OSError as error:
             raise RunFolderError(
                 f"{self._path}: what was found cannot be kept: {error.strerror}; name another folder with MEDEXAM_CACHE"
@@ -236,16 +231,6 @@ def plan_without_corpus(
         raise reason
 
     return Retrieval(spec, "", build, HitCache(Path(), ""), size=None, warnings=(str(reason),), twins=twins)
-
-
-def _cut_torn_line(stream: IO[bytes]) -> None:
-    """Drop what an earlier process wrote of a line that it did not finish, so that the next one stands alone."""
-    if not stream.seek(0, SEEK_END):
-        return
-    stream.seek(-1, SEEK_END)
-    if stream.read(1) != b"\n":
-        stream.seek(0)
-        stream.truncate(stream.read().rfind(b"\n") + 1)
 
 
 def _passage_fields(passage: Passage) -> dict[str, str]:

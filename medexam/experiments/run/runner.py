@@ -4,12 +4,11 @@ It knows nothing of the terminal and of MLflow: progress goes to an observer, tr
 """
 
 import asyncio
-import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Protocol
@@ -29,6 +28,7 @@ from medexam.experiments.store.environment import Invocation, build_environment
 from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.gc_pause import gc_paused
+from medexam.library_logging import truncation_unlogged
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.build import RequestFeatures
 from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
@@ -298,15 +298,3 @@ async def _look_up(planned: AnyCell, retrieval: Retrieval, observer: RunObserver
             task.uncancel()
         return False
     return True
-
-
-@contextmanager
-def truncation_unlogged() -> Iterator[None]:
-    """Truncated replies are data here, counted and reported; DSPy need not log each of them."""
-    logger = logging.getLogger("dspy.clients.lm")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

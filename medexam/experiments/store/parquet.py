@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from medexam.answer_key import AnswerKey
 from medexam.errors import RunFolderError
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
-from medexam.experiments.store.work_folder import open_private
+from medexam.files import whole_file
 from medexam.predictions import Prediction, Status
 from medexam.questions import Question
 
@@ -78,12 +78,10 @@ def write_parquet(
 def write_rows(folder: RunFolder, schema: pa.Schema, rows: Iterator[dict[str, object]]) -> None:
     """Write `predictions.parquet` of these rows whole or not at all; raises `RunFolderError` where that fails."""
     target = folder.path / PARQUET
-    draft = target.with_name(f".{PARQUET}.draft")
     try:
-        with open_private(draft, "wb") as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        with whole_file(target, private=True) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
             while batch := list(islice(rows, ROW_GROUP)):
                 writer.write_table(pa.Table.from_pylist(batch, schema=schema))
-        draft.replace(target)
     except OSError as error:
         raise RunFolderError(f"cannot write {target}: {error}") from None
 

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from medexam.errors import RunFolderError
+from medexam.files import parse_lines
 from medexam.predictions import Prediction, Status
 
 _BLOCK = 4096
-"""Bytes read at once where one line is looked up or a file's end is searched; most lines are shorter."""
+"""Bytes read at once where one line is looked up; most lines are shorter."""
 
 
 class Outcome(NamedTuple):
@@ -33,23 +32,9 @@ def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Predic
     `spec_digest` is that of the run whose lines they are. Raises `RunFolderError` where a line belongs to another, or
     one that is not a torn last one is damaged.
     """
-    if not path.exists():
-        return
-    begins = 0
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                prediction = Prediction.model_validate_json(line[:-1])
-            except ValidationError as error:
-                detail = error.errors()[0]["msg"]
-                raise RunFolderError(
-                    f"{path}, line {number} is damaged ({detail}); remove the line to ask it again"
-                ) from None
-            check_own(prediction, spec_digest, f"{path}, line {number}")
-            yield begins, prediction
-            begins += len(line)
+    for number, begins, prediction in parse_lines(path, Prediction.model_validate_json):
+        check_own(prediction, spec_digest, f"{path}, line {number}")
+        yield begins, prediction
 
 
 def check_own(prediction: Prediction, spec_digest: str, where: str) -> None:
@@ -113,19 +98,3 @@ class OverlaidPredictions(Mapping[str, Prediction]):
 
     def __len__(self) -> int:
         return len(self._below) + sum(key not in self._below for key in self._above)
-
-
-def cut_torn_line(path: Path) -> None:
-    """Cut off what a dead process left behind the last whole line; only the file's end is read."""
-    if not path.exists():
-        return
-    with path.open("rb+") as stream:
-        size = end = stream.seek(0, os.SEEK_END)
-        whole = 0
-        while end and not whole:
-            begins = max(0, end - _BLOCK)
-            stream.seek(begins)
-            found = stream.read(end - begins).rfind(b"\n")
-            whole, end = (begins + found + 1 if found >= 0 else 0), begins
-        if whole < size:
-            stream.truncate(whole)

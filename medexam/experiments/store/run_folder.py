@@ -17,15 +17,10 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.prediction_lines import (
-    Outcome,
-    OverlaidPredictions,
-    StoredPredictions,
-    cut_torn_line,
-    scan_predictions,
-)
+from medexam.experiments.store.prediction_lines import Outcome, OverlaidPredictions, StoredPredictions, scan_predictions
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
-from medexam.experiments.store.work_folder import WorkFolder, open_private
+from medexam.experiments.store.work_folder import WorkFolder
+from medexam.files import cut_torn_line, open_private
 from medexam.predictions import Prediction, Reason, Status
 from medexam.specs import CellSpec
 

@@ -11,26 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import Any, ClassVar
 
 from filelock import FileLock, Timeout
 
 from medexam.errors import RunBusyError, RunFolderError
-
-PRIVATE = 0o600
-"""Mode of a file that its owner alone may read."""
-
-
-def make_private_folder(path: Path) -> None:
-    """Make a folder, and those above it that are missing, for their owner alone; raises `OSError`."""
-    if not path.parent.exists():
-        make_private_folder(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-
-
-def open_private(path: Path, mode: str) -> IO[bytes]:
-    """Open a file in a binary mode; where it has to be made, it is its owner's alone. Raises `OSError`."""
-    return open(path, mode, opener=lambda name, flags: os.open(name, flags, PRIVATE))
+from medexam.files import PRIVATE, make_private_folder, write_whole
 
 
 def name_part(text: str) -> str:
@@ -124,10 +110,7 @@ class WorkFolder:
     def write_bytes(self, name: str, data: bytes) -> None:
         """Write one file whole or not at all."""
         target = self.path / name
-        draft = target.with_name(f".{name}.draft")
         try:
-            with open_private(draft, "wb") as stream:
-                stream.write(data)
-            draft.replace(target)
+            write_whole(target, data, private=True)
         except OSError as error:
             raise RunFolderError(f"cannot write {target}: {error}") from None

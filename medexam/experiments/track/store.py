@@ -4,7 +4,6 @@ The only module that opens MLflow. Runs are named by their ids in every call: no
 nothing of exams.
 """
 
-import logging
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import TrackingError
-from medexam.experiments.store.work_folder import make_private_folder, open_private
+from medexam.files import make_private_folder, open_private
+from medexam.library_logging import errors_only
 
 SQLITE = "sqlite:///"
 NOISY_LOGGERS = ("mlflow", "alembic", "urllib3")
@@ -58,7 +58,7 @@ def open_store(tracking_uri: str, *, way_out: str = SEND_LATER) -> Iterator[Any]
     from requests import RequestException
     from sqlalchemy.exc import SQLAlchemyError
 
-    with _quiet():
+    with errors_only(*NOISY_LOGGERS):
         try:
             yield MlflowClient(tracking_uri=tracking_uri)
         except (MlflowException, SQLAlchemyError, RequestException, OSError) as error:
@@ -105,16 +105,3 @@ def _outage(tracking_uri: str, error: Exception, way_out: str) -> TrackingError:
     if len(detail) > 300:
         detail = detail[:300] + " […]"
     return TrackingError(f"MLflow at {tracking_uri} took nothing ({type(error).__name__}: {detail}); {way_out}")
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in NOISY_LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from medexam.errors import RunFolderError
 from medexam.experiments.store.run_folder import PredictionLog, open_log
-from medexam.experiments.store.work_folder import WorkFolder, make_private_folder
+from medexam.experiments.store.work_folder import WorkFolder
+from medexam.files import make_private_folder, parse_lines
 from medexam.predictions import Failure, Prediction, Status
 
 RECORD = "translation.json"
@@ -98,8 +98,7 @@ class TranslationFolder(WorkFolder):
 
         A torn last line counts as not written. Raises `RunFolderError` where another line is damaged.
         """
-        path = self._replies(name)
-        return _read_replies(path) if path.exists() else {}
+        return _read_replies(self._replies(name))
 
     def count_replies(self) -> int:
         """The replies of a model that the folder holds, to whichever texts and set-ups."""
@@ -115,17 +114,5 @@ class TranslationFolder(WorkFolder):
 
 
 def _read_replies(path: Path) -> dict[str, StoredReply]:
-    found = {}
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.endswith(b"\n"):
-                break
-            try:
-                reply = StoredReply.model_validate_json(line)
-            except ValidationError as error:
-                why = error.errors()[0]["msg"]
-                raise RunFolderError(
-                    f"{path}, line {number} is damaged ({why}); remove the line to ask it again"
-                ) from None
-            found[reply.question] = reply
-    return found
+    replies = (reply for _, _, reply in parse_lines(path, StoredReply.model_validate_json))
+    return {reply.question: reply for reply in replies}

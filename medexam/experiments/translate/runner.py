@@ -15,7 +15,7 @@ import dspy
 
 from medexam.datasets.translate import QuestionText
 from medexam.experiments.run.language_model import build_lm
-from medexam.experiments.run.runner import Stop, truncation_unlogged
+from medexam.experiments.run.runner import Stop
 from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, ask
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import admit
@@ -24,6 +24,7 @@ from medexam.experiments.translate.folder import ENVIRONMENT, TranslationFolder
 from medexam.experiments.translate.plan import Task, text_digest
 from medexam.experiments.translate.program import Translate
 from medexam.gc_pause import gc_paused
+from medexam.library_logging import truncation_unlogged
 from medexam.model_identity import Answerer
 from medexam.serve import Engine, build_engine
 from medexam.specs import ModelSpec

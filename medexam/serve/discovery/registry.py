@@ -18,6 +18,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from medexam.errors import EngineError
+from medexam.files import write_whole
 from medexam.paths import cache_dir
 
 STALE_S = 30.0
@@ -129,13 +130,7 @@ class Registry:
     def _write(self, known: dict[str, RegisteredServer]) -> None:
         """The whole file at once: a reader sees the one before or this one."""
         rows = [{**asdict(one), "key_file": str(one.key_file) if one.key_file else None} for one in known.values()]
-        beside = self.path.with_name(f".{self.path.name}.new")
-        beside.unlink(missing_ok=True)
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-            json.dump({"form": _FORM, "servers": rows}, stream, indent=1)
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(self.path)
+        write_whole(self.path, json.dumps({"form": _FORM, "servers": rows}, indent=1), private=True)
 
 
 def local_registry() -> Registry:

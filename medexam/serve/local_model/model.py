@@ -12,7 +12,7 @@ from typing import Any
 from dspy.lm15 import InvalidRequestError
 
 from medexam.errors import EngineError
-from medexam.quiet import quiet_transformers
+from medexam.library_logging import quiet_transformers
 from medexam.serve.chat_messages import ChatMessage, TemplateRules, probe_template, template_digest
 from medexam.serve.local_model.dtypes import pick_device, pick_dtype
 from medexam.serve.local_model.prefixes import Layers, PrefixCache

@@ -7,8 +7,6 @@ folder in the cache. This module knows files, packages and the hub's cache; it r
 
 import io
 import json
-import shutil
-import tempfile
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
@@ -16,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import EngineError
+from medexam.files import whole_folder
 from medexam.fingerprints import fingerprint_folder, resolve_commit
+from medexam.library_logging import quiet_transformers
 from medexam.paths import cache_dir
-from medexam.quiet import quiet_transformers
 from medexam.specs.model import ModelSpec
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
@@ -66,21 +65,13 @@ def smollm2_folder() -> Path:
     gguf = _wheel_gguf()
     check_local_extra()
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        raise EngineError(
-            f"{folder.parent}: the model cache cannot be written: {error.strerror}; name another with MEDEXAM_CACHE"
-        ) from error
-    try:
-        _dequantise(gguf, building)
-        building.chmod(0o755)
-        building.rename(folder)
+        with whole_folder(folder) as draft:
+            _dequantise(gguf, draft)
     except OSError as error:
         if not (folder / "config.json").is_file():
-            raise EngineError(f"{folder}: the model cannot be stored: {error}") from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+            raise EngineError(
+                f"{folder}: the model cannot be stored: {error}; name another cache with MEDEXAM_CACHE"
+            ) from error
     return folder
 
 

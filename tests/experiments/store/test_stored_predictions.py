@@ -9,8 +9,9 @@ from medexam.errors import RunFolderError
 from medexam.experiments.run.ray.dispatcher import Member, Round
 from medexam.experiments.run.ray.messages import Report
 from medexam.experiments.run.scheduler import FailureBudget
-from medexam.experiments.store.prediction_lines import Outcome, cut_torn_line
+from medexam.experiments.store.prediction_lines import Outcome
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
+from medexam.files import cut_torn_line
 from medexam.predictions import Failure, Prediction, Status
 
 

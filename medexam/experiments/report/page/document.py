@@ -18,7 +18,7 @@ from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.page.answers import read_answers
 from medexam.experiments.report.page.blocks import build_blocks
 from medexam.experiments.report.page.sections import build_sections, warnings
-from medexam.experiments.report.page.templates import STYLE, open_templates, read_asset, write_policy, write_whole
+from medexam.experiments.report.page.templates import STYLE, open_templates, read_asset, write_pieces, write_policy
 from medexam.experiments.report.plots.pictures import Picture, build_pictures
 from medexam.experiments.report.tables import comparison
 from medexam.experiments.store.stored_run import ExamRun
@@ -37,7 +37,7 @@ class PageSize:
 
 def write_page(runs: Sequence[ExamRun], path: Path) -> PageSize:
     """Write the page of one run or more, whole or not at all; raises `RunFolderError` where that fails."""
-    size = write_whole(render_page(runs), path)
+    size = write_pieces(render_page(runs), path)
     return PageSize(size, len({key for run in runs for key in run.record.questions}))
 
 

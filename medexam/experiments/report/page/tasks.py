@@ -13,7 +13,7 @@ from medexam.experiments.report.derived import load_stored_tasks
 from medexam.experiments.report.formatting import percent
 from medexam.experiments.report.page.document import PageSize
 from medexam.experiments.report.page.sections import Captioned, Section
-from medexam.experiments.report.page.templates import STYLE, open_templates, read_asset, write_policy, write_whole
+from medexam.experiments.report.page.templates import STYLE, open_templates, read_asset, write_pieces, write_policy
 from medexam.experiments.report.run_tables import cost_tables, failure_table
 from medexam.experiments.report.tables import Table
 from medexam.experiments.report.task_report import task_notes
@@ -54,7 +54,7 @@ def write_task_page(runs: Sequence[TaskRun], path: Path, boards: Sequence[Table]
 
     Raises `RunFolderError` where that fails, and `DatasetError` where the data cannot be read.
     """
-    size = write_whole(_render(runs, boards), path)
+    size = write_pieces(_render(runs, boards), path)
     return PageSize(size, len({key for run in runs for key in run.record.questions}))
 
 

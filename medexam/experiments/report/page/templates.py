@@ -3,32 +3,27 @@
 import base64
 import hashlib
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from medexam.errors import RunFolderError
+from medexam.files import whole_file
 
 ASSETS = "assets"
 STYLE = "page.css"
 
 
-def write_whole(pieces: Iterable[str], path: Path) -> int:
+def write_pieces(pieces: Iterable[str], path: Path) -> int:
     """Write a page whole or not at all; its size in bytes. Raises `RunFolderError` where that fails."""
-    draft = path.parent / f".{path.name}.draft"
     try:
-        with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
-            stream.writelines(pieces)
-        size = draft.stat().st_size
-        draft.replace(path)
+        with whole_file(path) as draft:
+            with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
+                stream.writelines(pieces)
+            return draft.stat().st_size
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}; choose another file with --html") from None
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-    return size
 
 
 def open_templates() -> Environment:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from medexam.errors import MedExamError
 from medexam.experiments.report.plots.corpus_map import CorpusMap, PlacedGroups
+from medexam.files import whole_file
 from medexam.questions import Discipline
 
 if TYPE_CHECKING:
@@ -122,12 +123,10 @@ def write_map(figure: Any, drawn: CorpusMap, path: Path) -> None:
     Raises `MedExamError` where it cannot be written.
     """
     draw_map(figure, drawn)
-    draft = path.with_name(f".{path.name}.draft")
     try:
-        figure.savefig(draft, format="png")
-        draft.replace(path)
+        with whole_file(path) as draft:
+            figure.savefig(draft, format="png")
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise _unwritten(path, error) from None
 
 

@@ -26,7 +26,7 @@ from medexam.experiments.run.scheduler import FailureBudget
 from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
-from medexam.experiments.store.work_folder import make_private_folder, open_private
+from medexam.files import make_private_folder, open_private
 from medexam.retrievers.base import Hit
 from medexam.serve import EngineInfo
 from medexam.serve.build import RequestFeatures

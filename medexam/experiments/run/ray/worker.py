@@ -26,7 +26,7 @@ from medexam.experiments.run.ray.messages import Job, Report, Shown, Sight
 from medexam.experiments.run.scheduler import Asking, FailureBudget, flush_regularly
 from medexam.experiments.store.run_folder import PredictionLog
 from medexam.experiments.store.shards import shard_path
-from medexam.experiments.store.work_folder import make_private_folder, open_private
+from medexam.files import make_private_folder, open_private
 from medexam.gc_pause import gc_paused
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction

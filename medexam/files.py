@@ -1,0 +1,115 @@
+"""Files that appear whole or not at all, files of their owner alone, and logs whose last line may be torn.
+
+It knows paths and bytes; what they mean, and what a user can do where they cannot be written, is the caller's.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import get_ident
+from typing import IO, TypeVar
+
+from pydantic import ValidationError
+
+from medexam.errors import RunFolderError
+
+PRIVATE = 0o600
+"""Mode of a file that its owner alone may read."""
+_BLOCK = 4096
+"""Bytes read at once where a file's last line is searched; most lines are shorter."""
+
+Parsed = TypeVar("Parsed")
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing, for their owner alone; raises `OSError`."""
+    if not path.parent.exists():
+        make_private_folder(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
+def open_private(path: Path, mode: str) -> IO[bytes]:
+    """Open a file in a binary mode; where it has to be made, it is its owner's alone. Raises `OSError`."""
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags, PRIVATE))
+
+
+@contextmanager
+def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
+    """An empty file beside `path` to write, which replaces it once the block ends without an error.
+
+    A reader sees the file of before or the whole new one, also after a power cut. Raises `OSError`.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.draft")
+    try:
+        draft.unlink(missing_ok=True)
+        draft.touch(PRIVATE if private else 0o666, exist_ok=False)
+        yield draft
+        with draft.open("rb") as stream:
+            os.fsync(stream.fileno())
+        draft.replace(path)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
+    """Write a file whole or not at all, text as UTF-8; raises `OSError`."""
+    with whole_file(path, private=private) as draft:
+        draft.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """An empty folder beside `path` to fill, which is renamed to it once the block ends without an error.
+
+    Raises `OSError`, also where `path` holds something by then: the first of two writers wins.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent, ignore_cleanup_errors=True) as place:
+        draft = Path(place) / path.name
+        draft.mkdir()
+        yield draft
+        draft.rename(path)
+
+
+def read_whole_lines(path: Path) -> Iterator[bytes]:
+    """Each line of a log with its end; a torn last one counts as not written. None without a file."""
+    if path.exists():
+        with path.open("rb") as stream:
+            yield from (line for line in stream if line.endswith(b"\n"))
+
+
+def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[int, int, Parsed]]:
+    """Each line's number, the byte at which it begins and what `parse` makes of it, as `read_whole_lines` reads them.
+
+    Raises `RunFolderError` for a line that `parse` refuses by `ValueError`, `KeyError` or `TypeError`.
+    """
+    begins = 0
+    for number, line in enumerate(read_whole_lines(path), start=1):
+        try:
+            parsed = parse(line)
+        except (ValueError, KeyError, TypeError) as error:
+            detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+            raise RunFolderError(
+                f"{path}, line {number} is damaged ({detail}); remove the line to ask it again"
+            ) from None
+        yield number, begins, parsed
+        begins += len(line)
+
+
+def cut_torn_line(path: Path) -> None:
+    """Cut off what a dead process left behind the last whole line; only the file's end is read."""
+    if not path.exists():
+        return
+    with path.open("rb+") as stream:
+        size = end = stream.seek(0, os.SEEK_END)
+        whole = 0
+        while end and not whole:
+            begins = max(0, end - _BLOCK)
+            stream.seek(begins)
+            found = stream.read(end - begins).rfind(b"\n")
+            whole, end = (begins + found + 1 if found >= 0 else 0), begins
+        if whole < size:
+            stream.truncate(whole)
