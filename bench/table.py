@@ -26,7 +26,7 @@ COMMANDS = {
     "scale": ["client_capacity.py", "scale"],
     "pair": ["client_capacity.py", "pair"],
     "vllm": ["vllm_speed.py"],
-    "optimising": ["optimising.py"],
+    "optimizing": ["optimizing.py"],
 }
 SIDES = {
     "medexam_guided": "medexam, guided",
@@ -72,8 +72,8 @@ def lines() -> Iterator[str]:
         yield from pair_lines(known["pair"])
     if "vllm" in known:
         yield from vllm_lines(known["vllm"])
-    if "optimising" in known:
-        yield from optimising_lines(known["optimising"])
+    if "optimizing" in known:
+        yield from optimizing_lines(known["optimizing"])
 
 
 def client_lines(document: dict[str, Any]) -> Iterator[str]:
@@ -143,12 +143,12 @@ def vllm_lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"| {ways[name]} | {speed} | {ratio} | {document['legal_answers'][name]} of {document['asked_each']} |"
 
 
-def optimising_lines(document: dict[str, Any]) -> Iterator[str]:
+def optimizing_lines(document: dict[str, Any]) -> Iterator[str]:
     """A random search over demonstrations beside plain calls and beside stock DSPy's."""
     ways = {
         "optimize": "`medexam optimize`",
         "run": "`medexam run` of the same programs",
-        "dspy": "stock DSPy's optimiser, 16 threads",
+        "dspy": "stock DSPy's optimizer, 16 threads",
     }
     yield ""
     yield (
@@ -163,7 +163,7 @@ def optimising_lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"| {ways[name]} | {calls} | {seconds:.0f} | {seconds / calls:.3f} |"
     yield ""
     yield (
-        f"A call of the optimisation takes {document['seconds_a_call_to_run']:.2f} of one of the runs; the whole takes "
+        f"A call of the optimization takes {document['seconds_a_call_to_run']:.2f} of one of the runs; the whole takes "
         f"{document['seconds_to_dspy']:.2f} of stock DSPy's time. {document['bootstrapping_calls']} of the calls "
         "looked for demonstrations."
     )
@@ -185,7 +185,7 @@ def main() -> None:
         measure("pair")
         if arguments.endpoint:
             measure("vllm", arguments.endpoint)
-            measure("optimising", arguments.endpoint)
+            measure("optimizing", arguments.endpoint)
     write_table()
 
 

@@ -31,11 +31,11 @@ def optimize(
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Optimise a program's demonstrations and instructions, or go on where that stopped."""
+    """Optimize a program's demonstrations and instructions, or go on where that stopped."""
     if plan and tracking_uri is not None:
         raise SpecError("--plan sends nothing to MLflow: leave out --tracking-uri, or --plan")
     if resume is not None and (spec is not None or fresh):
-        raise SpecError("--resume FOLDER goes on with that optimisation: leave out SPEC and --fresh")
+        raise SpecError("--resume FOLDER goes on with that optimization: leave out SPEC and --fresh")
     if resume is not None:
         check_resumed(resume, runs_dir)
     done = _complete(resume, runs_dir) if resume is not None and not settings and not plan else None
@@ -58,7 +58,7 @@ def optimize(
 
 
 def _complete(resume: str, runs_dir: Path | None) -> "Optimization | None":
-    """The optimisation to go on with, where it is complete: it is shown without its models and data."""
+    """The optimization to go on with, where it is complete: it is shown without its models and data."""
     from medexam.experiments.optimize.folder import find_optimization
     from medexam.experiments.optimize.optimization import Ending, load_optimization
     from medexam.experiments.store.paths import default_runs_dir
@@ -80,7 +80,7 @@ def _plan(
 
     overrides = parse_overrides(settings or [])
     if resume is None and spec is None:
-        raise SpecError("nothing to optimise: give a SPEC, or an optimisation to go on with by --resume FOLDER")
+        raise SpecError("nothing to optimize: give a SPEC, or an optimization to go on with by --resume FOLDER")
     document = load_document(spec) if spec is not None else {}
     from medexam.experiments.optimize.folder import find_optimization
     from medexam.experiments.optimize.plan import plan_optimization, plan_resumed

@@ -1,4 +1,4 @@
-"""`medexam track`: send stored runs and optimisations to MLflow, now or after an outage."""
+"""`medexam track`: send stored runs and optimizations to MLflow, now or after an outage."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from medexam.cli.views.current_runs import read_current
 
 RunsArgument = Annotated[
     list[Path],
-    typer.Argument(metavar="RUN...", help="Folders of runs or optimisations, folders of these, or ids in --runs-dir."),
+    typer.Argument(metavar="RUN...", help="Folders of runs or optimizations, folders of these, or ids in --runs-dir."),
 ]
 
 
@@ -22,7 +22,7 @@ def track(
     ] = None,
     runs_dir: RunsDirOption = None,
 ) -> None:
-    """Send stored runs and optimisations to MLflow; what is already there is updated."""
+    """Send stored runs and optimizations to MLflow; what is already there is updated."""
     from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.store.run_folder import find_runs
     from medexam.experiments.track.runs import default_tracking_uri
@@ -41,7 +41,7 @@ def track(
 
 
 def _optimizations(path: Path) -> list[Path]:
-    """The optimisation at `path`, or those in it."""
+    """The optimization at `path`, or those in it."""
     from medexam.experiments.optimize.folder import OptimizationFolder
 
     inside = sorted(path.iterdir()) if path.is_dir() else []
@@ -49,7 +49,7 @@ def _optimizations(path: Path) -> list[Path]:
 
 
 def _holds_runs(path: Path) -> bool:
-    """Whether runs are to be looked for at `path`: where no optimisation is, it must hold some."""
+    """Whether runs are to be looked for at `path`: where no optimization is, it must hold some."""
     from medexam.experiments.store.run_folder import RunFolder
 
     return not _optimizations(path) or any(RunFolder(folder).exists() for folder in (path, *path.iterdir()))

@@ -1,4 +1,4 @@
-"""Optimised programs on disk: DSPy's own state of a program as JSON, without pickle.
+"""Optimized programs on disk: DSPy's own state of a program as JSON, without pickle.
 
 `program.json` holds the instructions and demonstrations of each predictor. It is written with `dspy.Module.save` and
 read with `load_state`, after everything in it was checked.
@@ -64,7 +64,7 @@ def load_program(
         if card.get(name) != ours:
             raise SpecError(
                 f"{path} holds a program whose {name} is {card.get(name)!r}, and the spec's is {ours!r}; "
-                "run it with the spec that it was optimised from, or optimise this one"
+                "run it with the spec that it was optimized from, or optimize this one"
             )
     chosen = card.get(_NEAREST)
     prefix = "program." if chosen else ""
@@ -164,7 +164,7 @@ def _naming_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
-        raise SpecError(f"{path} is damaged ({type(error).__name__}: {_first_line(error)}); optimise again") from None
+        raise SpecError(f"{path} is damaged ({type(error).__name__}: {_first_line(error)}); optimize again") from None
 
 
 def _card(spec: ReplySpec, language: Language) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The DSPy signatures: what goes into a question's prompt and what comes out of its reply.
 
-Their instructions are the words of a prompt file, so optimisers that rewrite instructions rewrite the prompt. How the
+Their instructions are the words of a prompt file, so optimizers that rewrite instructions rewrite the prompt. How the
 fields become turns and text is `medexam.signatures.adapter`.
 """
 

@@ -1,6 +1,6 @@
 """The DSPy signatures of questions that are answered in words: one for each of ClinIQLink's formats, and extraction.
 
-Their instructions are templates of a words file, so optimisers that rewrite instructions rewrite the prompt. How the
+Their instructions are templates of a words file, so optimizers that rewrite instructions rewrite the prompt. How the
 fields become turns is `medexam.signatures.task_adapter`.
 """
 

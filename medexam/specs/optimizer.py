@@ -35,7 +35,7 @@ class PartSpec(Spec):
 
 
 class OptimizerSpec(Spec):
-    """Which of DSPy's optimisers, on which exams, and how much it may ask."""
+    """Which of DSPy's optimizers, on which exams, and how much it may ask."""
 
     kind: OptimizerKind
     """`labeled`: demonstrations drawn from the training questions. `knn`: those nearest to each question. `bootstrap`:

@@ -9,7 +9,7 @@ import yaml
 
 @pytest.fixture
 def begin(medexam, tmp_path, empty_store):
-    """`begin("--set", "optimizer.max_calls=30")` optimises a small spec; gives what the command line gives."""
+    """`begin("--set", "optimizer.max_calls=30")` optimizes a small spec; gives what the command line gives."""
     (tmp_path / "runs").mkdir()
     shutil.copy(empty_store, tmp_path / "runs" / "mlflow.db")
     (tmp_path / "replies.yaml").write_text('"*": "{Answer: 1}"')

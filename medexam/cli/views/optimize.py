@@ -103,7 +103,7 @@ def print_plan(plan: OptimizationPlan) -> None:
     table.add_column()
     writes = " and the writing of instructions" if spec.kind in ("mipro", "gepa", "copro") else ""
     rows = {
-        "optimiser": f"{spec.kind}, by {spec.metric.replace('_', ' ')}",
+        "optimizer": f"{spec.kind}, by {spec.metric.replace('_', ' ')}",
         "program": f"{plan.program.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",
         "training questions": f"{len(plan.train.questions):,}, without {len(plan.dropped)} that are nearly others",
         "validation questions": f"{len(plan.validation.question_set.questions):,}",
@@ -119,7 +119,7 @@ def print_plan(plan: OptimizationPlan) -> None:
 
 
 def optimization_document(done: Optimization) -> dict[str, Any]:
-    """The optimisation, JSON-ready."""
+    """The optimization, JSON-ready."""
     return {
         "id": done.folder.name,
         "folder": str(done.folder.path.resolve()),

@@ -1,1 +1,1 @@
-"""`medexam optimize`: DSPy's optimisers over our programs, engines and run folders."""
+"""`medexam optimize`: DSPy's optimizers over our programs, engines and run folders."""

@@ -1,7 +1,7 @@
-"""What an optimisation may ask: calls, tokens and minutes, none of which is ever exceeded.
+"""What an optimization may ask: calls, tokens and minutes, none of which is ever exceeded.
 
 What a call will take is known only when it is over, so each holds the most that it can take until then; a call that
-does not fit waits for those in flight, and ends the optimisation where none is. It knows nothing of DSPy.
+does not fit waits for those in flight, and ends the optimization where none is. It knows nothing of DSPy.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 
 class StoppedError(BaseException):
-    """The optimisation ends here, with the best so far.
+    """The optimization ends here, with the best so far.
 
-    No `Exception`: DSPy's optimisers count those as failures of a program and go on.
+    No `Exception`: DSPy's optimizers count those as failures of a program and go on.
     """
 
 

@@ -1,6 +1,6 @@
-"""Every call of an optimisation, on disk as soon as it is answered; asked again, it is answered from there.
+"""Every call of an optimization, on disk as soon as it is answered; asked again, it is answered from there.
 
-DSPy's optimisers are deterministic in what the model says, so an interrupted one is not stored but repeated: what it
+DSPy's optimizers are deterministic in what the model says, so an interrupted one is not stored but repeated: what it
 asked before costs nothing, and it goes on where it stopped. A line answers requests of the model that wrote it alone.
 """
 
@@ -81,7 +81,7 @@ class _Call(BaseModel):
 
 
 class CallLog:
-    """The calls of one optimisation, in `calls.jsonl`: one line a call, a failed one without a reply."""
+    """The calls of one optimization, in `calls.jsonl`: one line a call, a failed one without a reply."""
 
     def __init__(self, path: Path) -> None:
         """Read what is there; a torn last line counts as not written.
@@ -222,7 +222,7 @@ class _Blocking:
         self._engine = engine
 
     def complete(self, request: Request) -> Response:
-        """One reply, for the threads that DSPy's optimisers run in."""
+        """One reply, for the threads that DSPy's optimizers run in."""
         return background_loop().run(self._engine.complete(request))
 
 

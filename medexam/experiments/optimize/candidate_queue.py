@@ -1,6 +1,6 @@
 """Programs that are asked one after the other, the next as soon as the model has nearly run out of questions.
 
-So the model is kept busy, and whatever interrupts an optimisation finds most of what was begun whole.
+So the model is kept busy, and whatever interrupts an optimization finds most of what was begun whole.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Which of DSPy's optimisers a spec means, and how it is called.
+"""Which of DSPy's optimizers a spec means, and how it is called.
 
 Each function runs in a thread and asks through the evaluator and the language models that DSPy was given; what is
-tried is what the evaluator has seen. Nothing of an optimiser is written anew here.
+tried is what the evaluator has seen. Nothing of an optimizer is written anew here.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ _NEVER = 10**9
 
 @dataclass(frozen=True)
 class Materials:
-    """What an optimiser works with."""
+    """What an optimizer works with."""
 
     program: ExamProgram
     spec: OptimizerSpec
@@ -73,7 +73,7 @@ def is_right(example: dspy.Example, said: Any, trace: Any = None) -> bool:  # no
 
 
 def compile_program(materials: Materials) -> None:
-    """Try what the optimiser proposes, and beside that the program as written.
+    """Try what the optimizer proposes, and beside that the program as written.
 
     Raises `StoppedError` where the budget ends it and `EngineError` where the models do not answer.
     """

@@ -1,4 +1,4 @@
-"""The curve of an optimisation: the score of each trial and the best one so far."""
+"""The curve of an optimization: the score of each trial and the best one so far."""
 
 from collections.abc import Sequence
 from itertools import accumulate

@@ -1,6 +1,6 @@
-"""Trials: programs that DSPy's optimisers propose, asked by the machinery of a run.
+"""Trials: programs that DSPy's optimizers propose, asked by the machinery of a run.
 
-DSPy's optimisers score a candidate by calling `Evaluate`, each in its own module; while one compiles, ours stands
+DSPy's optimizers score a candidate by calling `Evaluate`, each in its own module; while one compiles, ours stands
 there. It asks on the network loop, many questions at a time and several candidates beside each other, and keeps every
 prediction.
 """
@@ -41,7 +41,7 @@ PART = "parts of the validation"
 
 
 class TrialObserver(QuestionObserver, Protocol):
-    """Whoever watches an optimisation."""
+    """Whoever watches an optimization."""
 
     def trial_starts(self, name: str, questions: int) -> None:
         """A program is asked so many questions from now on."""
@@ -52,7 +52,7 @@ class TrialObserver(QuestionObserver, Protocol):
 
 @dataclass
 class _Slot:
-    """What a thread of an optimiser evaluates."""
+    """What a thread of an optimizer evaluates."""
 
     evaluator: "Evaluator"
     number: int | None
@@ -64,7 +64,7 @@ _slot: ContextVar[_Slot | None] = ContextVar("slot", default=None)
 
 
 class Evaluator:
-    """Asks programs the validation questions; its methods are called in the optimiser's threads."""
+    """Asks programs the validation questions; its methods are called in the optimizer's threads."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class Evaluator:
         )
 
     def result(self, program: ExamProgram, examples: Sequence[dspy.Example]) -> EvaluationResult:
-        """What DSPy's optimisers expect of an evaluation; the score in percent."""
+        """What DSPy's optimizers expect of an evaluation; the score in percent."""
         said = self.evaluate(program, examples)
         metric = self._optimizer.metric
         scores = [score_prediction(one, ex.answer, metric) for one, ex in zip(said, examples, strict=True)]
@@ -277,7 +277,7 @@ class _Evaluate(dspy.Evaluate):
 
 @contextmanager
 def evaluating_here() -> Iterator[None]:
-    """Have DSPy's optimisers evaluate by the `Evaluator` whose `trying` they are called in, and draw no bars."""
+    """Have DSPy's optimizers evaluate by the `Evaluator` whose `trying` they are called in, and draw no bars."""
     modules = [importlib.import_module(f"dspy.teleprompt.{name}") for name in _MODULES]
     bootstrap: Any = importlib.import_module("dspy.teleprompt.bootstrap")
     before = [module.Evaluate for module in modules]

@@ -1,4 +1,4 @@
-"""The folder of one optimisation: what was asked for, every call, every trial, and the best program.
+"""The folder of one optimization: what was asked for, every call, every trial, and the best program.
 
 `optimization.json` says what was asked for and how it ended, `models.json` which model answers,
 `prompt_models.json` which one writes instructions where that is another. `calls.jsonl` holds each call of a model,
@@ -25,9 +25,9 @@ CURVE = "curve.png"
 
 @dataclass(frozen=True)
 class OptimizationFolder(WorkFolder):
-    """The files of one optimisation under `path`."""
+    """The files of one optimization under `path`."""
 
-    kind = "optimisation"
+    kind = "optimization"
     record = RECORD
 
     @property
@@ -42,8 +42,8 @@ class OptimizationFolder(WorkFolder):
 
 
 def find_optimization(named: str, runs_dir: Path) -> OptimizationFolder:
-    """The optimisation meant by its folder or by its id in `runs_dir`; raises `RunFolderError` where there is none."""
+    """The optimization meant by its folder or by its id in `runs_dir`; raises `RunFolderError` where there is none."""
     for folder in (OptimizationFolder(Path(named).resolve()), OptimizationFolder(runs_dir / named)):
         if folder.exists():
             return folder
-    raise RunFolderError(f"no optimisation {named} to resume here or in {runs_dir}: give its folder or its id")
+    raise RunFolderError(f"no optimization {named} to resume here or in {runs_dir}: give its folder or its id")

@@ -1,4 +1,4 @@
-"""The best program of an optimisation as an MLflow model: code, two JSON files, a signature, and no pickle.
+"""The best program of an optimization as an MLflow model: code, two JSON files, a signature, and no pickle.
 
 It is written and sent through a client that names its store, so no global setting of MLflow's is touched.
 """

@@ -1,4 +1,4 @@
-"""An optimisation as one value, read from its folder: what was tried, what was best, what it cost."""
+"""An optimization as one value, read from its folder: what was tried, what was best, what it cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -17,7 +17,7 @@ from medexam.specs.identity import IDENTITY_SCHEMA
 
 
 class Ending(StrEnum):
-    """How an optimisation ended."""
+    """How an optimization ended."""
 
     COMPLETE = "complete"
     """Everything was tried."""
@@ -31,7 +31,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Optimization:
-    """One optimisation, as its folder tells it."""
+    """One optimization, as its folder tells it."""
 
     folder: OptimizationFolder
     cell: CellSpec
@@ -63,7 +63,7 @@ class Optimization:
 
     @property
     def title(self) -> str:
-        """Optimiser, program, model, data set and language."""
+        """Optimizer, program, model, data set and language."""
         cell = self.cell
         words = (
             self.optimizer.kind,
@@ -123,7 +123,7 @@ def write_optimization(
 
 
 def load_optimization(folder: OptimizationFolder) -> Optimization:
-    """The optimisation in `folder`; raises `RunFolderError` where there is none of this version."""
+    """The optimization in `folder`; raises `RunFolderError` where there is none of this version."""
     record, trials = folder.read_json(RECORD), folder.read_json(TRIALS)
     models = tuple(known.identity for known in read_models(folder).values())
     known = {field.name for field in fields(Trial)}
@@ -151,4 +151,4 @@ def load_optimization(folder: OptimizationFolder) -> Optimization:
             models=models,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise RunFolderError(f"{folder.path / RECORD} is not of this version ({error!r}); optimise again") from None
+        raise RunFolderError(f"{folder.path / RECORD} is not of this version ({error!r}); optimize again") from None

@@ -1,4 +1,4 @@
-"""Carrying out an optimisation: the optimiser works in a thread, its questions travel on the network loop.
+"""Carrying out an optimization: the optimizer works in a thread, its questions travel on the network loop.
 
 Whatever ends it, a budget, Ctrl-C or a server that is gone, every call and every trial so far is on disk, and the best
 program with them.
@@ -38,13 +38,13 @@ from medexam.specs import ModelSpec
 
 
 class OptimizationObserver(TrialObserver, Protocol):
-    """Whoever watches an optimisation, such as a progress bar."""
+    """Whoever watches an optimization, such as a progress bar."""
 
     def engine_starts(self, model: ModelSpec) -> None:
         """A model is being loaded or a server probed; it may take a while."""
 
     def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:
-        """The optimiser begins; `budget` tells at any time what is spent."""
+        """The optimizer begins; `budget` tells at any time what is spent."""
 
 
 @dataclass
@@ -54,14 +54,14 @@ class _Course:
     log: CallLog
     budget: Budget
     keep: Callable[[], None]
-    """Writes down what is known, as of an optimisation that did not end."""
+    """Writes down what is known, as of an optimization that did not end."""
     evaluator: Evaluator | None = None
     ending: Ending = Ending.COMPLETE
     why: str | None = None
 
 
 def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimization:
-    """Try what the plan's optimiser proposes, and write the best program; what was done before is not done again.
+    """Try what the plan's optimizer proposes, and write the best program; what was done before is not done again.
 
     Raises `EngineError` where a model cannot be had at all, and `RunFolderError` where the folder cannot be written or
     another model gave its replies.
@@ -103,7 +103,7 @@ def why_nothing_more(plan: OptimizationPlan, done: Optimization) -> str | None:
         )
     return (
         f"all {tried} programs that it asks for were tried, so another budget changes nothing; other "
-        "optimizer.candidates, kind or seed make another optimisation"
+        "optimizer.candidates, kind or seed make another optimization"
     )
 
 
@@ -164,7 +164,7 @@ def _admit(plan: OptimizationPlan, course: _Course, engine: Engine, file: str) -
 
 
 async def _compile(materials: Materials, observer: OptimizationObserver, course: _Course) -> None:
-    """Let the optimiser work until it is through or something ends it."""
+    """Let the optimizer work until it is through or something ends it."""
     budget, evaluator = course.budget, materials.evaluator
     left = budget.seconds_left
     end = None if left is None else asyncio.get_running_loop().call_later(max(0.0, left), evaluator.cancel)

@@ -1,4 +1,4 @@
-"""What an optimisation leaves for people: the best program, its demonstrations as text, the trials as a report."""
+"""What an optimization leaves for people: the best program, its demonstrations as text, the trials as a report."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""From a spec to an optimisation that can begin: which questions teach, which choose, and what it may cost.
+"""From a spec to an optimization that can begin: which questions teach, which choose, and what it may cost.
 
 It asks no model. `medexam optimize SPEC --plan` prints what this finds.
 """
@@ -27,17 +27,17 @@ from medexam.specs.validation import validate
 
 _BUDGET = {"max_calls", "max_tokens", "max_minutes"}
 _BY_CONTENT = {"train", "validation", "encoder", "prompt_model"}
-"""What an optimiser's spec names; what is meant by it stands in the identity."""
+"""What an optimizer's spec names; what is meant by it stands in the identity."""
 _BOOTSTRAPPING = {"bootstrap", "random_search", "mipro"}
 _PAIRS = {"labeled", "knn", "bootstrap"}
-"""Optimisers that propose one program."""
+"""Optimizers that propose one program."""
 _WRITING = {"mipro", "copro", "gepa"}
-"""Optimisers that have instructions written."""
+"""Optimizers that have instructions written."""
 
 
 @dataclass(frozen=True)
 class OptimizationPlan:
-    """An optimisation, ready to begin or to go on."""
+    """An optimization, ready to begin or to go on."""
 
     cell: CellSpec
     """The program as it is written, and the tested questions."""
@@ -97,10 +97,10 @@ def plan_optimization(
     fresh: bool = False,
     only_look: bool = False,
 ) -> OptimizationPlan:
-    """What optimising `document` under `overrides` would do.
+    """What optimizing `document` under `overrides` would do.
 
-    `fresh` starts another optimisation beside one that exists; `only_look` makes a plan that is not carried out, as
-    `plan_experiment` does. Raises `SpecError` where the spec has no optimiser or
+    `fresh` starts another optimization beside one that exists; `only_look` makes a plan that is not carried out, as
+    `plan_experiment` does. Raises `SpecError` where the spec has no optimizer or
     more than one cell, where its exams overlap, or where the budget does not allow two trials; `DatasetError` where
     questions cannot be read.
     """
@@ -111,7 +111,7 @@ def plan_optimization(
         )
     if len(cells) != 1:
         raise SpecError(
-            f"the matrix makes {len(cells)} programs, and one is optimised at a time: choose it with --set, such as "
+            f"the matrix makes {len(cells)} programs, and one is optimized at a time: choose it with --set, such as "
             "--set program.kind=few_shot"
         )
     optimizer = resolve_optimizer(experiment.optimizer, only_look=only_look)
@@ -119,7 +119,7 @@ def plan_optimization(
 
 
 def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> OptimizationPlan:
-    """What going on with one optimisation would do; `changes` are overrides of its budget.
+    """What going on with one optimization would do; `changes` are overrides of its budget.
 
     Raises `RunFolderError` where what it depends on is not what it was, or something else shall be changed.
     """
@@ -128,12 +128,12 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
     if beyond:
         raise RunFolderError(
             f"{folder.name} goes on under its own spec, and only its budget may change (optimizer.max_calls, "
-            f"max_tokens, max_minutes): leave out {beyond[0]}, or optimise the spec anew"
+            f"max_tokens, max_minutes): leave out {beyond[0]}, or optimize the spec anew"
         )
     if record.get("schema") != IDENTITY_SCHEMA:
         raise RunFolderError(
             f"{folder.name} cannot go on: an earlier version made it, whose identity covers less, so nobody knows "
-            "whether the same models would answer; program.load takes it as it is; optimise its spec to start anew"
+            "whether the same models would answer; program.load takes it as it is; optimize its spec to start anew"
         )
     try:
         cell = validate(CellSpec, record["cell"])
@@ -141,12 +141,12 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
         optimizer = validate(OptimizerSpec, {**record["optimizer"], **budget})
         description, known = record["description"], record["identity"]
     except (KeyError, TypeError, SpecError) as error:
-        raise RunFolderError(f"{folder.path / RECORD} is not of this version: {error}; optimise again") from None
+        raise RunFolderError(f"{folder.path / RECORD} is not of this version: {error}; optimize again") from None
     plan = _plan(cell, optimizer, description, folder.path.parent, at=folder)
     if plan.identity != known:
         keys = ", ".join(differences(plan.identity, known))
         raise RunFolderError(
-            f"{folder.name} cannot go on: what it depends on has changed ({keys}); restore it, or optimise its spec "
+            f"{folder.name} cannot go on: what it depends on has changed ({keys}); restore it, or optimize its spec "
             "to start one of it as it is now"
         )
     return plan
@@ -164,7 +164,7 @@ def _plan(
 ) -> OptimizationPlan:
     if not isinstance(cell.program, ReplySpec):
         raise SpecError(
-            f"program.kind {cell.program.kind!r} shows no demonstrations and has no instructions to optimise; choose "
+            f"program.kind {cell.program.kind!r} shows no demonstrations and has no instructions to optimize; choose "
             "zero_shot, few_shot, chain_of_thought or retrieve_then_answer"
         )
     if optimizer.metric == "log_probability" and cell.program.answer_format != "guided":
@@ -189,7 +189,7 @@ def _plan(
     known = {
         **planned.identity,
         "optimizer": _identity(optimizer, cell.model, only_look=only_look),
-        # Optimisers sample candidates at temperatures of their own.
+        # Optimizers sample candidates at temperatures of their own.
         "seed": cell.model.seed,
         "readings": cell.program.readings,
         "train": _digest_golds(train),
@@ -302,7 +302,7 @@ def _affordable(optimizer: OptimizerSpec, validation: ExamCell, train: ExamSet) 
 def _folder(
     cell: CellSpec, optimizer: OptimizerSpec, known: dict[str, Any], runs_dir: Path, fresh: bool
 ) -> OptimizationFolder:
-    """The last optimisation of this identity, whatever it is called; a new name where there is none, or `fresh`."""
+    """The last optimization of this identity, whatever it is called; a new name where there is none, or `fresh`."""
     folders = {
         number: OptimizationFolder(path) for number, path in folders_of(cell.name, digest(known), runs_dir).items()
     }

@@ -1,4 +1,4 @@
-"""The words of an optimisation's best program in MLflow's prompt registry: one prompt a predictor, a version a change.
+"""The words of an optimization's best program in MLflow's prompt registry: one prompt a predictor, a version a change.
 
 A prompt is the whole conversation as the model reads it, with `{{question}}` where the question stands, `{{passages}}`
 before it where those are looked up, and without demonstrations where each question has its own. A version is known by
@@ -63,7 +63,7 @@ def prompt_templates(optimization: Optimization) -> dict[str, Turns]:
     cell = optimization.cell
     spec = cell.program.model_copy(update={"load": optimization.folder.path / PROGRAM})
     program = build_program(spec, cell.dataset.language, finder=_Placeholder(), nearest=_NoDemonstrations)
-    assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are optimised
+    assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are optimized
     stem = f"{cell.name}-{cell.program.kind}-{cell.dataset.language}"
     predictors = {id(predictor): name.rsplit(".", 1)[-1] for name, predictor in program.named_predictors()}
     calls = list(_calls(program))

@@ -1,4 +1,4 @@
-"""The code of a logged model: an optimised program behind MLflow's own interface. MLflow runs this file by its path.
+"""The code of a logged model: an optimized program behind MLflow's own interface. MLflow runs this file by its path.
 
 `mlflow.dspy.log_model` is not used: in both of its modes it writes the module with cloudpickle, which ties a model to
 the versions that wrote it and runs whatever a file says when it is read. Here the model is this file and two JSON

@@ -1,7 +1,7 @@
-"""MLflow receives a copy of an optimisation: a parent run with the curve, and below it one run for each trial.
+"""MLflow receives a copy of an optimization: a parent run with the curve, and below it one run for each trial.
 
 The best program is logged as a model that MLflow can serve, and its words as versions of prompts. The folder stays the
-truth: sending it again updates what is there, and whatever happens here, the optimisation is complete on disk.
+truth: sending it again updates what is there, and whatever happens here, the optimization is complete on disk.
 """
 
 import json
@@ -26,13 +26,13 @@ from medexam.experiments.track.store import experiment_id, open_store
 from medexam.programs.loading import PROGRAM
 
 ARTIFACTS = (RECORD, MODELS, PROMPT_MODELS, TRIALS, PROGRAM, DEMONSTRATIONS, REPORT, CURVE)
-SEND_LATER = "the optimisation is complete on disk; send it later with `medexam track FOLDER`"
+SEND_LATER = "the optimization is complete on disk; send it later with `medexam track FOLDER`"
 _BUDGET = ("max_calls", "max_tokens", "max_minutes")
 _STATUS = {Ending.INTERRUPTED: "KILLED", Ending.FAILED: "FAILED"}
 
 
 def track_optimization(optimization: Optimization, *, tracking_uri: str) -> str:
-    """Send an optimisation to the MLflow store at `tracking_uri`; MLflow's id of its parent run.
+    """Send an optimization to the MLflow store at `tracking_uri`; MLflow's id of its parent run.
 
     It is known by its id and the time it was begun, a trial by its program's digest besides. Raises `TrackingError`
     when the store cannot be reached or written.
@@ -64,7 +64,7 @@ def best_so_far(optimization: Optimization) -> dict[int, float]:
 
 @dataclass(frozen=True)
 class _Store:
-    """One optimisation and how it gets into an MLflow experiment."""
+    """One optimization and how it gets into an MLflow experiment."""
 
     client: Any
     experiment_id: str
@@ -89,7 +89,7 @@ class _Store:
         return self._began + round(1000 * self.optimization.seconds)
 
     def put_parent(self) -> str:
-        """The run that stands for the whole optimisation: what was asked for, what it cost, and the curve."""
+        """The run that stands for the whole optimization: what was asked for, what it cost, and the curve."""
         done = self.optimization
         known = {**self._known, "medexam.kind": "optimization"}
         run_id = self._find(known) or create_run(

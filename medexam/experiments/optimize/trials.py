@@ -37,7 +37,7 @@ class Trial:
     right: int
     unanswered: int
     score: float
-    """The optimiser's metric: of 1, or nats where that is a log-probability."""
+    """The optimizer's metric: of 1, or nats where that is a log-probability."""
     calls: int
     """Calls of the model for this trial alone, in all sessions together."""
     tokens: int

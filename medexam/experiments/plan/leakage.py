@@ -31,7 +31,7 @@ def check_demonstrations(shown: Iterable[Question], asked: Sequence[Question], w
             )
     for demo in near_duplicates(demos, asked):
         raise SpecError(
-            f"{where}: demonstration {demo.key} is nearly a question that is asked; ask other exams or optimise again"
+            f"{where}: demonstration {demo.key} is nearly a question that is asked; ask other exams or optimize again"
         )
 
 

@@ -43,7 +43,7 @@ def _named(model: ModelSpec, *, only_look: bool) -> ModelSpec:
 
 
 def resolve_optimizer(optimizer: OptimizerSpec, *, only_look: bool = False) -> OptimizerSpec:
-    """The optimiser with the model that proposes instructions named, as `resolve_cells` names models."""
+    """The optimizer with the model that proposes instructions named, as `resolve_cells` names models."""
     proposing = optimizer.prompt_model
     if proposing is None:
         return optimizer

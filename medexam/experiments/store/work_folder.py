@@ -1,4 +1,4 @@
-"""What the folders of runs and of optimisations share: made, held by one process, and files written whole.
+"""What the folders of runs and of optimizations share: made, held by one process, and files written whole.
 
 What is made here is its owner's alone (folders of mode 700, files of mode 600): machines are shared, and exams, replies
 and prompts may not be. A folder that was there before keeps its mode.

@@ -1,4 +1,4 @@
-"""Optimisations of the bundled sample, over the scripted engine."""
+"""Optimizations of the bundled sample, over the scripted engine."""
 
 import pytest
 import yaml
@@ -41,8 +41,8 @@ def document(sample, tmp_path):
 
 
 @pytest.fixture
-def optimise(document, tmp_path):
-    """`optimise({"optimizer.kind": "labeled"})` -> the optimisation and its observer."""
+def run_optimizer(document, tmp_path):
+    """`run_optimizer({"optimizer.kind": "labeled"})` -> the optimization and its observer."""
 
     def carry_out(overrides=None, spec=None, **options):
         plan = plan_optimization(spec or document, overrides or {}, runs_dir=tmp_path / "runs", **options)

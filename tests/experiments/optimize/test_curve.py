@@ -1,4 +1,4 @@
-"""The curve of an optimisation."""
+"""The curve of an optimization."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Optimisations that are interrupted, go on, and are refused."""
+"""Optimizations that are interrupted, go on, and are refused."""
 
 import asyncio
 import copy
@@ -36,32 +36,32 @@ class Interrupting(Trials):
 
 
 @pytest.mark.parametrize("after", [15, 40])
-def test_ctrl_c_keeps_what_was_done_and_it_goes_on(document, optimise, tmp_path, after) -> None:
+def test_ctrl_c_keeps_what_was_done_and_it_goes_on(document, run_optimizer, tmp_path, after) -> None:
     plan = plan_optimization(document, {}, runs_dir=tmp_path / "runs")
     stopped = optimize(plan, Interrupting(after))
     assert stopped.ending is Ending.INTERRUPTED
     assert not stopped.finished
     before = [json.loads(line)["key"] for line in (stopped.folder.path / CALLS).read_text().splitlines()]
     assert before
-    done, _ = optimise()
+    done, _ = run_optimizer()
     assert done.ending is Ending.COMPLETE
     after_all = [json.loads(line)["key"] for line in (done.folder.path / CALLS).read_text().splitlines()]
     assert after_all[: len(before)] == before
     assert len(set(after_all)) == len(after_all)
-    whole, _ = optimise(fresh=True)
+    whole, _ = run_optimizer(fresh=True)
     assert whole.folder != done.folder
     assert whole.trials == done.trials
 
 
-def test_a_killed_one_repeats_nothing(document, optimise, tmp_path) -> None:
-    done, _ = optimise()
+def test_a_killed_one_repeats_nothing(document, run_optimizer, tmp_path) -> None:
+    done, _ = run_optimizer()
     path = done.folder.path / CALLS
     lines = path.read_bytes().splitlines(keepends=True)
     record = json.loads((done.folder.path / RECORD).read_text())
     for kept in (0, 1, len(lines) // 2, len(lines) - 1):
         path.write_bytes(b"".join(lines[:kept]) + lines[kept][:20])
         (done.folder.path / RECORD).write_text(json.dumps({**record, "ending": "interrupted"}))
-        again, _ = optimise()
+        again, _ = run_optimizer()
         assert again.trials == done.trials
         assert again.spent == done.spent
         assert {json.loads(line)["key"] for line in path.read_bytes().splitlines()} == {
@@ -80,7 +80,7 @@ def test_it_is_resumed_by_its_folder_under_a_larger_budget(document, tmp_path) -
         plan_resumed(folder, {"optimizer.demos": 5})
 
 
-def test_a_corrected_gold_that_teaches_or_chooses_is_another_optimisation(document, tmp_path) -> None:
+def test_a_corrected_gold_that_teaches_or_chooses_is_another_optimization(document, tmp_path) -> None:
     exams = json.loads((SAMPLE_FOLDER / "HEAD_EN.json").read_text())
     document["dataset"] |= {"name": "headqa_v1", "path": str(tmp_path / "HEAD_EN.json")}
 
@@ -107,7 +107,7 @@ def _serve(monkeypatch, *engines):
     monkeypatch.setattr("medexam.experiments.optimize.optimizer.build_engine", build_engine)
 
 
-def test_it_does_not_go_on_with_another_model(document, optimise, tmp_path, monkeypatch) -> None:
+def test_it_does_not_go_on_with_another_model(document, run_optimizer, tmp_path, monkeypatch) -> None:
     plan = plan_optimization(document, {}, runs_dir=tmp_path / "runs")
     _serve(monkeypatch, ScriptedEngine({"*": "{Answer: 1}"}, revision="first"))
     stopped = optimize(plan, Interrupting(40))
@@ -121,7 +121,7 @@ def test_it_does_not_go_on_with_another_model(document, optimise, tmp_path, monk
         optimize(plan, Trials())
     assert not other.requests
     _serve(monkeypatch, ScriptedEngine({"*": "{Answer: 1}"}, revision="first"))
-    done, _ = optimise()
+    done, _ = run_optimizer()
     assert done.ending is Ending.COMPLETE
     said = (done.folder.programs / done.trials[0].digest / "predictions.jsonl").read_text().splitlines()
     assert {json.loads(line)["answered_by"] for line in said} == {model.print}
@@ -149,7 +149,7 @@ def test_replies_that_name_another_model_end_it(document, tmp_path, monkeypatch)
     assert len(done.trials) <= 1
 
 
-def test_an_optimisation_is_known_by_what_its_models_are(document, tmp_path, monkeypatch) -> None:
+def test_an_optimization_is_known_by_what_its_models_are(document, tmp_path, monkeypatch) -> None:
     def weights(place, last=b"a"):
         folder = tmp_path / place
         folder.mkdir(parents=True)
@@ -172,38 +172,38 @@ def test_an_optimisation_is_known_by_what_its_models_are(document, tmp_path, mon
     assert digest(model=model, **{"optimizer.max_calls": 10_000}) == known
 
 
-def test_a_script_elsewhere_goes_on_and_a_changed_one_is_another(document, optimise, tmp_path) -> None:
-    done, _ = optimise()
+def test_a_script_elsewhere_goes_on_and_a_changed_one_is_another(document, run_optimizer, tmp_path) -> None:
+    done, _ = run_optimizer()
     path = tmp_path / "replies.yaml"
     moved = path.rename(tmp_path / "moved.yaml")
-    again, watcher = optimise({"model.path": str(moved)})
+    again, watcher = run_optimizer({"model.path": str(moved)})
     assert (again, watcher.begun) == (done, 0)
     moved.rename(path).write_text('"*": "{Answer: 2}"')
-    with pytest.raises(RunFolderError, match=r"cannot go on: .*\(model\.script\).* optimise its spec"):
+    with pytest.raises(RunFolderError, match=r"cannot go on: .*\(model\.script\).* optimize its spec"):
         plan_resumed(done.folder, {})
-    other, _ = optimise()
+    other, _ = run_optimizer()
     assert other.folder != done.folder
 
 
-def test_calls_that_allowed_fewer_programs_are_raised(optimise, document, tmp_path) -> None:
-    few, _ = optimise({"optimizer.max_calls": 70})
+def test_calls_that_allowed_fewer_programs_are_raised(run_optimizer, document, tmp_path) -> None:
+    few, _ = run_optimizer({"optimizer.max_calls": 70})
     assert (few.ending, few.candidates, len(few.trials)) == (Ending.COMPLETE, 2, 2)
     plan = plan_optimization(document, {"optimizer.max_calls": 71}, runs_dir=tmp_path / "runs")
     same = optimize(plan, Trials())
     assert same == few
     assert f"optimizer.max_calls={plan.calls_for(3)} or no limit allows another" in why_nothing_more(plan, same)
-    more, _ = optimise({"optimizer.max_calls": plan.calls_for(3)})
+    more, _ = run_optimizer({"optimizer.max_calls": plan.calls_for(3)})
     assert (more.folder, more.candidates) == (few.folder, 3)
-    all_of_them, _ = optimise({})
+    all_of_them, _ = run_optimizer({})
     assert all_of_them.candidates == 4
-    whole, _ = optimise(fresh=True)
+    whole, _ = run_optimizer(fresh=True)
     assert all_of_them.trials == whole.trials
     raised = plan_optimization(document, {"optimizer.max_tokens": 10**9}, runs_dir=tmp_path / "runs")
     assert "so another budget changes nothing" in why_nothing_more(raised, optimize(raised, Trials()))
 
 
-def test_one_of_an_earlier_version_is_shown_and_loaded_and_not_continued(optimise, document, tmp_path) -> None:
-    done, _ = optimise()
+def test_one_of_an_earlier_version_is_shown_and_loaded_and_not_continued(run_optimizer, document, tmp_path) -> None:
+    done, _ = run_optimizer()
     record = json.loads((done.folder.path / RECORD).read_text())
     (done.folder.path / RECORD).write_text(
         json.dumps({key: value for key, value in record.items() if key not in ("schema", "candidates")})
@@ -215,12 +215,12 @@ def test_one_of_an_earlier_version_is_shown_and_loaded_and_not_continued(optimis
         plan_resumed(done.folder, {})
 
 
-def test_two_processes_on_one_folder_are_refused(document, optimise) -> None:
-    done, _ = optimise()
+def test_two_processes_on_one_folder_are_refused(document, run_optimizer) -> None:
+    done, _ = run_optimizer()
     record = json.loads((done.folder.path / RECORD).read_text())
     (done.folder.path / RECORD).write_text(json.dumps({**record, "ending": "interrupted"}))
     with done.folder.locked(), pytest.raises(RunFolderError, match="another process"):
-        optimise()
+        run_optimizer()
 
 
 def test_a_damaged_call_is_named(tmp_path) -> None:
@@ -237,13 +237,13 @@ def test_a_damaged_call_is_named(tmp_path) -> None:
         ({"optimizer.train.split": "dev"}, "optimizer.train and optimizer.validation both hold"),
         ({"optimizer.validation": {"years": [2016]}}, "optimizer.validation and dataset both hold"),
         ({"optimizer.max_calls": 40}, "too small for one round"),
-        ({"program.kind": "likelihood"}, "no instructions to optimise"),
+        ({"program.kind": "likelihood"}, "no instructions to optimize"),
         ({"program.kind": "random"}, "shows no demonstrations"),
         ({"optimizer.kind": "randm_search"}, "random_search"),
         ({"optimizer.demo": 3}, "demos"),
     ],
 )
-def test_what_cannot_be_optimised_is_said_before_anything_is_asked(document, tmp_path, overrides, said) -> None:
+def test_what_cannot_be_optimized_is_said_before_anything_is_asked(document, tmp_path, overrides, said) -> None:
     with pytest.raises(SpecError, match=said):
         plan_optimization(document, overrides, runs_dir=tmp_path)
 
@@ -270,8 +270,8 @@ def test_a_spec_without_an_optimizer_or_of_many_programs_is_refused(document, tm
         (lambda state: state.pop("metadata"), "no program of DSPy's"),
     ],
 )
-def test_a_foreign_or_corrupt_program_is_refused(optimise, document, tmp_path, change, said) -> None:
-    done, _ = optimise({"optimizer.kind": "labeled"})
+def test_a_foreign_or_corrupt_program_is_refused(run_optimizer, document, tmp_path, change, said) -> None:
+    done, _ = run_optimizer({"optimizer.kind": "labeled"})
     path = tmp_path / "program.json"
     state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
     change(state)
@@ -280,20 +280,20 @@ def test_a_foreign_or_corrupt_program_is_refused(optimise, document, tmp_path, c
         plan_experiment(document, {"program.load": str(path)}, runs_dir=tmp_path / "runs")
 
 
-def test_a_program_that_is_missing_or_of_another_kind_is_refused(optimise, document, tmp_path) -> None:
+def test_a_program_that_is_missing_or_of_another_kind_is_refused(run_optimizer, document, tmp_path) -> None:
     with pytest.raises(SpecError, match=r"no program\.json"):
         plan_experiment(document, {"program.load": str(tmp_path / "nowhere")}, runs_dir=tmp_path)
     (tmp_path / "program.json").write_text("{")
     with pytest.raises(SpecError, match="cannot read"):
         plan_experiment(document, {"program.load": str(tmp_path)}, runs_dir=tmp_path)
-    done, _ = optimise({"optimizer.kind": "labeled"})
+    done, _ = run_optimizer({"optimizer.kind": "labeled"})
     changed = {"program.load": str(done.folder.path), "program.kind": "few_shot"}
     with pytest.raises(SpecError, match="kind is 'zero_shot'"):
         plan_experiment(document, changed, runs_dir=tmp_path)
 
 
-def test_demonstrations_from_a_tested_exam_are_refused(optimise, document, tmp_path) -> None:
-    done, _ = optimise({"optimizer.kind": "labeled"})
+def test_demonstrations_from_a_tested_exam_are_refused(run_optimizer, document, tmp_path) -> None:
+    done, _ = run_optimizer({"optimizer.kind": "labeled"})
     loaded = {"program.load": str(done.folder.programs / done.trials[1].digest), "dataset.split": "train"}
     with pytest.raises(SpecError, match="from an exam that is asked"):
         plan_experiment(document, loaded, runs_dir=tmp_path)

@@ -1,4 +1,4 @@
-"""Optimisers that rewrite instructions, with a scripted model that writes them."""
+"""Optimizers that rewrite instructions, with a scripted model that writes them."""
 
 import json
 
@@ -27,10 +27,10 @@ def writer(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["copro", "mipro"])
-def test_instructions_are_written_by_the_prompt_model_and_tried(optimise, writer, kind) -> None:
+def test_instructions_are_written_by_the_prompt_model_and_tried(run_optimizer, writer, kind) -> None:
     if kind == "mipro":
         pytest.importorskip("optuna")
-    done, _ = optimise({"optimizer.kind": kind, "optimizer.prompt_model": writer, "optimizer.rounds": 1})
+    done, _ = run_optimizer({"optimizer.kind": kind, "optimizer.prompt_model": writer, "optimizer.rounds": 1})
     assert done.ending is Ending.COMPLETE, done.why
     assert len(done.trials) > 1
     words = {
@@ -43,18 +43,18 @@ def test_instructions_are_written_by_the_prompt_model_and_tried(optimise, writer
     assert done.beside.calls > 0
 
 
-def test_reflection_writes_instructions_from_feedback(optimise, tmp_path) -> None:
+def test_reflection_writes_instructions_from_feedback(run_optimizer, tmp_path) -> None:
     path = tmp_path / "reflection.yaml"
     path.write_text(yaml.safe_dump({"*": "```\nAnswer as the examiner would.\n```"}))
-    done, _ = optimise(
+    done, _ = run_optimizer(
         {"optimizer.kind": "gepa", "optimizer.prompt_model": {"engine": "scripted", "path": str(path)}},
     )
     assert done.ending is Ending.COMPLETE, done.why
     assert done.trials
 
 
-def test_a_model_that_cannot_write_them_is_named(optimise, document) -> None:
-    done, _ = optimise({"optimizer.kind": "copro"})
+def test_a_model_that_cannot_write_them_is_named(run_optimizer, document) -> None:
+    done, _ = run_optimizer({"optimizer.kind": "copro"})
     assert done.ending is Ending.FAILED
     assert "optimizer.prompt_model" in (done.why or "")
     assert len(done.trials) == 1

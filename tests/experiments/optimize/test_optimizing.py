@@ -1,4 +1,4 @@
-"""From a spec with an optimiser to the best program on disk, over the scripted engine."""
+"""From a spec with an optimizer to the best program on disk, over the scripted engine."""
 
 import json
 
@@ -18,8 +18,8 @@ def _calls(optimization):
 
 
 @pytest.mark.parametrize("kind", ["labeled", "bootstrap", "random_search"])
-def test_trials_are_scored_and_the_best_program_is_written(optimise, kind, sample, key) -> None:
-    done, _ = optimise({"optimizer.kind": kind})
+def test_trials_are_scored_and_the_best_program_is_written(run_optimizer, kind, sample, key) -> None:
+    done, _ = run_optimizer({"optimizer.kind": kind})
     assert done.ending is Ending.COMPLETE
     assert [trial.number for trial in done.trials] == list(range(len(done.trials)))
     assert done.trials[0].name == "as written"
@@ -46,8 +46,8 @@ def test_trials_are_scored_and_the_best_program_is_written(optimise, kind, sampl
     assert [path for path in below if path.stat().st_mode & 0o077] == []
 
 
-def test_demonstrations_are_training_questions_that_were_answered_right(optimise, key) -> None:
-    done, _ = optimise({"optimizer.kind": "bootstrap"})
+def test_demonstrations_are_training_questions_that_were_answered_right(run_optimizer, key) -> None:
+    done, _ = run_optimizer({"optimizer.kind": "bootstrap"})
     state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
     demos = state["respond"]["demos"]
     assert len(demos) == 3
@@ -57,13 +57,13 @@ def test_demonstrations_are_training_questions_that_were_answered_right(optimise
         assert demo.keys() == {"question", "answer"}
 
 
-def test_reasoning_is_bootstrapped_with_its_answer(optimise, document, sample, key, tmp_path) -> None:
+def test_reasoning_is_bootstrapped_with_its_answer(run_optimizer, document, sample, key, tmp_path) -> None:
     replies = {
         question.stem: f"Reasons for it.\n\n{{Answer: {key[question.key].number}}}" for question in sample.questions
     }
     path = tmp_path / "reasons.yaml"
     path.write_text(yaml.safe_dump(replies, allow_unicode=True, width=10**6))
-    done, _ = optimise(
+    done, _ = run_optimizer(
         {"optimizer.kind": "bootstrap", "program.kind": "chain_of_thought", "model.path": str(path)},
     )
     assert done.best is not None
@@ -71,33 +71,33 @@ def test_reasoning_is_bootstrapped_with_its_answer(optimise, document, sample, k
     assert [demo["rationale"] for demo in state["respond"]["demos"]] == ["Reasons for it."] * 3
 
 
-def test_calls_are_kept_counted_and_never_made_twice(optimise) -> None:
-    done, watcher = optimise()
+def test_calls_are_kept_counted_and_never_made_twice(run_optimizer) -> None:
+    done, watcher = run_optimizer()
     calls = _calls(done)
     assert len(calls) == done.spent.calls == watcher.budget.calls
     assert sum(call["tokens"] for call in calls) == done.spent.tokens
     assert len({call["key"] for call in calls}) == len(calls)
     assert done.beside.calls == len(calls) - sum(trial.calls for trial in done.trials)
-    again, second = optimise()
+    again, second = run_optimizer()
     assert again == done
     assert not second.answers
 
 
-def test_a_budget_of_calls_is_kept_exactly(optimise) -> None:
-    done, watcher = optimise({"optimizer.max_calls": 70})
+def test_a_budget_of_calls_is_kept_exactly(run_optimizer) -> None:
+    done, watcher = run_optimizer({"optimizer.max_calls": 70})
     assert done.spent.calls <= 70
     assert watcher.budget.calls == done.spent.calls
     assert len(done.trials) == 2
     assert done.ending is Ending.COMPLETE
 
 
-def test_a_budget_of_tokens_ends_with_the_best_so_far(optimise) -> None:
-    whole, _ = optimise()
-    done, _ = optimise({"optimizer.max_tokens": whole.spent.tokens // 2}, fresh=True)
+def test_a_budget_of_tokens_ends_with_the_best_so_far(run_optimizer) -> None:
+    whole, _ = run_optimizer()
+    done, _ = run_optimizer({"optimizer.max_tokens": whole.spent.tokens // 2}, fresh=True)
     assert done.ending is Ending.BUDGET
     assert "tokens" in (done.why or "")
     assert 0 < done.spent.tokens <= whole.spent.tokens // 2
-    more, _ = optimise({"optimizer.max_tokens": 10**9})
+    more, _ = run_optimizer({"optimizer.max_tokens": 10**9})
     assert more.ending is Ending.COMPLETE
     assert more.folder == done.folder
     assert more.trials == whole.trials
@@ -105,24 +105,24 @@ def test_a_budget_of_tokens_ends_with_the_best_so_far(optimise) -> None:
     assert len({call["key"] for call in _calls(more)}) == more.spent.calls
 
 
-def test_minutes_that_are_over_end_it(optimise) -> None:
-    done, _ = optimise({"optimizer.max_minutes": 1e-7})
+def test_minutes_that_are_over_end_it(run_optimizer) -> None:
+    done, _ = run_optimizer({"optimizer.max_minutes": 1e-7})
     assert done.ending is Ending.BUDGET
     assert done.trials == ()
     assert "minutes" in (done.why or "")
     assert not (done.folder.path / "program.json").exists()
 
 
-def test_exam_score_takes_a_third_for_a_wrong_answer(optimise) -> None:
-    done, _ = optimise({"optimizer.kind": "labeled", "optimizer.metric": "exam_score"})
+def test_exam_score_takes_a_third_for_a_wrong_answer(run_optimizer) -> None:
+    done, _ = run_optimizer({"optimizer.kind": "labeled", "optimizer.metric": "exam_score"})
     trial = done.trials[0]
     wrong = trial.n - trial.right - trial.unanswered
     assert trial.score == pytest.approx((trial.right - wrong / 3) / trial.n)
 
 
-def test_the_nearest_training_questions_are_shown(optimise, sample) -> None:
+def test_the_nearest_training_questions_are_shown(run_optimizer, sample) -> None:
     pytest.importorskip("sentence_transformers")
-    done, _ = optimise({"optimizer.kind": "knn"})
+    done, _ = run_optimizer({"optimizer.kind": "knn"})
     assert done.trials[1].demos == 3
     state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
     assert len(state["program.respond"]["demos"]) == 48
@@ -130,9 +130,9 @@ def test_the_nearest_training_questions_are_shown(optimise, sample) -> None:
 
 
 @pytest.mark.parametrize("kind", ["random_search", "knn"])
-def test_a_run_asks_with_the_program_that_was_found(optimise, document, tmp_path, kind) -> None:
+def test_a_run_asks_with_the_program_that_was_found(run_optimizer, document, tmp_path, kind) -> None:
     pytest.importorskip("sentence_transformers")
-    done, _ = optimise({"optimizer.kind": kind})
+    done, _ = run_optimizer({"optimizer.kind": kind})
     best = done.trials[1]
     loaded = {"program.load": str(done.folder.programs / best.digest), "dataset.split": "dev"}
     plan = plan_experiment(document, loaded, runs_dir=tmp_path / "runs")

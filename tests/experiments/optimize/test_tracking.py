@@ -1,4 +1,4 @@
-"""Optimisations in a real MLflow store, read back through MLflow's own client; the model is loaded and served."""
+"""Optimizations in a real MLflow store, read back through MLflow's own client; the model is loaded and served."""
 
 import dataclasses
 import json
@@ -33,13 +33,13 @@ START_S = 120
 
 
 @pytest.fixture
-def done(optimise):
-    return optimise()[0]
+def done(run_optimizer):
+    return run_optimizer()[0]
 
 
 @pytest.fixture
-def quick(optimise):
-    return optimise({"optimizer.kind": "labeled"})[0]
+def quick(run_optimizer):
+    return run_optimizer({"optimizer.kind": "labeled"})[0]
 
 
 def _runs(client, kind):
@@ -59,7 +59,7 @@ def _place(model) -> Path:
     return Path(model.artifact_location.removeprefix("file://"))
 
 
-def test_an_optimisation_is_a_parent_and_a_child_for_each_trial(done, uri, client) -> None:
+def test_an_optimization_is_a_parent_and_a_child_for_each_trial(done, uri, client) -> None:
     parent = client.get_run(track_optimization(done, tracking_uri=uri))
     assert parent.info.status == "FINISHED"
     assert parent.data.tags["medexam.optimization"] == done.folder.name
@@ -134,7 +134,7 @@ def test_one_without_a_trial_is_told_as_well(quick, uri, client) -> None:
 
 def test_an_outage_is_one_line_and_costs_nothing(quick, tmp_path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(TrackingError, match="the optimisation is complete on disk; send it later") as caught:
+    with pytest.raises(TrackingError, match="the optimization is complete on disk; send it later") as caught:
         track_optimization(quick, tracking_uri=f"sqlite:///{tmp_path / 'file' / 'mlflow.db'}")
     assert "\n" not in str(caught.value)
     assert load_optimization(quick.folder) == quick
@@ -154,7 +154,7 @@ def test_nothing_of_mlflows_settings_is_changed(quick, uri, tmp_path, monkeypatc
     assert not list(place.iterdir())
 
 
-def test_the_command_line_sends_optimisations(quick, uri, client, tmp_path, monkeypatch) -> None:
+def test_the_command_line_sends_optimizations(quick, uri, client, tmp_path, monkeypatch) -> None:
     from typer.testing import CliRunner
 
     from medexam.cli.main import app
@@ -197,8 +197,8 @@ def test_other_words_are_another_version(quick, uri, client) -> None:
     assert json.loads(client.get_run(run_id).data.tags["mlflow.linkedPrompts"])[0]["version"] == "1"
 
 
-def test_a_program_of_two_calls_has_two_prompts(optimise) -> None:
-    done, _ = optimise(
+def test_a_program_of_two_calls_has_two_prompts(run_optimizer) -> None:
+    done, _ = run_optimizer(
         {"optimizer.kind": "labeled", "program.kind": "chain_of_thought", "program.answer_format": "guided"}
     )
     templates = prompt_templates(done)
@@ -259,19 +259,19 @@ def test_the_model_answers_as_the_trial_did(quick, uri, client, sample) -> None:
     assert loaded.predict(pd.DataFrame([EXAMPLE])) == [{"answer": 1, "reply": "{Answer: 1}", "rationale": None}]
 
 
-def test_words_of_ones_own_travel_with_the_model(optimise, uri, client, tmp_path) -> None:
+def test_words_of_ones_own_travel_with_the_model(run_optimizer, uri, client, tmp_path) -> None:
     words = tmp_path / "words.yaml"
     words.write_text("en: {zero_shot: 'Choose. $form'}")
-    track_optimization(optimise({"optimizer.kind": "labeled", "program.prompt": str(words)})[0], tracking_uri=uri)
+    track_optimization(run_optimizer({"optimizer.kind": "labeled", "program.prompt": str(words)})[0], tracking_uri=uri)
     words.unlink()
     (model,) = _models(client)
     assert (_place(model) / "artifacts" / "words.yaml").exists()
     assert _load(_place(model)).predict(pd.DataFrame([EXAMPLE]))[0]["answer"] == 1
 
 
-def test_demonstrations_of_each_questions_own_are_served(optimise, uri, client, sample) -> None:
+def test_demonstrations_of_each_questions_own_are_served(run_optimizer, uri, client, sample) -> None:
     pytest.importorskip("sentence_transformers")
-    done, _ = optimise({"optimizer.kind": "knn"})
+    done, _ = run_optimizer({"optimizer.kind": "knn"})
     done = dataclasses.replace(done, trials=done.trials[1:])
     (done.folder.path / "program.json").write_bytes(
         (done.folder.programs / done.best.digest / "program.json").read_bytes()
@@ -286,9 +286,9 @@ def test_demonstrations_of_each_questions_own_are_served(optimise, uri, client, 
 
 
 @pytest.mark.parametrize("kind", ["labeled", "knn"])
-def test_a_trace_shows_the_demonstrations_that_were_found(optimise, document, tmp_path, kind) -> None:
+def test_a_trace_shows_the_demonstrations_that_were_found(run_optimizer, document, tmp_path, kind) -> None:
     pytest.importorskip("sentence_transformers")
-    done, _ = optimise({"optimizer.kind": kind})
+    done, _ = run_optimizer({"optimizer.kind": kind})
     loaded = {"program.load": str(done.folder.programs / done.trials[1].digest), "dataset.limit": 4}
     plan = plan_experiment({**document, "trace_questions": 2}, loaded, runs_dir=tmp_path / "runs")
     (run,), _ = run_plan(plan, Silent())
@@ -328,7 +328,7 @@ def test_a_program_that_needs_a_twin_is_not_served(tmp_path) -> None:
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory, empty_store):
-    """An optimisation of SmolLM2 in a store of its own, and its model's folder."""
+    """An optimization of SmolLM2 in a store of its own, and its model's folder."""
     from mlflow import MlflowClient
 
     from medexam.experiments.optimize.optimizer import optimize

@@ -1,10 +1,10 @@
 """A random search over demonstrations: beside plain calls through `run`, and beside stock DSPy's own, on one server.
 
-    python bench/optimising.py http://127.0.0.1:8000/v1 --validation 200 --candidates 8
+    python bench/optimizing.py http://127.0.0.1:8000/v1 --validation 200 --candidates 8
 
 - `optimize`: `medexam optimize` with `random_search`, demonstrations from HEAD-QA's training exams;
 - `run`: `medexam run` of the programs that were tried, on as many other questions of the same exams;
-- `dspy`: stock DSPy's optimiser of the same name and size, its own adapter and client, 16 threads.
+- `dspy`: stock DSPy's optimizer of the same name and size, its own adapter and client, 16 threads.
 
 Each side chooses its validation questions by a seed of its own, so that it does not profit from what another left in
 the server's prefix cache. Prints one JSON document: seconds and calls of each side, the seconds a call of `optimize` by

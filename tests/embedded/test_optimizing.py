@@ -1,4 +1,4 @@
-"""Optimisation with the real model: few questions, real demonstrations, probabilities checked against transformers."""
+"""Optimization with the real model: few questions, real demonstrations, probabilities checked against transformers."""
 
 import json
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.model
 pytest.importorskip("torch")
 
 DOCUMENT = {
-    "name": "optimised",
+    "name": "optimized",
     "dataset": {"name": "headqa_sample", "split": "test", "limit": 4},
     "model": {"engine": "embedded", "dtype": "float32"},
     "program": {"kind": "zero_shot", "answer_format": "guided"},
@@ -30,7 +30,7 @@ DOCUMENT = {
 
 @pytest.fixture(scope="module")
 def runs_dir(tmp_path_factory):
-    return tmp_path_factory.mktemp("optimised")
+    return tmp_path_factory.mktemp("optimized")
 
 
 @pytest.fixture(scope="module")
