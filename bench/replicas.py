@@ -23,6 +23,7 @@ from vllm_speed import make_questions, marked, run_engine
 
 from medexam.serve.engines.hosted import build_hosted_engine
 from medexam.serve.launch.fleet import Fleet
+from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_command import plan_servers
 from medexam.serve.network.keys import make_key
 from medexam.specs.model import ModelSpec
@@ -70,7 +71,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     os.environ["VLLM_API_KEY"] = key = make_key()
-    launches = plan_servers("smollm2-cpu", python=options.python, replicas=2)
+    launches = plan_servers("smollm2-cpu", ServerSettings(python=options.python, replicas=2))
     logs = Path(tempfile.mkdtemp(prefix="medexam-replicas-"))
     with Fleet(launches, logs=logs, key=key, restarts=0) as fleet:
         fleet.wait_healthy(LOAD_S)

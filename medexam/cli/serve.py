@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from medexam.serve.discovery.registry import Registry
     from medexam.serve.launch.fleet import Fleet
     from medexam.serve.launch.processes import Launch
+    from medexam.serve.launch.settings import ServerSettings
     from medexam.serve.launch.slurm import Allocation
+    from medexam.serve.launch.slurm_job import ServeJob
 
 _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
@@ -72,38 +74,45 @@ def serve(
         refuse(context, {"container_runtime"}, "it runs a container: name its image with --container IMAGE")
     if model is None:
         raise EngineError("nothing to serve: name a PROFILE or a MODEL; `medexam serve --list` shows the profiles")
-    wanted: dict[str, Any] = {
-        "python": _python(python),
-        "container": container,
-        "container_runtime": container_runtime,
-        "served_name": served_model_name,
-        "max_context": max_model_len,
-        "replicas": replicas,
-        "gpus": _numbers(gpus),
-        "flags": tuple(context.args),
-    }
+    from medexam.serve.discovery.registry import Registry, local_registry
+    from medexam.serve.launch.settings import ServerSettings
+    from medexam.serve.launch.slurm_job import ServeJob
+
+    settings = ServerSettings(
+        replicas=replicas,
+        gpus=_numbers(gpus),
+        python=_python(python),
+        container=container,
+        container_runtime=container_runtime,
+        port=port,
+        host=host,
+        served_name=served_model_name,
+        max_context=max_model_len,
+    )
+    flags = tuple(context.args)
     if slurm:
         refuse(context, options.OF_NODES, "a job's nodes choose port, address and logs themselves: leave it out")
         if span and nodes == 1:
             raise EngineError("--span needs several nodes; say how many with --nodes")
         allocation = _allocate(slurm_folder, nodes, time, requeues, partition, account, gpus_per_node, slurm_option)
-        wanted |= {"timeout_s": timeout, "restarts": restarts, "span": span}
-        _serve_by_slurm(model, wanted, allocation, registry, show=show)
+        told = Registry(registry) if registry else local_registry()
+        job = ServeJob(model, told.path, allocation.folder, settings, flags, timeout, restarts, span)
+        _serve_by_slurm(job, allocation, told if registry else None, show=show)
         return
     refuse(context, options.OF_SLURM, "this belongs to a Slurm job: add --slurm, or leave it out")
     if show:
         refuse(context, options.OF_FLEET, "--print shows vLLM's command, which has no such option: leave it out")
-    launches = _plan(model, wanted, host, port, show=show)
+    launches = _plan(model, settings, flags, show=show)
     if not show:
         _serve_here(launches, host, registry, log or Path(), timeout, restarts)
 
 
-def _plan(model: str, wanted: dict[str, Any], host: str, port: int | None, *, show: bool) -> "Sequence[Launch]":
+def _plan(model: str, settings: "ServerSettings", flags: Sequence[str], *, show: bool) -> "Sequence[Launch]":
     from medexam.serve.launch.vllm_command import plan_servers
 
     if not show:
         sys.stderr.write(f"preparing {model} ...\n")
-    launches = plan_servers(model, host=host, port=port, printing=show, **wanted)
+    launches = plan_servers(model, settings, flags, printing=show)
     for note in dict.fromkeys(note for launch in launches for note in launch.notes):
         sys.stderr.write(f"{note}\n")
     if show:
@@ -149,23 +158,17 @@ def _tell(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def _serve_by_slurm(
-    model: str, wanted: dict[str, Any], allocation: "Allocation", registry: Path | None, *, show: bool
-) -> None:
-    from medexam.serve.discovery.registry import Registry, local_registry
+def _serve_by_slurm(job: "ServeJob", allocation: "Allocation", registry: "Registry | None", *, show: bool) -> None:
     from medexam.serve.launch.slurm import job_script, submit
-    from medexam.serve.launch.slurm_job import ServeJob
 
-    told = Registry(registry) if registry else local_registry()
-    job = ServeJob(model=model, registry=told.path, logs=allocation.folder, **wanted)
     if show:
         sys.stdout.write(f"{job_script(job, allocation)}\n")
         return
     number = submit(job, allocation)
-    sys.stdout.write(f"{number}\n{_run_command(told if registry else None, wait=True)}\n")
+    sys.stdout.write(f"{number}\n{_run_command(registry, wait=True)}\n")
     sys.stderr.write(
         f"submitted job {number}; `scancel {number}` stops it\n"
-        f"registry: {told.path}\n"
+        f"registry: {job.registry}\n"
         f"logs: {allocation.folder}/{number}_*_log.err, and vLLM's in {allocation.folder}/{number}/\n"
     )
 

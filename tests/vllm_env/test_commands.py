@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from medexam.serve.launch.profile import Layout, Profile, load_profile, profile_names
-from medexam.serve.launch.vllm_command import Node, plan_servers
+from medexam.serve.launch.vllm_command import plan_servers
+from medexam.serve.launch.vllm_flags import Node
 
 PYTHON = os.environ.get("MEDEXAM_VLLM_PYTHON")
 

@@ -18,6 +18,7 @@ from medexam.serve.discovery import finder as finding
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.launch.fleet import Fleet
 from medexam.serve.launch.processes import group_lives
+from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_command import plan_servers
 from medexam.serve.network.keys import make_key, write_key
 from watching import Silent
@@ -43,7 +44,7 @@ def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory, key_file: Path) -> Iterator[Fleet]:
     assert PYTHON is not None
-    launches = plan_servers("smollm2-cpu", python=Path(PYTHON), replicas=2, max_context=2048)
+    launches = plan_servers("smollm2-cpu", ServerSettings(python=Path(PYTHON), replicas=2, max_context=2048))
     logs = tmp_path_factory.mktemp("logs")
     with Fleet(launches, logs=logs, key=key_file.read_text().strip(), key_file=key_file, restarts=0) as running:
         running.wait_healthy(LOAD_S)

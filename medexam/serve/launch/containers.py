@@ -4,11 +4,10 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 from medexam.errors import EngineError
+from medexam.serve.launch.settings import ContainerRuntime
 
-ContainerRuntime = Literal["docker", "podman", "apptainer"]
 _PASSED_ON = ("VLLM_API_KEY", "HF_TOKEN")
 """Variables named on the command line without their values, which the runtime takes from its own environment."""
 _CACHE_INSIDE = "/root/.cache/huggingface"
@@ -20,7 +19,7 @@ def check_runtime(runtime: ContainerRuntime) -> None:
         others = " or ".join(name for name in ("docker", "podman", "apptainer") if name != runtime)
         raise EngineError(
             f"{runtime} is not on the PATH; name another with --container-runtime ({others}), or take --python with a "
-            "Python that has vLLM in the place of --container"
+            "Python that has vLLM instead of --container"
         )
 
 

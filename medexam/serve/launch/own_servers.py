@@ -16,6 +16,7 @@ from medexam.errors import EngineError
 from medexam.paths import cache_dir
 from medexam.serve.discovery.registry import Registry
 from medexam.serve.launch.fleet import Fleet
+from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_command import plan_servers
 from medexam.serve.network.endpoints import read_key
 from medexam.serve.network.keys import make_key, write_key
@@ -78,7 +79,7 @@ def vllm_python() -> Path | None:
 
 def _plan(spec: ModelSpec) -> OwnServers:
     assert spec.profile is not None  # noqa: S101 - the spec's own validator requires it
-    launches = plan_servers(spec.profile, python=vllm_python())
+    launches = plan_servers(spec.profile, ServerSettings(python=vllm_python()))
     folder = Path(tempfile.mkdtemp(prefix="medexam-servers-"))
     registry, key_file = Registry(folder / "servers.json"), folder / "key"
     key = read_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file) or make_key()

@@ -7,6 +7,9 @@ from medexam.errors import EngineError
 from medexam.serve.launch.gpus import Gpu, find_gpus
 from medexam.serve.launch.memory_fit import check_fit, choose_layout, estimate_memory
 from medexam.serve.launch.profile import Layout, Profile
+from medexam.serve.launch.settings import ServerSettings
+
+_DEFAULTS = ServerSettings()
 
 _OVERRIDES = {
     "--tensor-parallel-size": ("tensor_parallel", int),
@@ -34,20 +37,19 @@ class Placement:
 def place_profile(
     name: str,
     profile: Profile,
-    *,
-    replicas: int = 1,
-    gpus: Sequence[int] | None = None,
+    settings: ServerSettings = _DEFAULTS,
     flags: Sequence[str] = (),
-    max_context: int | None = None,
+    *,
     nodes: int = 1,
     printing: bool = False,
 ) -> Placement:
-    """The layout for the cards of this machine, `gpus` of them or all, and each server's share of them.
+    """The layout for the cards of this machine, and each server's share of them.
 
-    `flags` and `max_context` change the layouts as they change vLLM's own settings. Printing needs no card: where none
-    fits, the first layout is shown. Raises `EngineError` with the sum of the memory where the model does not fit.
+    vLLM's own `flags` change the layouts as they change vLLM. Printing needs no card: if none fits, the first layout is
+    shown. Raises `EngineError` with the sum of the memory if the model does not fit.
     """
-    profile = _overridden(profile, flags, max_context)
+    replicas, gpus = settings.replicas, settings.gpus
+    profile = _overridden(profile, flags, settings.max_context)
     if profile.on_cpu:
         return Placement(profile.layouts[0], ((),) * replicas)
     cards = find_gpus()

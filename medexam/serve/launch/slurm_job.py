@@ -8,15 +8,16 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from medexam.errors import MedExamError
 from medexam.serve.discovery.registry import Registry, host_name
 from medexam.serve.launch.fleet import Fleet
 from medexam.serve.launch.ports import next_free
+from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_command import plan_servers
 from medexam.serve.launch.vllm_flags import Node
 from medexam.serve.network.keys import kept_key, make_key
@@ -41,13 +42,8 @@ class ServeJob:
     model: str
     registry: Path
     logs: Path
-    python: Path | None = None
-    container: str | None = None
-    container_runtime: Literal["docker", "podman", "apptainer"] = "apptainer"
-    served_name: str | None = None
-    max_context: int | None = None
-    replicas: int = 1
-    gpus: tuple[int, ...] | None = None
+    settings: ServerSettings
+    """Address and port are chosen on each node."""
     flags: tuple[str, ...] = ()
     timeout_s: float = 1800.0
     restarts: int = 3
@@ -87,21 +83,8 @@ class ServeJob:
         self, node: Node | None = None, *, port: int | None = None, printing: bool = False
     ) -> "tuple[Launch, ...]":
         """The servers of one node, on ports from `port` on; raises `EngineError` where they could not start."""
-        return plan_servers(
-            self.model,
-            python=self.python,
-            container=self.container,
-            container_runtime=self.container_runtime,
-            host=EVERY_ADDRESS,
-            port=port,
-            served_name=self.served_name,
-            max_context=self.max_context,
-            replicas=self.replicas,
-            gpus=self.gpus,
-            flags=self.flags,
-            printing=printing,
-            node=node,
-        )
+        settings = replace(self.settings, host=EVERY_ADDRESS, port=port)
+        return plan_servers(self.model, settings, self.flags, node=node, printing=printing)
 
     def _serve(self, job: "JobEnvironment", node: Node | None) -> None:
         registry = Registry(self.registry)

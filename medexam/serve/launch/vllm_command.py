@@ -8,84 +8,59 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from medexam.errors import EngineError
-from medexam.serve.launch.containers import ContainerRuntime, check_runtime, container_command
+from medexam.serve.launch.containers import check_runtime, container_command
 from medexam.serve.launch.placement import Placement, place_profile, place_without_profile
 from medexam.serve.launch.ports import FIRST_PORT, check_free, next_free
 from medexam.serve.launch.processes import Launch
 from medexam.serve.launch.profile import Profile
+from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_cpu import cpu_environment
-from medexam.serve.launch.vllm_flags import Node, listen_flags, settings
+from medexam.serve.launch.vllm_flags import Node, listen_flags, model_flags
 from medexam.serve.launch.vllm_source import ModelSource, find_profile, find_source, has_cpu_build
-
-__all__ = ["Node", "plan_servers"]
 
 _SERVER = ("-m", "vllm.entrypoints.openai.api_server")
 _COMMAND_LINE = ("-m", "vllm.entrypoints.cli.main", "serve")
 """`vllm serve`, which alone knows servers without an address of their own."""
+_DEFAULTS = ServerSettings()
 
 
 def plan_servers(
     model: str,
-    *,
-    python: Path | None = None,
-    container: str | None = None,
-    container_runtime: ContainerRuntime = "docker",
-    host: str = "127.0.0.1",
-    port: int | None = None,
-    served_name: str | None = None,
-    max_context: int | None = None,
-    replicas: int = 1,
-    gpus: Sequence[int] | None = None,
+    settings: ServerSettings = _DEFAULTS,
     flags: Sequence[str] = (),
-    printing: bool = False,
+    *,
     node: Node | None = None,
+    printing: bool = False,
 ) -> tuple[Launch, ...]:
     """One command a replica for a profile's name or YAML file, a hub id, a local folder, or `smollm2`.
 
-    Replicas take consecutive ports from `port` on (None: the free ones from 8000 on), and GPUs of their own. `gpus` are
-    the indices to use; None is every one found. `flags` go to vLLM as they are, after everything else. `python` None is
-    this process's own; `container` is an image to run in its place. `printing` asks for the command alone: neither vLLM
-    nor a GPU nor a free port needs to be here. `node` is for a model over several machines. Raises `EngineError` where
-    the servers could not start.
+    `flags` go to vLLM unchanged, after everything else. `node` is for a model over several machines. `printing` asks
+    for the command alone: neither vLLM nor a GPU nor a free port needs to be here. Raises `EngineError` if the servers
+    could not start.
     """
     if node is not None and node.count == 1:
         node = None
     name, profile = find_profile(model)
     source = find_source(model if profile is None else profile.model)
-    _check(replicas, flags, node, profile)
-    interpreter = str(python) if python is not None else sys.executable
-    if container is None:
-        cpu = _runs_on_cpu(name, profile, interpreter, printing)
+    _check(settings.replicas, flags, node, profile)
+    if settings.container is None:
+        cpu = _runs_on_cpu(name, profile, _python(settings), printing)
     else:
         cpu = profile is not None and profile.on_cpu
         if not printing:
-            check_runtime(container_runtime)
+            check_runtime(settings.container_runtime)
     if profile is not None:
         nodes = 1 if node is None else node.count
-        placement = place_profile(
-            name,
-            profile,
-            replicas=replicas,
-            gpus=gpus,
-            flags=flags,
-            max_context=max_context,
-            nodes=nodes,
-            printing=printing,
-        )
+        placement = place_profile(name, profile, settings, flags, nodes=nodes, printing=printing)
+    elif cpu:
+        placement = Placement(None, ((),) * settings.replicas)
     else:
-        placement = (
-            Placement(None, ((),) * replicas)
-            if cpu
-            else place_without_profile(replicas, gpus, flags, printing=printing)
-        )
-    known_as = served_name or (profile.served_name if profile is not None else None) or source.name
-    server = _Server(source, profile, placement, known_as, cpu, host, max_context, tuple(flags), node)
-    ports = _ports(host, port, replicas, printing)
-    boxed = None if container is None else (container_runtime, container)
-    return tuple(server.launch(replica, at, interpreter, boxed) for replica, at in enumerate(ports))
+        placement = place_without_profile(settings.replicas, settings.gpus, flags, printing=printing)
+    server = _Server(source, profile, settings, tuple(flags), placement, cpu, node)
+    ports = _ports(settings, printing)
+    return tuple(server.launch(replica, port) for replica, port in enumerate(ports))
 
 
 @dataclass(frozen=True)
@@ -94,34 +69,43 @@ class _Server:
 
     source: ModelSource
     profile: Profile | None
-    placement: Placement
-    known_as: str
-    cpu: bool
-    host: str
-    max_context: int | None
+    settings: ServerSettings
     flags: tuple[str, ...]
+    placement: Placement
+    cpu: bool
     node: Node | None
 
-    def launch(self, replica: int, port: int, python: str, boxed: tuple[ContainerRuntime, str] | None) -> Launch:
+    @property
+    def name(self) -> str:
+        """The name that clients ask for."""
+        of_profile = self.profile.served_name if self.profile is not None else None
+        return self.settings.served_name or of_profile or self.source.name
+
+    def launch(self, replica: int, port: int) -> Launch:
         gpus = self.placement.gpus[replica]
         arguments = self._arguments(port, gpus)
         environment = self._environment(replica)
-        command = (python, *arguments)
-        if boxed is not None:
-            runtime, image = boxed
-            inside = {key: value for key, value in environment.items() if not key.startswith("CUDA_")}
-            name, folder = f"medexam-vllm-{port}", self.source.folder
+        command: tuple[str, ...] = (_python(self.settings), *arguments)
+        if self.settings.container is not None:
+            runtime = self.settings.container_runtime
             command = container_command(
-                runtime, image, arguments, name=name, folder=folder, gpus=gpus, environment=inside
+                runtime,
+                self.settings.container,
+                arguments,
+                name=f"medexam-vllm-{port}",
+                folder=self.source.folder,
+                gpus=gpus,
+                # The runtime itself hands the cards over, and counts those that it hands over from 0.
+                environment={key: value for key, value in environment.items() if not key.startswith("CUDA_")},
             )
             environment = environment if runtime == "apptainer" else {}
-        root = _root(self.host, port) if self.node is None or self.node.rank == 0 else None
+        root = _root(self.settings.host, port) if self.node is None or self.node.rank == 0 else None
         return Launch(
             command,
             address="" if root is None else f"{root}/v1",
             health="" if root is None else f"{root}/health",
             environment=environment,
-            model=self.known_as,
+            model=self.name,
             gpus=gpus or (),
             notes=self._notes() if replica == 0 else (),
         )
@@ -129,12 +113,13 @@ class _Server:
     def _arguments(self, port: int, gpus: tuple[int, ...] | None) -> list[str]:
         source = self.source.model
         arguments = [*_SERVER, "--model", source] if self.node is None else [*_COMMAND_LINE, source]
-        arguments += ["--served-model-name", self.known_as]
+        arguments += ["--served-model-name", self.name]
         revision = None if self.profile is None else self.profile.revision
         if revision is not None and self.source.folder is None:
             arguments += ["--revision", revision, "--tokenizer-revision", revision]
-        arguments += listen_flags(self.host, port, self.node)
-        arguments += settings(self.profile, self.placement.layout, self.max_context, self.cpu, gpus, self.flags)
+        arguments += listen_flags(self.settings.host, port, self.node)
+        max_context, layout = self.settings.max_context, self.placement.layout
+        arguments += model_flags(self.profile, layout, max_context, self.cpu, gpus, self.flags)
         return [*arguments, *self.flags]
 
     def _environment(self, replica: int) -> Mapping[str, str]:
@@ -145,6 +130,7 @@ class _Server:
         environment = {name: value for name, value in wanted.items() if name not in os.environ}
         gpus = self.placement.gpus[replica]
         if gpus:
+            # Without this order CUDA counts the fastest card first, and nvidia-smi's indices would name other cards.
             environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
         return environment
@@ -157,6 +143,10 @@ class _Server:
             f"https://huggingface.co/{self.source.model} and set HF_TOKEN, unless it is in the hub's cache already"
         )
         return (gate, *self.placement.notes)
+
+
+def _python(settings: ServerSettings) -> str:
+    return str(settings.python) if settings.python is not None else sys.executable
 
 
 def _check(replicas: int, flags: Sequence[str], node: Node | None, profile: Profile | None) -> None:
@@ -191,17 +181,18 @@ def _runs_on_cpu(name: str, profile: Profile | None, python: str, printing: bool
     return cpu and (profile is None or meant)
 
 
-def _ports(host: str, first: int | None, replicas: int, printing: bool) -> list[int]:
-    """A port each: those from `first` on, which must be free, or the next free ones."""
-    reached = _reached(host)
-    if printing or first is not None:
-        ports = [(FIRST_PORT if first is None else first) + number for number in range(replicas)]
+def _ports(settings: ServerSettings, printing: bool) -> list[int]:
+    """A port for each replica; those that the settings name must be free."""
+    host = _reached(settings.host)
+    if printing or settings.port is not None:
+        first = FIRST_PORT if settings.port is None else settings.port
+        ports = list(range(first, first + settings.replicas))
         for port in () if printing else ports:
-            check_free(reached, port)
+            check_free(host, port)
         return ports
     found: list[int] = []
-    for _ in range(replicas):
-        found.append(next_free(reached, found[-1] + 1 if found else FIRST_PORT))
+    for _ in range(settings.replicas):
+        found.append(next_free(host, found[-1] + 1 if found else FIRST_PORT))
     return found
 
 

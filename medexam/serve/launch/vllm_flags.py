@@ -32,7 +32,7 @@ def listen_flags(host: str, port: int, node: Node | None) -> list[str]:
     return [*(listen if node.rank == 0 else ["--headless"]), *group]
 
 
-def settings(
+def model_flags(
     profile: Profile | None,
     layout: Layout | None,
     max_context: int | None,
@@ -44,22 +44,22 @@ def settings(
 
     `layout` None: no profile; `gpus` None: vLLM takes the cards it sees.
     """
-    told: dict[str, str | None] = {}
+    chosen: dict[str, str | None] = {}
     if layout is not None:
         max_context = layout.max_context
     if max_context is not None:
-        told["--max-model-len"] = str(max_context)
+        chosen["--max-model-len"] = str(max_context)
     if profile is None and gpus is not None and len(gpus) > 1:
-        told["--tensor-parallel-size"] = str(len(gpus))
+        chosen["--tensor-parallel-size"] = str(len(gpus))
     if profile is not None:
-        told |= _of_profile(profile)
+        chosen |= _of_profile(profile)
     if layout is not None and not cpu and layout.gpu_gb > 0:
-        told |= _of_layout(layout)
+        chosen |= _of_layout(layout)
     if cpu:
-        told |= cpu_flags()
+        chosen |= cpu_flags()
     more = [*(profile.flags if profile is not None else ()), *(layout.flags if layout is not None else ())]
     given = {_plain(flag) for flag in flags}
-    kept = [part for key, value in told.items() if not _is_given(key, given) for part in _flag(key, value)]
+    kept = [part for key, value in chosen.items() if not _is_given(key, given) for part in _flag(key, value)]
     return [*kept, *more]
 
 
@@ -80,8 +80,8 @@ def _of_layout(layout: Layout) -> dict[str, str | None]:
         "--pipeline-parallel-size": layout.pipeline_parallel,
         "--data-parallel-size": layout.data_parallel,
     }
-    told: dict[str, str | None] = {flag: str(size) for flag, size in sizes.items() if size > 1}
-    return told | {"--gpu-memory-utilization": f"{layout.memory_share:g}"}
+    chosen: dict[str, str | None] = {flag: str(size) for flag, size in sizes.items() if size > 1}
+    return chosen | {"--gpu-memory-utilization": f"{layout.memory_share:g}"}
 
 
 def _flag(key: str, value: str | None) -> tuple[str, ...]:

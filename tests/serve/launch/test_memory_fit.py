@@ -10,6 +10,7 @@ from medexam.serve.launch.gpus import Gpu, find_gpus
 from medexam.serve.launch.memory_fit import check_fit, choose_layout, estimate_memory
 from medexam.serve.launch.placement import place_profile, place_without_profile
 from medexam.serve.launch.profile import load_profile
+from medexam.serve.launch.settings import ServerSettings
 
 A100_MIB, H100_MIB = 40_960, 81_559
 
@@ -22,9 +23,9 @@ def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
     def put(*sizes: int, used: dict[int, int] | None = None, name: str = "NVIDIA A100") -> None:
         taken = used or {}
         rows = [f"{i}, GPU-{i}aaa, {name}, {mib}, {mib - taken.get(i, 3)}" for i, mib in enumerate(sizes)]
-        job_script = tmp_path / "nvidia-smi"
-        job_script.write_text("#!/bin/sh\ncat <<END\n" + "\n".join(rows) + "\nEND\n", encoding="utf-8")
-        job_script.chmod(0o755)
+        script = tmp_path / "nvidia-smi"
+        script.write_text("#!/bin/sh\ncat <<END\n" + "\n".join(rows) + "\nEND\n", encoding="utf-8")
+        script.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
     return put
@@ -135,14 +136,14 @@ def test_no_layout_for_so_many_nodes() -> None:
 
 def test_each_replica_has_cards_of_its_own(cards: Callable[..., None]) -> None:
     cards(*[A100_MIB] * 3, used={0: 30_000})
-    placed = place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), replicas=2)
+    placed = place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), ServerSettings(replicas=2))
     assert placed.gpus == ((1,), (2,)), "another process has most of card 0"
     assert "the cache holds 5.3 whole contexts at once" in placed.notes[0]
-    assert place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), gpus=[2]).gpus == ((2,),)
+    assert place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), ServerSettings(gpus=(2,))).gpus == ((2,),)
     with pytest.raises(EngineError, match=r"no GPU 7 here; there are GPU 0 .*--gpus"):
-        place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), gpus=[7])
+        place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), ServerSettings(gpus=(7,)))
     with pytest.raises(EngineError, match=r"with 92% of each free, and here are GPU 0 .*: stop what else runs"):
-        place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), gpus=[0])
+        place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), ServerSettings(gpus=(0,)))
 
 
 def test_flags_change_the_layout(cards: Callable[..., None]) -> None:
@@ -155,19 +156,21 @@ def test_flags_change_the_layout(cards: Callable[..., None]) -> None:
     assert placed.layout is not None
     assert (placed.layout.memory_share, placed.layout.max_context) == (0.9, 32768)
     with pytest.raises(EngineError, match="takes at most 131072 tokens, not 200000"):
-        place_profile("llama-3.1-70b", profile, max_context=200_000)
+        place_profile("llama-3.1-70b", profile, ServerSettings(max_context=200_000))
     with pytest.raises(EngineError, match="-tp many: not a number"):
         place_profile("llama-3.1-70b", profile, flags=["-tp", "many"])
 
 
 @pytest.mark.usefixtures("no_driver")
 def test_printing_needs_no_card() -> None:
-    placed = place_profile("llama-3.1-70b", load_profile("llama-3.1-70b"), printing=True, replicas=2)
+    placed = place_profile("llama-3.1-70b", load_profile("llama-3.1-70b"), ServerSettings(replicas=2), printing=True)
     assert placed.gpus == ((0, 1, 2, 3), (4, 5, 6, 7))
     assert placed.notes[0].startswith("no GPU here; so this is the layout for 4 x 40 GB, per GPU: 35.3 GB of weights")
-    assert place_profile("llama-3.1-70b", load_profile("llama-3.1-70b"), printing=True, gpus=[4, 5]).gpus == ((4, 5),)
+    assert place_profile(
+        "llama-3.1-70b", load_profile("llama-3.1-70b"), ServerSettings(gpus=(4, 5)), printing=True
+    ).gpus == ((4, 5),)
     with pytest.raises(EngineError, match="name more of them"):
-        place_profile("llama-3.1-70b", load_profile("llama-3.1-70b"), printing=True, gpus=[4])
+        place_profile("llama-3.1-70b", load_profile("llama-3.1-70b"), ServerSettings(gpus=(4,)), printing=True)
 
 
 def test_a_model_without_a_profile(cards: Callable[..., None]) -> None:

@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_m
 
 from medexam.errors import EngineError
 from medexam.serve.launch import vllm_cpu
-from medexam.serve.launch.vllm_command import Node, plan_servers
+from medexam.serve.launch.settings import ServerSettings
+from medexam.serve.launch.vllm_command import plan_servers
+from medexam.serve.launch.vllm_flags import Node
 
 VARIABLES = ("HF_HUB_OFFLINE", "VLLM_CPU_KVCACHE_SPACE", "VLLM_CPU_OMP_THREADS_BIND", "HF_HOME", "CUDA_VISIBLE_DEVICES")
 
@@ -36,9 +39,9 @@ def cpu_build(model: Path, tmp_path: Path) -> Path:
 def cards(model: Path, tmp_path: Path) -> None:
     """Four cards of 40 GB."""
     rows = "\n".join(f"{number}, GPU-{number}, NVIDIA A100, 40960, 40950" for number in range(4))
-    job_script = tmp_path / "nvidia-smi"
-    job_script.write_text(f"#!/bin/sh\necho '{rows}'\n", encoding="utf-8")
-    job_script.chmod(0o755)
+    script = tmp_path / "nvidia-smi"
+    script.write_text(f"#!/bin/sh\necho '{rows}'\n", encoding="utf-8")
+    script.chmod(0o755)
 
 
 def value(command: tuple[str, ...], flag: str) -> str:
@@ -47,7 +50,7 @@ def value(command: tuple[str, ...], flag: str) -> str:
 
 def test_a_folder(model: Path) -> None:
     port = free_port()
-    (launch,) = plan_servers(str(model), port=port, max_context=512, flags=["--max-logprobs", "40"])
+    (launch,) = plan_servers(str(model), ServerSettings(port=port, max_context=512), flags=["--max-logprobs", "40"])
     assert str(launch) == (
         f"HF_HUB_OFFLINE=1 {sys.executable} -m vllm.entrypoints.openai.api_server --model {model} "
         f"--served-model-name Tiny-1B --host 127.0.0.1 --port {port} --max-model-len 512 --max-logprobs 40"
@@ -56,17 +59,17 @@ def test_a_folder(model: Path) -> None:
 
 
 def test_a_hub_id_keeps_its_name_and_may_be_fetched(model: Path) -> None:
-    (launch,) = plan_servers("Qwen/Qwen3-8B", host="0.0.0.0", served_name="qwen")
+    (launch,) = plan_servers("Qwen/Qwen3-8B", ServerSettings(host="0.0.0.0", served_name="qwen"))
     assert launch.environment == {}
     assert launch.command[4:8] == ("Qwen/Qwen3-8B", "--served-model-name", "qwen", "--host")
     assert launch.health == f"http://127.0.0.1:{value(launch.command, '--port')}/health"
-    (sixth,) = plan_servers("Qwen/Qwen3-8B", host="::1", port=free_port())
+    (sixth,) = plan_servers("Qwen/Qwen3-8B", ServerSettings(host="::1", port=free_port()))
     assert sixth.address.startswith("http://[::1]:")
 
 
 @pytest.mark.usefixtures("cards")
 def test_a_profile() -> None:
-    (launch,) = plan_servers("llama-3.1-70b", port=free_port())
+    (launch,) = plan_servers("llama-3.1-70b", ServerSettings(port=free_port()))
     command = launch.command
     assert value(command, "--model") == launch.model == "meta-llama/Llama-3.1-70B-Instruct"
     assert value(command, "--revision") == value(command, "--tokenizer-revision")
@@ -84,9 +87,12 @@ def test_a_profile() -> None:
 
 @pytest.mark.usefixtures("cards")
 def test_replicas_have_ports_and_cards_of_their_own() -> None:
-    launches = plan_servers("qwen3-8b", replicas=3, gpus=[3, 1, 2], port=41_200)
+    settings = ServerSettings(replicas=3, gpus=(3, 1, 2), port=41_200)
+    launches = plan_servers("qwen3-8b", settings, printing=True)  # so no port needs to be free
     assert [launch.environment["CUDA_VISIBLE_DEVICES"] for launch in launches] == ["3", "1", "2"]
     assert [value(launch.command, "--port") for launch in launches] == ["41200", "41201", "41202"]
+    found = plan_servers("qwen3-8b", replace(settings, port=None))
+    assert len({value(launch.command, "--port") for launch in found}) == 3
     assert value(launches[0].command, "--reasoning-parser") == "qwen3"
     assert [len(launch.notes) for launch in launches] == [1, 0, 0]
 
@@ -94,7 +100,7 @@ def test_replicas_have_ports_and_cards_of_their_own() -> None:
 @pytest.mark.usefixtures("cards")
 def test_what_the_user_says_is_said_once() -> None:
     flags = ["-tp", "2", "--max_model_len=4096", "--no-enable-prefix-caching", "--dtype", "float16"]
-    (launch,) = plan_servers("qwen3-32b", port=free_port(), flags=flags)
+    (launch,) = plan_servers("qwen3-32b", ServerSettings(port=free_port()), flags=flags)
     assert launch.gpus == (0, 1)
     assert launch.command[-len(flags) :] == tuple(flags)
     ours = launch.command[: -len(flags)]
@@ -147,10 +153,10 @@ def test_servers_on_the_processor_share_its_cores(
         (tmp_path / f"cpu{number}/topology/thread_siblings_list").write_text(f"{text}\n", encoding="ascii")
     monkeypatch.setattr(vllm_cpu, "_TOPOLOGY", tmp_path)
     monkeypatch.setattr("os.sched_getaffinity", lambda _process: cores)
-    launches = plan_servers(str(cpu_build), replicas=2)
+    launches = plan_servers(str(cpu_build), ServerSettings(replicas=2))
     assert [launch.environment["VLLM_CPU_OMP_THREADS_BIND"] for launch in launches] == bound
     with pytest.raises(EngineError, match=r"9 servers on \d cores"):
-        plan_servers(str(cpu_build), replicas=9)
+        plan_servers(str(cpu_build), ServerSettings(replicas=9))
 
 
 @pytest.mark.parametrize(("features", "dtype"), [("fpu avx512_bf16", ()), ("fpu avx2", ("--dtype", "float32"))])
@@ -172,7 +178,9 @@ def test_a_profile_for_cards_on_the_processor(cpu_build: Path) -> None:
 
 @pytest.mark.usefixtures("cards")
 def test_docker() -> None:
-    first, second = plan_servers("mistral-7b-v0.3", container="vllm/vllm-openai:v0.32.0", replicas=2, printing=True)
+    first, second = plan_servers(
+        "mistral-7b-v0.3", ServerSettings(container="vllm/vllm-openai:v0.32.0", replicas=2), printing=True
+    )
     assert str(second) == (
         "docker run --rm --init --name medexam-vllm-8001 --network host --ipc host --gpus '\"device=1\"' "
         f"-e VLLM_API_KEY -e HF_TOKEN -v {Path.home()}/.cache/huggingface:/root/.cache/huggingface "
@@ -180,17 +188,21 @@ def test_docker() -> None:
     )
     assert first.environment == {}
     with pytest.raises(EngineError, match=r"docker is not on the PATH.*podman or apptainer.*--python"):
-        plan_servers("mistral-7b-v0.3", container="image")
+        plan_servers("mistral-7b-v0.3", ServerSettings(container="image"))
 
 
 @pytest.mark.usefixtures("cards")
 def test_podman_and_apptainer(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (launch,) = plan_servers(str(model), container="image", container_runtime="podman", printing=True, gpus=[2, 3])
+    (launch,) = plan_servers(
+        str(model), ServerSettings(container="image", container_runtime="podman", gpus=(2, 3)), printing=True
+    )
     assert "--device nvidia.com/gpu=2 --device nvidia.com/gpu=3" in str(launch)
     assert f"-e HF_HUB_OFFLINE=1 -v {model}:{model}:ro --entrypoint python3 image -m" in str(launch)
     assert value(launch.command, "--tensor-parallel-size") == "2"
     monkeypatch.setenv("HF_HOME", "/scratch/hf")
-    (launch,) = plan_servers("qwen3-8b", container="vllm.sif", container_runtime="apptainer", printing=True)
+    (launch,) = plan_servers(
+        "qwen3-8b", ServerSettings(container="vllm.sif", container_runtime="apptainer"), printing=True
+    )
     assert launch.command[:7] == ("apptainer", "exec", "--nv", "--bind", "/scratch/hf", "vllm.sif", "python3")
     assert launch.environment["CUDA_VISIBLE_DEVICES"] == "0"
 
@@ -201,8 +213,8 @@ def test_ports_in_use(model: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(EngineError, match=rf"port {port} on 127\.0\.0\.1 cannot be used \(.*process \d+ \("):
-            plan_servers(str(model), port=port)
-        assert plan_servers(str(model), port=port, printing=True)[0].address.endswith(f":{port}/v1")
+            plan_servers(str(model), ServerSettings(port=port))
+        assert plan_servers(str(model), ServerSettings(port=port), printing=True)[0].address.endswith(f":{port}/v1")
 
 
 def test_the_next_free_ports_are_taken(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,15 +249,15 @@ def test_models_that_cannot_start(model: Path, tmp_path: Path, name: str, messag
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"flags": ["--trust-remote-code"]}, "would run code"),
-        ({"flags": ["--trust_remote_code=true"]}, "would run code"),
-        ({"flags": ["--api-key", "x"]}, "shows the key to everyone"),
-        ({"replicas": 0}, "at least one"),
+        ((ServerSettings(), ["--trust-remote-code"]), "would run code"),
+        ((ServerSettings(), ["--trust_remote_code=true"]), "would run code"),
+        ((ServerSettings(), ["--api-key", "x"]), "shows the key to everyone"),
+        ((ServerSettings(replicas=0),), "at least one"),
     ],
 )
-def test_what_is_refused(model: Path, wanted: dict, message: str) -> None:
+def test_what_is_refused(model: Path, wanted: tuple, message: str) -> None:
     with pytest.raises(EngineError, match=message):
-        plan_servers(str(model), **wanted)
+        plan_servers(str(model), *wanted)
 
 
 def test_a_python_without_vllm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -253,5 +265,5 @@ def test_a_python_without_vllm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     with pytest.raises(EngineError, match=r"pip install 'vllm>=0\.29'.*--python.*--container"):
         plan_servers("Qwen/Qwen3-8B")
     with pytest.raises(EngineError, match="name another with --python"):
-        plan_servers("Qwen/Qwen3-8B", python=tmp_path / "none")
+        plan_servers("Qwen/Qwen3-8B", ServerSettings(python=tmp_path / "none"))
     assert plan_servers("Qwen/Qwen3-8B", printing=True)[0].command[2].startswith("vllm.")
