@@ -1,69 +1,32 @@
 """`medexam finetune`: an encoder learns to find the span that answers a question."""
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption, TrackingOption
+from medexam.cli.options import INCOMPLETE, JsonOption, TrackingOption, refuse, settings_as_flags
 from medexam.cli.views.output import print_json
-from medexam.errors import SpecError
+from medexam.experiments.finetune.settings import FinetuningSettings
 
 if TYPE_CHECKING:
     from medexam.experiments.finetune.encoder import Finetuned
 
 
+@settings_as_flags
 def finetune(
-    model: Annotated[str, typer.Option("--model", metavar="MODEL", help="A folder or a hub id of an encoder.")],
-    train: Annotated[Path, typer.Option("--train", metavar="FILE", help="Questions with spans, in SQuAD's form.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder to write.")],
-    validation: Annotated[
-        Path | None, typer.Option("--validation", metavar="FILE", help="Score the result on these questions.")
-    ] = None,
-    intermediate: Annotated[
-        Path | None, typer.Option("--intermediate", metavar="FILE", help="Learn from these first, such as SQuAD-es.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Times that --train is read; 20.")] = None,
-    intermediate_epochs: Annotated[int | None, typer.Option(min=1, help="Times for --intermediate; 2.")] = None,
-    window: Annotated[int | None, typer.Option(min=32, help="Tokens of question and context together; 384.")] = None,
-    shared: Annotated[int | None, typer.Option(min=1, help="Tokens that windows share; 128, at most a third.")] = None,
-    answer_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens of the longest answer; 512.")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Windows in one step; 8.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="At the first step; 5e-5.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of everything that is drawn; 42.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
-    revision: Annotated[str | None, typer.Option(help="Revision of a hub model; the newest by default.")] = None,
+    context: typer.Context,
+    settings: FinetuningSettings,
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fine-tune an encoder on spans, into a folder that `span_reader` reads with."""
     from medexam.experiments.finetune.encoder import finetune as carry_out
-    from medexam.experiments.finetune.settings import FinetuningSettings
-    from medexam.specs.validation import validate
 
-    if intermediate_epochs is not None and intermediate is None:
-        raise SpecError("--intermediate-epochs: name the questions to learn from first with --intermediate FILE")
-    if answer_tokens is not None and validation is None:
-        raise SpecError("--answer-tokens: it is for scoring; name the questions to score with --validation FILE")
-    said: dict[str, Any] = {
-        "model": model,
-        "train": train,
-        "out": out,
-        "validation": validation,
-        "intermediate": intermediate,
-        "epochs": epochs,
-        "intermediate_epochs": intermediate_epochs,
-        "window": window,
-        "shared": shared,
-        "answer_tokens": answer_tokens,
-        "batch": batch,
-        "learning_rate": learning_rate,
-        "seed": seed,
-        "device": device,
-        "revision": revision,
-    }
-    settings = validate(FinetuningSettings, {name: value for name, value in said.items() if value is not None})
+    if settings.intermediate is None:
+        refuse(context, {"intermediate_epochs"}, "name the questions to learn from first with --intermediate FILE")
+    if settings.validation is None:
+        refuse(context, {"answer_tokens"}, "it is for scoring; name the questions to score with --validation FILE")
     try:
         with _TrainingProgress() as progress:
             done = carry_out(settings, progress)

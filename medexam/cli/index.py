@@ -6,84 +6,86 @@ It parses, calls `medexam.retrievers` and prints; it knows nothing of vectors.
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from medexam.cli.index_map import draw
-from medexam.cli.options import INCOMPLETE, JsonOption
+from medexam.cli.options import INCOMPLETE, JsonOption, RayAddressOption, settings_as_flags
+from medexam.settings import Setting
 
 if TYPE_CHECKING:
     from medexam.retrievers.corpora import Corpus
-    from medexam.retrievers.encoders import Encoder, Precision
-    from medexam.retrievers.index_manifest import IndexKind, IndexManifest
-
-KINDS = ("flat", "hnsw", "ivfpq")
-EXECUTORS = ("local", "ray")
-PRECISIONS = ("float32", "bfloat16", "float16")
+    from medexam.retrievers.encoders import Encoder
+    from medexam.retrievers.index_manifest import IndexManifest
 
 app = typer.Typer(help="Vector indexes for dense retrieval.", no_args_is_help=True)
 app.command("map")(draw)
 
 
-@app.command()
-def build(
+@dataclass(frozen=True)
+class BuildSettings:
+    """What is encoded, by which encoder, and by whom."""
+
     corpus: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="A file, folder or hub data set of passages; $MEDEXAM_DATA's by default."),
-    ] = None,
-    encoder: Annotated[str, typer.Option(help="medcpt, minilm, a folder or a hub id.")] = "medcpt",
-    revision: Annotated[str | None, typer.Option(help="Revision of a hub encoder; the newest by default.")] = None,
+        Setting("A file, folder or hub data set of passages; $MEDEXAM_DATA's by default.", metavar="PATH"),
+    ] = None
+    encoder: Annotated[str, Setting("medcpt, minilm, a folder or a hub id.")] = "medcpt"
+    revision: Annotated[str | None, Setting("Revision of a hub encoder; the newest by default.")] = None
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="The folder to make, or to go on with; the cache's, where runs look, by default."
-        ),
-    ] = None,
-    kind: Annotated[str, typer.Option(help="flat is exact; hnsw and ivfpq are for millions of passages.")] = "flat",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+        Setting("The folder to make, or to go on with; the cache's, where runs look, by default.", metavar="DIR"),
+    ] = None
+    kind: Annotated[
+        Literal["flat", "hnsw", "ivfpq"], Setting("flat is exact; hnsw and ivfpq are for millions of passages.")
+    ] = "flat"
+    device: Annotated[str, Setting("auto, cpu or cuda.")] = "auto"
+    dtype: Annotated[Literal["float32", "bfloat16", "float16"], Setting("The encoder's precision.")] = "float32"
     chunk_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="Cut longer passages into chunks of N tokens (words and punctuation marks)."),
-    ] = None,
-    chunk_overlap: Annotated[int, typer.Option(min=0, help="Tokens that neighbouring chunks share.")] = 0,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out rows that are not JSON or have no text, and count them.")
-    ] = False,
+        int | None, Setting("Cut longer passages into chunks of N tokens (words and punctuation marks).", min=1)
+    ] = None
+    chunk_overlap: Annotated[int, Setting("Tokens that neighbouring chunks share.", min=0)] = 0
+    skip_bad: Annotated[bool, Setting("Leave out rows that are not JSON or have no text, and count them.")] = False
     executor: Annotated[
-        str, typer.Option(help="Who encodes: local, this process; ray, the workers of a cluster, into shards.")
-    ] = "local",
+        Literal["local", "ray"],
+        Setting("Who encodes: local, this process; ray, the workers of a cluster, into shards."),
+    ] = "local"
     shards: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="ray: folders to encode into; one a worker by default.")
-    ] = None,
-    ray_address: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="ray: the cluster's head; by default one is started on this machine."),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
+        int | None, Setting("ray: folders to encode into; one for each worker by default.", metavar="N", min=1)
+    ] = None
+    ray_address: RayAddressOption = None
+
+    def __post_init__(self) -> None:
+        """Refuses settings that do not go together."""
+        if self.executor != "ray" and (self.shards is not None or self.ray_address is not None):
+            raise typer.BadParameter("needs --executor ray", param_hint="--shards and --ray-address")
+        if self.executor == "ray" and self.kind != "flat":
+            raise typer.BadParameter("ray builds flat indexes, in shards", param_hint="--kind")
+        if self.chunk_overlap >= (self.chunk_tokens or 1):
+            raise typer.BadParameter("needs --chunk-tokens, and fewer tokens than that", param_hint="--chunk-overlap")
+
+
+@app.command()
+@settings_as_flags
+def build(settings: BuildSettings, as_json: JsonOption = False) -> None:
     """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command goes on."""
-    _check_choice("--kind", kind, KINDS)
-    _check_choice("--dtype", dtype, PRECISIONS)
-    _check_executor(executor, kind, shards, ray_address)
-    if chunk_overlap >= (chunk_tokens or 1):
-        raise typer.BadParameter("needs --chunk-tokens, and fewer tokens than that", param_hint="--chunk-overlap")
     from medexam.paths import cache_dir
     from medexam.retrievers.building import read_corpus, usual_index
     from medexam.retrievers.encoders import build_encoder, find_encoder
 
-    found = find_encoder(encoder, revision)
-    passages = read_corpus(corpus, skip_bad, chunk_tokens, chunk_overlap)
+    revision = find_encoder(settings.encoder, settings.revision).revision
+    passages = read_corpus(settings.corpus, settings.skip_bad, settings.chunk_tokens, settings.chunk_overlap)
     if passages.skipped:
         sys.stderr.write(f"medexam: {passages.skipped:,} rows of {passages.source} are no passages and are left out\n")
-    sys.stderr.write(f"Loading {encoder} ...\n")
-    loaded = build_encoder(encoder, found.revision, device, cast("Precision", dtype))
-    folder = out or usual_index(passages, loaded, cache_dir())
-    with _builder(executor, cast("IndexKind", kind), device, shards, ray_address) as builder:
-        manifest = _build(passages, loaded, folder, builder)
+    sys.stderr.write(f"Loading {settings.encoder} ...\n")
+    encoder = build_encoder(settings.encoder, revision, settings.device, settings.dtype)
+    folder = settings.out or usual_index(passages, encoder, cache_dir())
+    with _builder(settings) as builder:
+        manifest = _build(passages, encoder, folder, builder)
     _print(manifest, folder, as_json)
 
 
@@ -96,28 +98,18 @@ def info(folder: Annotated[Path, typer.Argument(metavar="DIR")], as_json: JsonOp
 
 
 @contextmanager
-def _builder(
-    executor: str, kind: "IndexKind", device: str, shards: int | None, ray_address: str | None
-) -> "Iterator[Callable[..., IndexManifest]]":
+def _builder(settings: BuildSettings) -> "Iterator[Callable[..., IndexManifest]]":
     """What encodes: this process, or the workers of a cluster, which is open meanwhile."""
-    if executor == "ray":
+    if settings.executor == "ray":
         from medexam.experiments.run.ray.cluster import open_cluster
         from medexam.experiments.run.ray.indexing import build_index_on_ray
 
-        with open_cluster(ray_address) as cluster:
-            yield partial(build_index_on_ray, cluster, device=device, shards=shards)
+        with open_cluster(settings.ray_address) as cluster:
+            yield partial(build_index_on_ray, cluster, device=settings.device, shards=settings.shards)
     else:
         from medexam.retrievers.index_building import build_index
 
-        yield partial(build_index, kind=kind)
-
-
-def _check_executor(executor: str, kind: str, shards: int | None, ray_address: str | None) -> None:
-    _check_choice("--executor", executor, EXECUTORS)
-    if executor != "ray" and (shards is not None or ray_address is not None):
-        raise typer.BadParameter("needs --executor ray", param_hint="--shards and --ray-address")
-    if executor == "ray" and kind != "flat":
-        raise typer.BadParameter("ray builds flat indexes, in shards", param_hint="--kind")
+        yield partial(build_index, kind=settings.kind)
 
 
 def _build(corpus: "Corpus", encoder: "Encoder", out: Path, build: "Callable[..., IndexManifest]") -> "IndexManifest":
@@ -137,11 +129,6 @@ def _build(corpus: "Corpus", encoder: "Encoder", out: Path, build: "Callable[...
             "the same command goes on from there\n"
         )
         raise typer.Exit(INCOMPLETE) from None
-
-
-def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise typer.BadParameter(f"{value!r} is not one of {', '.join(choices)}", param_hint=option)
 
 
 def _print(manifest: "IndexManifest", folder: Path, as_json: bool) -> None:

@@ -1,51 +1,57 @@
 """`medexam optimize`: better demonstrations and instructions for a program, chosen on exams that are not tested."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption, RunsDirOption, TrackingOption, check_resumed
-from medexam.cli.run import SPEC_HELP, SetOption
+from medexam.cli.options import INCOMPLETE, JsonOption, RunsDirOption, TrackingOption, check_resumed, settings_as_flags
+from medexam.cli.run import OptionalSpec, OverridesOption
 from medexam.cli.views.output import print_json
 from medexam.errors import SpecError, TrackingError
+from medexam.settings import Setting
 
 if TYPE_CHECKING:
     from medexam.experiments.optimize.optimization import Optimization
     from medexam.experiments.optimize.plan import OptimizationPlan
 
 
-def optimize(
-    spec: Annotated[str | None, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False)] = None,
-    settings: SetOption = None,
-    runs_dir: RunsDirOption = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Say what would be tried and what it may cost, and stop.")
-    ] = False,
+@dataclass(frozen=True)
+class OptimizeSettings:
+    """What is optimized, beside the spec, and where it lies."""
+
+    overrides: OverridesOption = ()
+    runs_dir: RunsDirOption = None
+    plan: Annotated[bool, Setting("Say what would be tried and what it may cost, and stop.")] = False
     resume: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="In the place of a SPEC: go on with this one; --set may raise its budget."),
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start another one beside that which exists.")] = False,
-    tracking_uri: TrackingOption = None,
-    as_json: JsonOption = False,
-) -> None:
+        Setting("Instead of a SPEC: go on with this one; --set may raise its budget.", metavar="FOLDER"),
+    ] = None
+    fresh: Annotated[bool, Setting("Start another one beside that which exists.")] = False
+    tracking_uri: TrackingOption = None
+
+
+@settings_as_flags
+def optimize(settings: OptimizeSettings, spec: OptionalSpec = None, as_json: JsonOption = False) -> None:
     """Optimize a program's demonstrations and instructions, or go on where that stopped."""
-    if plan and tracking_uri is not None:
+    if settings.plan and settings.tracking_uri is not None:
         raise SpecError("--plan sends nothing to MLflow: leave out --tracking-uri, or --plan")
-    if resume is not None and (spec is not None or fresh):
+    if settings.resume is not None and (spec is not None or settings.fresh):
         raise SpecError("--resume FOLDER goes on with that optimization: leave out SPEC and --fresh")
-    if resume is not None:
-        check_resumed(resume, runs_dir)
-    done = _complete(resume, runs_dir) if resume is not None and not settings and not plan else None
+    done = None
+    if settings.resume is not None:
+        check_resumed(settings.resume, settings.runs_dir)
+        if not settings.overrides and not settings.plan:
+            done = _complete(settings.resume, settings.runs_dir)
     if done is None:
-        planned = _plan(spec, settings, runs_dir, resume, fresh=fresh, only_look=plan)
-        if plan:
+        planned = _plan(spec, settings)
+        if settings.plan:
             _print_plan(planned, as_json=as_json)
             return
         done = _carry_out(planned)
-    _track(done, tracking_uri)
+    _track(done, settings.tracking_uri)
     from medexam.cli.views.optimize import optimization_document, print_optimization
 
     if as_json:
@@ -67,30 +73,21 @@ def _complete(resume: str, runs_dir: Path | None) -> "Optimization | None":
     return done if done.ending is Ending.COMPLETE else None
 
 
-def _plan(
-    spec: str | None,
-    settings: list[str] | None,
-    runs_dir: Path | None,
-    resume: str | None,
-    *,
-    fresh: bool,
-    only_look: bool,
-) -> "OptimizationPlan":
+def _plan(spec: str | None, settings: OptimizeSettings) -> "OptimizationPlan":
     from medexam.specs import load_document, parse_overrides
 
-    overrides = parse_overrides(settings or [])
-    if resume is None and spec is None:
+    overrides = parse_overrides(settings.overrides)
+    if settings.resume is None and spec is None:
         raise SpecError("nothing to optimize: give a SPEC, or an optimization to go on with by --resume FOLDER")
     document = load_document(spec) if spec is not None else {}
     from medexam.experiments.optimize.folder import find_optimization
     from medexam.experiments.optimize.plan import plan_optimization, plan_resumed
     from medexam.experiments.store.paths import default_runs_dir
 
-    if resume is not None:
-        return plan_resumed(find_optimization(resume, runs_dir or default_runs_dir()), overrides)
-    return plan_optimization(
-        document, overrides, runs_dir=runs_dir or default_runs_dir(), fresh=fresh, only_look=only_look
-    )
+    runs_dir = settings.runs_dir or default_runs_dir()
+    if settings.resume is not None:
+        return plan_resumed(find_optimization(settings.resume, runs_dir), overrides)
+    return plan_optimization(document, overrides, runs_dir=runs_dir, fresh=settings.fresh, only_look=settings.plan)
 
 
 def _print_plan(planned: "OptimizationPlan", *, as_json: bool) -> None:

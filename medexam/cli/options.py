@@ -1,12 +1,16 @@
-"""Options and an exit code that several commands share."""
+"""Models of settings as flags, the options that several commands share, and an exit code."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
 from medexam.errors import SpecError
+from medexam.settings import Setting
 
 INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
@@ -17,15 +21,74 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 FailuresOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Stop when N questions have failed; no limit by default.")
 ]
-AcceptOption = Annotated[
-    bool,
-    typer.Option(
-        "--accept-model-change", help="Go on with another model than the one that began; every table then says so."
-    ),
+RayAddressOption = Annotated[
+    str | None, Setting("ray: the cluster's head; by default one is started on this machine.", metavar="HOST:PORT")
 ]
 PathOption = Annotated[
     Path | None, typer.Option("--path", help="The file or folder to read instead of the usual ones.")
 ]
+
+
+def settings_as_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` for typer: a parameter that is a model of settings becomes a flag for each field, and comes as a model.
+
+    Each field is `Annotated`: with a `Setting`, or as typer itself reads it. A tuple is a flag that may be repeated.
+    """
+    taken = signature(command).parameters.values()
+    models: dict[str, Any] = {one.name: one.annotation for one in taken if is_dataclass(one.annotation)}
+
+    @wraps(command, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def call(**values: Any) -> None:
+        for name, model in models.items():
+            values[name] = model(**{field.name: _value(field, values.pop(field.name)) for field in fields(model)})
+        command(**values)
+
+    flat: list[Parameter] = []
+    for parameter in taken:
+        flat += map(_parameter, fields(models[parameter.name])) if parameter.name in models else [parameter]
+    call.__dict__["__signature__"] = Signature([one.replace(kind=Parameter.KEYWORD_ONLY) for one in flat])
+    return call
+
+
+def _parameter(field: Field[Any]) -> Parameter:
+    """A field as typer takes it."""
+    kind, *notes = get_args(field.type)
+    default = Parameter.empty if field.default is MISSING else field.default
+    setting = _setting(field)
+    if _repeats(field):
+        kind, default = list.__class_getitem__(get_args(kind)[0]), None
+    if setting is not None:
+        alone = default is False  # typer would add --no-
+        flags = [setting.flag or f"--{field.name.replace('_', '-')}"] if setting.flag or alone else []
+        notes = [
+            typer.Option(
+                *flags,
+                help=setting.help,
+                metavar=setting.metavar,
+                min=setting.min,
+                max=setting.max,
+                rich_help_panel=setting.panel,
+            )
+        ]
+        if setting.parse is not None:
+            kind = str
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, *notes])
+
+
+def _value(field: Field[Any], value: Any) -> Any:
+    """What the model is told where typer read `value`."""
+    if _repeats(field):
+        return tuple(value or ())
+    setting = _setting(field)
+    return setting.parse(value) if setting is not None and setting.parse and isinstance(value, str) else value
+
+
+def _setting(field: Field[Any]) -> Setting | None:
+    return next((note for note in get_args(field.type) if isinstance(note, Setting)), None)
+
+
+def _repeats(field: Field[Any]) -> bool:
+    return get_origin(get_args(field.type)[0]) is tuple
 
 
 def refuse(context: typer.Context, parameters: Collection[str], why: str) -> None:

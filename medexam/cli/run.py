@@ -1,135 +1,138 @@
 """`medexam run` and `medexam plan`: carry out an experiment, or say what carrying it out would do."""
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from medexam.cli.options import (
     INCOMPLETE,
-    AcceptOption,
     FailuresOption,
     JsonOption,
+    RayAddressOption,
     RunsDirOption,
     TrackingOption,
     check_resumed,
+    settings_as_flags,
 )
 from medexam.cli.views.current_runs import say
 from medexam.cli.views.output import print_json
 from medexam.errors import SpecError, TrackingError
+from medexam.settings import Setting
 
 if TYPE_CHECKING:
     from medexam.experiments.plan.planner import Plan
     from medexam.experiments.run.runner import Stop
     from medexam.experiments.store.stored_run import AnyRun
 
-EXECUTORS = ("local", "ray")
-
 SPEC_HELP = "A YAML file, or the name of a shipped experiment."
-SpecArgument = Annotated[str, typer.Argument(help=SPEC_HELP, metavar="SPEC")]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as dataset.language=es.")
+OptionalSpec = Annotated[str | None, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False)]
+OverridesOption = Annotated[
+    tuple[str, ...], Setting("Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE")
 ]
-LimitOption = Annotated[int | None, typer.Option(min=1, help="Ask at most N questions, spread evenly over the exams.")]
 
 
-def run(
-    spec: Annotated[str | None, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False)] = None,
-    settings: SetOption = None,
-    limit: LimitOption = None,
-    runs_dir: RunsDirOption = None,
+@dataclass(frozen=True)
+class PlanSettings:
+    """What is planned, beside the spec."""
+
+    overrides: OverridesOption = ()
+    limit: Annotated[int | None, Setting("Ask at most N questions, spread evenly over the exams.", min=1)] = None
+    runs_dir: RunsDirOption = None
+
+
+@dataclass(frozen=True)
+class RunSettings(PlanSettings):
+    """How it is carried out, and by whom."""
+
     resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Instead of a SPEC: ask the pending questions of this run.")
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start new runs beside those that exist.")] = False,
-    accept_model_change: AcceptOption = False,
-    max_failures: FailuresOption = None,
-    tracking_uri: TrackingOption = None,
+        str | None, Setting("Instead of a SPEC: ask the pending questions of this run.", metavar="RUN")
+    ] = None
+    fresh: Annotated[bool, Setting("Start new runs beside those that exist.")] = False
+    accept_model_change: Annotated[
+        bool, Setting("Go on with another model than the one that began; every table then says so.")
+    ] = False
+    max_failures: FailuresOption = None
+    tracking_uri: TrackingOption = None
     executor: Annotated[
-        str, typer.Option(help="local: this process asks. ray: the workers of a cluster do.")
-    ] = "local",
-    ray_address: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="ray: the cluster's head; by default one is started on this machine."),
-    ] = None,
+        Literal["local", "ray"], Setting("local: this process asks. ray: the workers of a cluster do.")
+    ] = "local"
+    ray_address: RayAddressOption = None
     ray_workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="ray: workers, the machines in turn; one on each by default.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
+        int | None, Setting("ray: workers, the machines in turn; one on each by default.", metavar="N", min=1)
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuses what only a cluster takes."""
+        if self.executor != "ray" and (self.ray_address is not None or self.ray_workers is not None):
+            raise typer.BadParameter("needs --executor ray", param_hint="--ray-address and --ray-workers")
+
+
+@settings_as_flags
+def run(settings: RunSettings, spec: OptionalSpec = None, as_json: JsonOption = False) -> None:
     """Run an experiment, or continue it where it stopped."""
-    _check_executor(executor, ray_address, ray_workers)
-    if resume is None:
+    if settings.resume is None:
         if spec is None:
             raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
-        plan = _plan(spec, settings, limit, runs_dir, fresh=fresh)
-    elif spec is not None or settings or limit is not None or fresh:
+        plan = _plan(spec, settings, fresh=settings.fresh)
+    elif spec is not None or settings.overrides or settings.limit is not None or settings.fresh:
         raise SpecError(
             "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --limit and "
             "--fresh, or run the spec without --resume"
         )
     else:
-        check_resumed(resume, runs_dir)
-        complete = None if tracking_uri else _complete(resume, runs_dir)
+        check_resumed(settings.resume, settings.runs_dir)
+        complete = None if settings.tracking_uri else _complete(settings.resume, settings.runs_dir)
         if complete is not None:
             _print(complete.folder.path.parent, [complete], None, as_json=as_json)
             return
-        plan = _plan_resume(resume, runs_dir)
-    if accept_model_change and not any(planned.asks_model for planned in plan.cells):
+        plan = _plan_resume(settings.resume, settings.runs_dir)
+    if settings.accept_model_change and not any(planned.asks_model for planned in plan.cells):
         raise SpecError("--accept-model-change: no program of this plan asks a model; leave it out")
-    plan = replace(plan, accept_model_change=accept_model_change)
-    runs, stop = _carry_out(plan, max_failures, ray_address, ray_workers, on_ray=executor == "ray")
+    plan = replace(plan, accept_model_change=settings.accept_model_change)
+    runs, stop = _carry_out(plan, settings)
     whole = stop is None and all(stored.complete for stored in runs)
     incomplete, runs_dir = "" if whole else _incomplete(spec, plan, runs, stop), plan.runs_dir
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
-    _track(runs, runs_dir, tracking_uri)
-    _print(runs_dir, runs, tracking_uri, as_json=as_json)
+    _track(runs, runs_dir, settings.tracking_uri)
+    _print(runs_dir, runs, settings.tracking_uri, as_json=as_json)
     if incomplete:
         sys.stderr.write(incomplete)
         raise typer.Exit(INCOMPLETE)
 
 
-def _check_executor(executor: str, ray_address: str | None, ray_workers: int | None) -> None:
-    if executor not in EXECUTORS:
-        raise typer.BadParameter(f"{executor!r} is not one of {', '.join(EXECUTORS)}", param_hint="--executor")
-    if executor != "ray" and (ray_address is not None or ray_workers is not None):
-        raise typer.BadParameter("needs --executor ray", param_hint="--ray-address and --ray-workers")
-
-
-def _carry_out(
-    plan: "Plan", max_failures: int | None, ray_address: str | None, ray_workers: int | None, *, on_ray: bool
-) -> "tuple[list[AnyRun], Stop | None]":
+def _carry_out(plan: "Plan", settings: RunSettings) -> "tuple[list[AnyRun], Stop | None]":
     """Ask the plan's pending questions, here or on a cluster, which is opened only if a model is asked."""
     from medexam.cli.progress.run import TerminalProgress
     from medexam.experiments.run.runner import run_plan
 
     asks = [planned for planned in plan.cells if planned.asks_model and planned.pending]
-    if not on_ray or not asks:
+    if settings.executor == "local" or not asks:
         with TerminalProgress() as progress:
-            return run_plan(plan, progress, max_failures=max_failures)
+            return run_plan(plan, progress, max_failures=settings.max_failures)
     from medexam.experiments.run.ray.cluster import open_cluster
     from medexam.experiments.run.ray.executor import RayExecutor
 
-    where = f"the Ray cluster at {ray_address}" if ray_address else "a Ray cluster on this machine"
+    address = settings.ray_address
+    where = f"the Ray cluster at {address}" if address else "a Ray cluster on this machine"
     sys.stderr.write(f"Preparing {where} ...\n")
     embedded = any(planned.cell.model.engine == "embedded" for planned in asks)
-    with open_cluster(ray_address) as cluster, TerminalProgress() as progress:
-        executor = RayExecutor(cluster, workers=ray_workers, a_gpu_each=embedded)
-        return run_plan(plan, progress, max_failures=max_failures, executor=executor)
+    with open_cluster(address) as cluster, TerminalProgress() as progress:
+        executor = RayExecutor(cluster, workers=settings.ray_workers, a_gpu_each=embedded)
+        return run_plan(plan, progress, max_failures=settings.max_failures, executor=executor)
 
 
+@settings_as_flags
 def plan(
-    spec: SpecArgument,
-    settings: SetOption = None,
-    limit: LimitOption = None,
-    runs_dir: RunsDirOption = None,
+    spec: Annotated[str, typer.Argument(help=SPEC_HELP, metavar="SPEC")],
+    settings: PlanSettings,
     as_json: JsonOption = False,
 ) -> None:
     """Say what would run: cells, questions, calls and one rendered prompt each."""
-    planned = _plan(spec, settings, limit, runs_dir, only_look=True)
+    planned = _plan(spec, settings, only_look=True)
     from medexam.cli.views.plan import plan_document, print_plan
 
     if as_json:
@@ -138,30 +141,22 @@ def plan(
         print_plan(planned)
 
 
-def _plan(
-    spec: str,
-    settings: list[str] | None,
-    limit: int | None,
-    runs_dir: Path | None,
-    *,
-    fresh: bool = False,
-    only_look: bool = False,
-) -> "Plan":
+def _plan(spec: str, settings: PlanSettings, *, fresh: bool = False, only_look: bool = False) -> "Plan":
     from medexam.specs import load_document, parse_overrides
 
     document = load_document(spec)
-    overrides: dict[str, Any] = parse_overrides(settings or [])
-    if limit is not None:
+    overrides: dict[str, Any] = parse_overrides(settings.overrides)
+    if settings.limit is not None:
         if "dataset.limit" in overrides:
             raise SpecError("--limit and --set dataset.limit say the same: give one of them")
-        overrides["dataset.limit"] = limit
+        overrides["dataset.limit"] = settings.limit
     from medexam.experiments.plan.planner import plan_experiment
     from medexam.experiments.store.paths import default_runs_dir
 
     planned = plan_experiment(
         document,
         overrides,
-        runs_dir=runs_dir or default_runs_dir(),
+        runs_dir=settings.runs_dir or default_runs_dir(),
         fresh=fresh,
         only_look=only_look,
     )

@@ -83,7 +83,7 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
         epochs = settings.epochs if name == "train" else settings.intermediate_epochs
         losses[name] = teach(loaded, name, lessons, epochs, settings, observer)
     record: dict[str, Any] = {
-        "settings": settings.model_dump(mode="json"),
+        "settings": settings.document(),
         "base": {"name": loaded.weights.label, "revision": loaded.weights.revision},
         "data": {name: lessons.document() for name, lessons in taught.items()},
         "device": loaded.device,

@@ -1,52 +1,44 @@
 """What a fine-tuning is told: files, model and numbers."""
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
+from medexam.errors import SpecError
 from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS
-from medexam.specs.base import Spec
-
-PositiveInt = Annotated[int, Field(ge=1)]
+from medexam.settings import Setting
 
 
-class FinetuningSettings(Spec):
-    """Which files, which model, which numbers.
+@dataclass(frozen=True)
+class FinetuningSettings:
+    """Which files, which model, which numbers; `medexam finetune` has a flag for each.
 
     `window`, `shared`, `answer_tokens`, `epochs` and `seed` are those of Goenaga et al. (2023), "Explanatory argument
     extraction of correct answers in resident medical exams"; `batch` and `learning_rate` are the defaults of
-    transformers' Trainer.
+    transformers' Trainer. `intermediate` is for STILT (Phang et al. 2018, arXiv 1811.01088).
     """
 
-    model: str | Path
-    """A folder or a hub id of an encoder, with or without a question answering head."""
-    train: Path
-    """Questions with spans that `medexam.datasets.squad.read_squad` reads."""
-    out: Path
-    """The folder to write; it must not exist."""
-    intermediate: Path | None = None
-    """Questions with spans to learn from before those of `train` (STILT: Phang et al. 2018, arXiv 1811.01088), such as
-    SQuAD-es or SQAC; None for none."""
-    validation: Path | None = None
-    """Questions with spans to score the result on; None for none."""
-    revision: str | None = None
-    """Revision of a hub model; None takes the newest."""
-    epochs: PositiveInt = 20
-    """Times that `train` is read."""
-    intermediate_epochs: PositiveInt = 2
-    """Times that `intermediate` is read; 2 is usual for SQuAD."""
-    window: Annotated[int, Field(ge=32)] = WINDOW_TOKENS
-    """Tokens of a window, question and context together."""
-    shared: PositiveInt = SHARED_TOKENS
-    """Tokens of the context that neighbouring windows share; at most a third of a window."""
-    answer_tokens: PositiveInt = 512
-    """Tokens of the longest answer, when the result is scored."""
-    batch: PositiveInt = 8
-    """Windows in one step."""
-    learning_rate: Annotated[float, Field(gt=0)] = 5e-5
-    """At the first step; it falls to 0 in a straight line."""
-    seed: int = 42
-    """Of the new head, the order of the windows and the dropout."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """`auto` is CUDA where there is one."""
+    model: Annotated[str, Setting("A folder or a hub id of an encoder.", metavar="MODEL")]
+    train: Annotated[Path, Setting("Questions with spans, in SQuAD's form.", metavar="FILE")]
+    out: Annotated[Path, Setting("The folder to write; it must not exist.", metavar="FOLDER")]
+    intermediate: Annotated[Path | None, Setting("Learn from these first, such as SQuAD-es.", metavar="FILE")] = None
+    validation: Annotated[Path | None, Setting("Score the result on these questions.", metavar="FILE")] = None
+    revision: Annotated[str | None, Setting("Revision of a hub model; the newest by default.")] = None
+    epochs: Annotated[int, Setting("Times that --train is read.", min=1)] = 20
+    intermediate_epochs: Annotated[int, Setting("Times that --intermediate is read.", min=1)] = 2
+    window: Annotated[int, Setting("Tokens of question and context together.", min=32)] = WINDOW_TOKENS
+    shared: Annotated[int, Setting("Tokens that windows share; at most a third.", min=1)] = SHARED_TOKENS
+    answer_tokens: Annotated[int, Setting("Tokens of the longest answer, for the score.", min=1)] = 512
+    batch: Annotated[int, Setting("Windows in one step.", min=1)] = 8
+    learning_rate: Annotated[float, Setting("Learning rate of the first step; it falls to 0.")] = 5e-5
+    seed: Annotated[int, Setting("Fixes the new head, the order of the windows and the dropout.")] = 42
+    device: Annotated[Literal["auto", "cpu", "cuda"], Setting("auto is CUDA if there is one.")] = "auto"
+
+    def __post_init__(self) -> None:
+        """Raises `SpecError` unless the learning rate is above 0."""
+        if not self.learning_rate > 0:
+            raise SpecError(f"learning_rate: give a number above 0, found {self.learning_rate}")
+
+    def document(self) -> dict[str, Any]:
+        """What `finetuning.json` holds of them."""
+        return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}

@@ -1,0 +1,26 @@
+"""How a setting is described where it is declared, so that nobody declares it again as a flag.
+
+A model of settings is a frozen dataclass whose fields are `Annotated` with a `Setting`. It knows no command line.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a field means, and which values it takes."""
+
+    help: str
+    """What it does and its unit, or what its default None means."""
+    flag: str | None = None
+    """Its flag; None for the field's name with dashes."""
+    metavar: str | None = None
+    """The word that stands for its value; None for the type's own."""
+    min: float | None = None
+    max: float | None = None
+    panel: str | None = None
+    """The heading under which the help lists it; None for the common one."""
+    parse: Callable[[str], Any] | None = None
+    """Reads its value from the command line's text, or raises a `MedExamError`; None where the type says how."""
