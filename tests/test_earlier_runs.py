@@ -1,0 +1,181 @@
+"""Run folders that an earlier version wrote: reported, compared and resumed with the same numbers and digests.
+
+`earlier_runs/README.md` says which version wrote them, and how. Only the command line is used here. JSON has to be
+equal; Markdown has to show the same figures in the same order, since its words may be improved. ClinIQLink's scores
+need be close only: the similarities of a sentence encoder differ in the last digits between processors.
+"""
+
+import hashlib
+import json
+import math
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+FIXTURES = Path(__file__).parent / "earlier_runs"
+HOME, PRINTED = FIXTURES / "home", FIXTURES / "printed"
+RUNS = sorted(path.name for path in (HOME / "runs").iterdir())
+KILLED = next(run for run in RUNS if run.startswith("killed"))
+OUTAGE = next(run for run in RUNS if run.startswith("outage"))
+UNBROKEN = next(run for run in RUNS if run.startswith("direct-scripted-zero_shot-en"))
+"""Holds all answers of the run that was killed."""
+SCORED = [run for run in RUNS if run != KILLED]
+COMPLETE = [run for run in SCORED if run != OUTAGE]
+DERIVED = ("metrics.json", "report.md", "predictions.parquet", "made_from.json")
+NO_MLFLOW = ("--tracking-uri", "sqlite:////dev/null/mlflow.db")
+
+
+def read_printed(name: str) -> dict[str, Any]:
+    return json.loads((PRINTED / name).read_text(encoding="utf-8"))
+
+
+REPORTS, COMPARISONS, PLANS = (read_printed(f"{name}.json") for name in ("reports", "comparisons", "plans"))
+
+
+def figures(path: Path) -> list[str]:
+    """The numbers of a text, in order."""
+    return re.findall(r"[-+]?\d+(?:[.,]\d+)*", path.read_text(encoding="utf-8"))
+
+
+def same(one: Any, other: Any, *, tolerance: float) -> bool:
+    """Whether two JSON values are equal, numbers within `tolerance`; exactly where that is 0."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key], tolerance=tolerance) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(same(*pair, tolerance=tolerance) for pair in zip(one, other, strict=True))
+    if tolerance and isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, abs_tol=tolerance)
+    return one == other
+
+
+def check_metrics(run: str) -> None:
+    now, before = (home / "runs" / run / "metrics.json" for home in (Path(), HOME))
+    if run.startswith("words"):
+        assert same(json.loads(now.read_bytes()), json.loads(before.read_bytes()), tolerance=1e-5)
+    else:
+        assert now.read_bytes() == before.read_bytes()
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch) -> Path:
+    """The folder of runs, in the working directory beside the data and replies that the runs name."""
+    shutil.copytree(HOME, tmp_path / "home")
+    monkeypatch.chdir(tmp_path / "home")
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("MEDEXAM_DATA", raising=False)
+    monkeypatch.delenv("MEDEXAM_RUNS", raising=False)
+    monkeypatch.setattr("nltk.data.path", [])  # BLEU and METEOR were not scored
+    return Path("runs")
+
+
+@pytest.fixture
+def medexam(runs, monkeypatch, capsys):
+    """Run the command line, check its exit code, and give its standard output."""
+    from medexam.cli.main import main
+
+    def call(*arguments: object, code: int = 0) -> str:
+        monkeypatch.setattr(sys, "argv", ["medexam", *map(str, arguments)])
+        try:
+            main()
+            done = 0
+        except SystemExit as left:
+            done = left.code or 0
+        printed = capsys.readouterr()
+        assert done == code, printed.err
+        return printed.out
+
+    return call
+
+
+def check_report(medexam, run: str) -> None:
+    folder = Path("runs", run)
+    (document,) = json.loads(medexam("report", folder, "--json", "--markdown", "report.md"))
+    assert document.pop("run_dir").endswith(run)
+    assert document.pop("metrics") == json.loads((folder / "metrics.json").read_bytes())
+    assert same(document, REPORTS[run], tolerance=1e-5 if run.startswith("words") else 0)
+    with_people = PRINTED / f"report_{run.partition('-')[0]}.md"
+    assert figures(Path("report.md")) == figures(with_people if with_people.exists() else HOME / folder / "report.md")
+    check_metrics(run)
+
+
+@pytest.mark.parametrize("run", SCORED)
+def test_a_run_is_reported_as_before(medexam, run) -> None:
+    check_report(medexam, run)
+
+
+@pytest.mark.parametrize("run", SCORED)
+def test_a_run_is_scored_as_before(medexam, runs, run) -> None:
+    for name in DERIVED:
+        (runs / run / name).unlink(missing_ok=True)
+    check_report(medexam, run)
+    assert figures(runs / run / "report.md") == figures(HOME / "runs" / run / "report.md")
+    kept = HOME / "runs" / run / "predictions.parquet"
+    if kept.exists():
+        assert pq.read_table(runs / run / "predictions.parquet").equals(pq.read_table(kept))
+
+
+@pytest.mark.parametrize("name", ["exams", "quotes", "words"])
+def test_several_runs_are_reported_as_before(medexam, runs, name) -> None:
+    groups = {"exams": ("direct", "guided", "reasoned")}.get(name, (name,))
+    medexam("report", *(runs / run for run in SCORED if run.startswith(groups)), "--markdown", "report.md")
+    assert figures(Path("report.md")) == figures(PRINTED / f"reports_{name}.md")
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_runs_are_compared_as_before(medexam, runs, name) -> None:
+    folders = [runs / run for run in COMPARISONS[name]["runs"]]
+    options = ["--languages"] if name == "languages" else []
+    document = json.loads(medexam("compare", *folders, *options, "--json", "--markdown", "compare.md"))
+    for each in document["runs"]:
+        del each["run_dir"]
+        if "metrics" in each and name != "words":
+            each["metrics"] = hashlib.sha256(json.dumps(each["metrics"], sort_keys=True).encode()).hexdigest()
+    assert same(document, COMPARISONS[name]["document"], tolerance=1e-5 if name == "words" else 0)
+    assert figures(Path("compare.md")) == figures(PRINTED / f"compare_{name}.md")
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_spec_is_planned_as_before(medexam, name) -> None:
+    assert json.loads(medexam("plan", f"specs/{name}.yaml", "--json")) == PLANS[name]
+
+
+@pytest.mark.parametrize("run", COMPLETE)
+def test_a_complete_run_is_resumed_and_nothing_is_asked(medexam, runs, run) -> None:
+    answers = (runs / run / "predictions.jsonl").read_bytes()
+    if run.startswith("schema_1"):
+        medexam("run", "--resume", runs / run)
+    else:
+        (document,) = json.loads(medexam("run", "--resume", runs / run, "--json", *NO_MLFLOW))
+        assert (document["run_id"], document["spec_digest"]) == (run, run.rpartition("-")[2])
+    assert (runs / run / "predictions.jsonl").read_bytes() == answers
+    check_metrics(run)
+
+
+def test_a_killed_run_is_asked_the_rest(medexam, runs) -> None:
+    lines = (runs / KILLED / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    (document,) = json.loads(medexam("run", "--resume", runs / KILLED, "--json", *NO_MLFLOW))
+    assert document["spec_digest"] == KILLED.rpartition("-")[2]
+    now = (runs / KILLED / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    assert now[: len(lines) - 1] == lines[:-1], "the last line is torn"
+    asked = [json.loads(line)["question"] for line in now]
+    assert sorted(asked) == sorted(json.loads((runs / KILLED / "spec.json").read_text())["questions"])
+    unbroken = json.loads((HOME / "runs" / UNBROKEN / "metrics.json").read_text())
+    for metrics in (unbroken, document["metrics"]):
+        del metrics["latency_p50_s"], metrics["latency_p95_s"]
+    assert document["metrics"] == unbroken
+
+
+def test_what_failed_is_asked_again_and_nothing_else(medexam, runs) -> None:
+    lines = (runs / OUTAGE / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    (failed,) = (json.loads(line) for line in lines if json.loads(line)["status"] == "failed")
+    (document,) = json.loads(medexam("run", "--resume", runs / OUTAGE, "--json", *NO_MLFLOW, code=3))
+    assert document["spec_digest"] == OUTAGE.rpartition("-")[2]
+    now = (runs / OUTAGE / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    assert now[:-1] == lines
+    again = json.loads(now[-1])
+    assert (again["question"], again["status"]) == (failed["question"], "failed"), "its script fails for good"
