@@ -25,6 +25,7 @@ from dspy.lm15 import TimeoutError as CallTimeoutError
 
 from medexam.serve.network.connections import redirect_fault
 from medexam.serve.network.endpoints import hide_key
+from medexam.serve.network.http_calls import retry_after_s
 
 _CHAIN = 10
 """How many causes of an error are looked at."""
@@ -136,10 +137,8 @@ def _redirect(error: Exception) -> Exception | None:
 
 def _asked_pause(error: Exception) -> float | None:
     """Seconds of the server's `Retry-After`, which litellm leaves on the way; None where it sent none."""
-    from dspy.clients._http import retry_after_seconds
-
-    pauses = (retry_after_seconds(answer.headers.get("retry-after")) for answer in _answers(error))
-    return next((float(pause) for pause in pauses if pause is not None), None)
+    pauses = (retry_after_s(answer.headers.get("retry-after")) for answer in _answers(error))
+    return next((pause for pause in pauses if pause is not None), None)
 
 
 def _answers(error: Exception) -> list[httpx.Response]:

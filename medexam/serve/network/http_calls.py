@@ -3,15 +3,36 @@
 This module knows HTTP and errors; what is asked is its callers' business.
 """
 
+import math
+import time
 from collections.abc import Awaitable
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
-from dspy.lm15 import LM15Error, ServerError, TransportError
+from dspy.lm15 import (
+    AuthError,
+    BillingError,
+    InvalidRequestError,
+    LM15Error,
+    ProviderError,
+    RateLimitError,
+    ServerError,
+    TransportError,
+)
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
 from medexam.serve.network.connections import redirect_fault
 from medexam.serve.network.endpoints import hide_key
+
+_BY_STATUS: dict[int, type[LM15Error]] = {
+    **dict.fromkeys((400, 404, 409, 413, 422), InvalidRequestError),
+    **dict.fromkeys((401, 403), AuthError),
+    402: BillingError,
+    **dict.fromkeys((408, 504), CallTimeoutError),
+    429: RateLimitError,
+}
+"""HTTP status -> DSPy's error; of the others, those from 500 on are server errors."""
 
 
 async def reply_object(sending: Awaitable[httpx.Response], what: str) -> dict[str, Any]:
@@ -23,7 +44,7 @@ async def reply_object(sending: Awaitable[httpx.Response], what: str) -> dict[st
     except httpx.TransportError as error:
         raise TransportError(f"{what}: {str(error) or type(error).__name__}") from error
     if reply.status_code != httpx.codes.OK:
-        raise _http_fault(reply)
+        raise _http_error(reply)
     try:
         body = reply.json()
     except ValueError as error:
@@ -33,10 +54,22 @@ async def reply_object(sending: Awaitable[httpx.Response], what: str) -> dict[st
     return body
 
 
-def _http_fault(reply: httpx.Response) -> LM15Error:
-    from dspy._vendor.lm15.errors import map_http_error
-    from dspy.clients._http import retry_after_seconds
+def retry_after_s(header: str | None) -> float | None:
+    """Seconds to wait by a `Retry-After` header, which holds a number or a date; None if it says neither."""
+    if header is None:
+        return None
+    try:
+        seconds = float(header)
+        return seconds if 0 <= seconds < math.inf else None
+    except ValueError:
+        pass
+    try:
+        return max(parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
+    except (ValueError, OverflowError):
+        return None
 
+
+def _http_error(reply: httpx.Response) -> LM15Error:
     try:
         body = reply.json()
     except ValueError:
@@ -44,9 +77,9 @@ def _http_fault(reply: httpx.Response) -> LM15Error:
     detail = body.get("error", body) if isinstance(body, dict) else {}
     message = detail.get("message") if isinstance(detail, dict) else None
     said = redirect_fault(reply) or str(message or f"HTTP {reply.status_code}")
-    fault: LM15Error = map_http_error(
-        reply.status_code,
+    other = ServerError if reply.is_server_error else ProviderError
+    return _BY_STATUS.get(reply.status_code, other)(
         hide_key(said, reply.request.headers.get("Authorization", "").removeprefix("Bearer ")),
-        retry_after=retry_after_seconds(reply.headers.get("retry-after")),
+        status=reply.status_code,
+        retry_after=retry_after_s(reply.headers.get("retry-after")),
     )
-    return fault

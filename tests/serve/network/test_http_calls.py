@@ -1,0 +1,79 @@
+"""Replies of plain HTTP calls as objects, or as the errors that DSPy knows."""
+
+from email.utils import formatdate
+from time import time
+
+import httpx
+import pytest
+from dspy.lm15 import (
+    AuthError,
+    BillingError,
+    InvalidRequestError,
+    LM15Error,
+    ProviderError,
+    RateLimitError,
+    ServerError,
+)
+from dspy.lm15 import TimeoutError as CallTimeoutError
+
+from medexam.serve.network.http_calls import reply_object, retry_after_s
+
+
+async def call(answer: httpx.Response, **headers: str) -> dict:
+    transport = httpx.MockTransport(lambda _request: answer)
+    async with httpx.AsyncClient(transport=transport, headers=headers) as client:
+        return await reply_object(client.get("http://server/x"), "/x")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, InvalidRequestError),
+        (401, AuthError),
+        (402, BillingError),
+        (403, AuthError),
+        (404, InvalidRequestError),
+        (408, CallTimeoutError),
+        (418, ProviderError),
+        (422, InvalidRequestError),
+        (429, RateLimitError),
+        (500, ServerError),
+        (504, CallTimeoutError),
+        (599, ServerError),
+    ],
+)
+async def test_a_status_is_the_error_that_dspy_has_for_it(status: int, kind: type[LM15Error]) -> None:
+    answer = httpx.Response(status, json={"error": {"message": "no, s3cret"}}, headers={"Retry-After": "7"})
+    with pytest.raises(LM15Error) as raised:
+        await call(answer, Authorization="Bearer s3cret")
+    assert type(raised.value) is kind
+    assert (raised.value.status, raised.value.retry_after) == (status, 7.0)
+    assert raised.value.message.startswith("no, [the key]")
+    assert "s3cret" not in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("", "the reply is no JSON: "), ("[1]", "the reply is no JSON object"), ('{"a": 1}', "")]
+)
+async def test_only_an_object_is_a_reply(text: str, message: str) -> None:
+    if not message:
+        assert await call(httpx.Response(200, text=text)) == {"a": 1}
+        return
+    with pytest.raises(ServerError, match=f"^/x: {message}"):
+        await call(httpx.Response(200, text=text))
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        *[(unusable, None) for unusable in (None, "", "soon", "-1", "nan", "inf")],
+        ("0.5", 0.5),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+    ],
+)
+def test_a_pause_that_a_server_asks_for(header: str | None, seconds: float | None) -> None:
+    assert retry_after_s(header) == seconds
+
+
+def test_a_pause_until_a_date() -> None:
+    assert retry_after_s(formatdate(time() + 300, usegmt=True)) == pytest.approx(300, abs=60)
