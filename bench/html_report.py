@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from medexam.cli.views.current_runs import read_current
-from medexam.datasets import ExamSet, load_exam_set
+from medexam.datasets import load_exam_set
 from medexam.experiments.report.page import write_page
 from medexam.experiments.store.run_folder import RunFolder
+from medexam.items import ExamSet
 from medexam.predictions import Reason, RetrievedPassage, Status
 from medexam.questions import Question
 from medexam.specs import DatasetSpec

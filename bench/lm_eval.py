@@ -84,7 +84,7 @@ class Asked:
 def load_questions(limit: int, *disciplines: Discipline) -> Asked:
     spec = DatasetSpec(name="headqa_v1", language="en", limit=limit, disciplines=disciplines or None)
     exam_set = load_exam_set(spec)
-    return Asked(exam_set.questions, {key: gold.number for key, gold in exam_set.key.items()})
+    return Asked(exam_set.questions, {key: gold.number for key, gold in exam_set.golds.items()})
 
 
 def put_passages(asked: Asked, passages: Sequence[str], count: Callable[[Question], int]) -> Asked:

@@ -19,8 +19,10 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
+from medexam.benchmarks import find_benchmark
+from medexam.benchmarks.words.cliniqlink import load_scorer_encoder
 from medexam.datasets import load_task_set
-from medexam.experiments.score.task_scorers import load_scorer_encoder, score_tasks
+from medexam.items import TaskSet
 from medexam.metrics.cliniqlink.profiles import PUBLISHED
 from medexam.metrics.cliniqlink.scoring import score_cliniqlink
 from medexam.metrics.cliniqlink.semantic import clean_text
@@ -29,7 +31,6 @@ from medexam.metrics.spans import score_span
 from medexam.predictions import Prediction, Status
 from medexam.retrievers.corpora import load_corpus
 from medexam.specs import DatasetSpec
-from medexam.tasks import TaskSet
 
 REPLY_WORDS = 60
 OPEN = frozenset(("short", "short_inverse", "multi_hop", "multi_hop_inverse"))
@@ -134,7 +135,7 @@ def main() -> None:
     load_scorer_encoder()
     published = timed(lambda: score_published(task_set, predictions))
     before = time.process_time()
-    seconds = timed(lambda: score_tasks(task_set, predictions))
+    seconds = timed(lambda: find_benchmark(task_set.name).score(task_set, predictions))
     processor = time.process_time() - before
     answers = sum(task.group in OPEN for task in task_set.questions)
     alone, alone_seconds = score_alone(task_set, predictions, arguments.alone)

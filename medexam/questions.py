@@ -105,3 +105,8 @@ class Question(_Words):
     def option_numbers(self) -> tuple[int, ...]:
         """The printed numbers of the options, in the order of the booklet."""
         return tuple(option.number for option in self.options)
+
+    @property
+    def printed(self) -> str:
+        """The stem, then each option on a line behind its number."""
+        return "\n".join([self.stem, *(f"{option.number}. {option.text}" for option in self.options)])

@@ -3,8 +3,7 @@
 Exams with numbered options are `medexam.questions`; this is every other benchmark. No program sees a `TaskGold`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from medexam.questions import Language
@@ -58,33 +57,6 @@ class TaskGold:
     """Argument components of the context; empty where the data hold none."""
     repeats_training: bool = False
     """Whether the question stands in the training split too."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskSet:
-    """The tasks that a spec selects, what is expected of each, and what they were read from."""
-
-    name: str
-    language: Language
-    version: str
-    source: str
-    """The path that was read."""
-    fingerprint: str
-    """SHA-256 of the tasks that the source holds, whatever was selected, in hexadecimal."""
-    golds_fingerprint: str
-    """SHA-256 of what the source expects, whatever was selected, in hexadecimal."""
-    questions: tuple[Task, ...]
-    """In the order of the source."""
-    golds: Mapping[str, TaskGold]
-    """Key -> what is expected, for each of `questions` and no other."""
-    licence: str
-    citation: str
-    references: tuple[str, ...] = ()
-    """The right answers of the whole source, over which a scorer weighs words; empty where none is weighed so."""
-    notes: tuple[str, ...] = field(default=())
-    """What a reader of the results should know of the data, such as what they do not hold."""
-    files_digest: str = ""
-    """SHA-256 of the files' bytes before they were read; empty where the set was not read from files."""
 
 
 Alignment = Literal["literal", "aligned"]

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from medexam.answer_key import AnswerKey
-from medexam.datasets import ExamSet
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, RunRecord
+from medexam.items import AnySet, ExamSet
 from medexam.predictions import Prediction
 from medexam.questions import Question
 from medexam.specs import CellSpec
 from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
-from medexam.tasks import TaskSet
 
 Answer = Callable[[Any, Any], Mapping[str, Any] | None]
 """From a question or task and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
@@ -21,7 +20,7 @@ TIMES = {"started_at": "2026-11-20T10:00:00+00:00", "ended_at": "2026-11-20T10:3
 
 def write_run(
     path: Path,
-    exams: ExamSet | TaskSet,
+    exams: AnySet,
     program: Mapping[str, Any],
     answer: Answer,
     *,
@@ -67,7 +66,7 @@ def write_run(
     folder.write_json(ENVIRONMENT, {**TIMES, **(environment or {})})
     with folder.appending() as log:
         for question in exams.questions:
-            gold = exams.golds[question.key] if isinstance(exams, TaskSet) else exams.key[question.key].number
+            gold = getattr(exams.golds[question.key], "number", exams.golds[question.key])
             fields = answer(question, gold)
             if fields is not None:
                 same = {"question": question.key, "program": cell.program.kind, "spec_digest": digest(known)}
@@ -87,8 +86,7 @@ def made_up_exams(questions: Sequence[Question], key: AnswerKey) -> ExamSet:
         fingerprint="ab" * 32,
         golds_fingerprint="cd" * 32,
         questions=tuple(questions),
-        key=key,
-        left_out=(),
+        golds=key,
         licence="",
         citation="",
     )

@@ -17,13 +17,14 @@ MAY_IMPORT = {
     "specs": set(),
     **dict.fromkeys(FLOOR_2, GROUND),
     "programs": GROUND | {"signatures", "retrievers.base"},
-    "experiments": GROUND | FLOOR_2 | {"programs"},
-    "cli": GROUND | FLOOR_2 | {"programs", "experiments"},
+    "benchmarks": GROUND | {"datasets", "metrics", "retrievers.encoder_weights"},
+    "experiments": GROUND | FLOOR_2 | {"programs", "benchmarks"},
+    "cli": GROUND | FLOOR_2 | {"programs", "benchmarks", "experiments"},
 }
 """Wing -> the wings, or single modules of them, that it may import beside itself and the modules at the root."""
 INNER_FLOORS = {
     "experiments": (
-        *("store", "score.task_scorers", "plan", "score", "compare"),
+        *("store", "plan", "score", "compare"),
         *("report", "report.plots", "report.papers", "report.page", "track"),
         *("run", "run.ray", "audit", "translate", "finetune", "optimize"),
     ),
@@ -31,6 +32,7 @@ INNER_FLOORS = {
         *("contract", "chat_messages", "network", "pool", "logprobs", "local_model", "discovery", "launch"),
         *("engines", "naming", "build", "", "diagnostics"),
     ),
+    "benchmarks": ("paired", "base", "choice", "words", "registry"),
     "metrics": ("", "cliniqlink", "paired"),
     "datasets": ("", "casimedicos", "reading", "task_set", "exam_set", "checking", "translate", "build.pages", "build"),
     "cli": ("options", "progress", "views", "data", ""),

@@ -1,21 +1,22 @@
 """`medexam compare`: paired statistics of stored runs on the same questions, without asking a model."""
 
-import json
 import sys
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from medexam.cli.options import JsonOption, RunsDirOption
+from medexam.cli.views.output import print_json, write_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from medexam.experiments.compare.languages import Consistency
     from medexam.experiments.compare.result import Comparison
-    from medexam.experiments.compare.task_comparison import AnyComparison
-    from medexam.experiments.store.run_folder import RunFolder
+    from medexam.experiments.report.tables import TerminalTable
 
 RunsArgument = Annotated[
     list[Path],
@@ -49,17 +50,22 @@ def compare(
     folders = find_compared(run_paths(runs, runs_dir or default_runs_dir()))
     for warning in reading_warnings(folders):
         sys.stderr.write(f"medexam: warning: {warning}\n")
-    found: AnyComparison | Consistency
-    if any(folder.read_record().cell.dataset.holds_tasks for folder in folders):
-        from medexam.cli.compare_tasks import compare_tasks
+    found: Comparison | Consistency
+    if languages:
+        from medexam.experiments.compare.languages import check_consistency
 
-        found = compare_tasks(folders, as_json=as_json, markdown=markdown, languages=languages)
-    elif languages:
-        from medexam.cli.compare_languages import compare_languages
-
-        found = compare_languages(folders, as_json=as_json, markdown=markdown)
+        found = check_consistency(folders)
     else:
-        found = _compare_exams(folders, as_json=as_json, markdown=markdown)
+        from medexam.experiments.compare.runs import compare_runs
+
+        found = compare_runs(folders)
+    shown = _show(found)
+    if markdown is not None:
+        write_markdown(shown.report(), markdown)
+    if as_json:
+        print_json(shown.document())
+    else:
+        _print(shown)
     for line in found.corrected:
         sys.stderr.write(f"medexam: {line}\n")
     for note in mixed_notes(found.runs):
@@ -73,29 +79,51 @@ def compare(
         sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {uri}\n")
 
 
-def _compare_exams(folders: "Sequence[RunFolder]", *, as_json: bool, markdown: Path | None) -> "Comparison":
-    """Print the comparison and write what is asked for."""
+@dataclass(frozen=True)
+class _Shown:
+    """A comparison in each form in which it is asked for."""
+
+    comparison: "Comparison"
+    document: "Callable[[], Any]"
+    report: "Callable[[], str]"
+    tables: "Callable[[], Sequence[TerminalTable]]"
+    said: "Sequence[str]"
+    """What may be said of the pairs, behind the tables."""
+
+
+def _show(found: "Comparison | Consistency") -> _Shown:
+    from medexam.experiments.compare.languages import Consistency
+
+    if isinstance(found, Consistency):
+        from medexam.experiments.report.language_tables import build_consistency_tables, consistency_report
+
+        tables = partial(build_consistency_tables, found)
+        return _Shown(found.comparison, found.document, partial(consistency_report, found), tables, ())
     from medexam.experiments.compare.result import comparison_document
-    from medexam.experiments.compare.runs import compare_runs
+    from medexam.experiments.report.comparison_markdown import paired_report
+    from medexam.experiments.report.comparison_tables import SHOWN_PAIRS, build_comparison_tables, verdicts
 
-    comparison = compare_runs(folders)
-    if markdown is not None:
-        from medexam.experiments.report.comparison_markdown import write_paired_report
-
-        write_paired_report(comparison, markdown)
-        sys.stderr.write(f"wrote {markdown}\n")
-    if as_json:
-        sys.stdout.write(json.dumps(comparison_document(comparison), ensure_ascii=False, indent=2) + "\n")
-    else:
-        _print(comparison)
-    return comparison
+    said = verdicts(found)
+    if len(found.runs) - 1 > SHOWN_PAIRS and found.found.breakdown_tables(found.names):
+        said.insert(0, f"--markdown FILE and --json hold the breakdowns by {found.found.breakdown}.")
+    tables = partial(build_comparison_tables, found)
+    return _Shown(found, partial(comparison_document, found), partial(paired_report, found), tables, said)
 
 
-def _print(comparison: "Comparison") -> None:
-    from medexam.cli.views.comparison import print_comparison
-    from medexam.experiments.report.comparison_tables import SHOWN_PAIRS, build_comparison_tables, headline, verdicts
+def _print(shown: _Shown) -> None:
+    """What was compared, the tables, what may be said of it, and what each run still has to ask."""
+    from rich.console import Console
 
-    said = verdicts(comparison)
-    if len(comparison.pairs) > SHOWN_PAIRS:
-        said.insert(0, "--markdown FILE and --json hold the breakdowns by discipline and year.")
-    print_comparison(comparison, headline(comparison), build_comparison_tables(comparison), said)
+    from medexam.experiments.report.comparison_tables import headline
+
+    console, comparison = Console(), shown.comparison
+    for line in headline(comparison):
+        console.print(line, highlight=False, markup=False)
+    for table in shown.tables():
+        console.print(table)
+    for line in shown.said:
+        console.print(line, highlight=False, markup=False)
+    for run, pending in zip(comparison.runs, comparison.pending, strict=True):
+        if pending:
+            line = f"{run.title}: {pending} questions are pending; {run.folder.resume_command} asks them"
+            console.print(line, highlight=False, markup=False, soft_wrap=True)

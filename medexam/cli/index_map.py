@@ -87,13 +87,13 @@ def _warn_of_language(encoder: "EncoderRecord", language: "Language") -> None:
 
 def _run(run: Path) -> "ExamRun":
     """The one run that a path or an id names; raises `RunFolderError` where there is none."""
+    from medexam.benchmarks import Feature
     from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.store.run_folder import RunFolder
-    from medexam.experiments.store.stored_run import is_exam_run
 
     (path,) = run_paths([run], default_runs_dir())
     (stored,) = read_current([RunFolder(path)])
-    if not is_exam_run(stored):
+    if Feature.EXAMS not in stored.benchmark.features:
         raise RunFolderError(
             f"{path} asked no exam, so that no question of it has a place in a corpus: name another run"
         )

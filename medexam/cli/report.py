@@ -1,17 +1,36 @@
 """`medexam report`: tables and plots from stored runs, scored anew without asking a model."""
 
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from medexam.cli.options import JsonOption
-from medexam.cli.report_options import Layout, ReportOptions
+from medexam.cli.views.current_runs import read_current
+from medexam.cli.views.output import print_json, write_markdown
+from medexam.cli.views.overviews import print_models, print_overviews
+from medexam.cli.views.paper_layout import print_layout
+from medexam.cli.views.pending import print_pending
 from medexam.errors import SpecError
+
+if TYPE_CHECKING:
+    from medexam.experiments.compare.baselines import Contrast
+    from medexam.experiments.store.stored_run import AnyRun
+    from medexam.tables import Captioned, Table
 
 RunsArgument = Annotated[
     list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
 ]
+
+
+class Layout(StrEnum):
+    """Whose tables are printed."""
+
+    PAPER = "paper"
+    HEADQA_V1 = "headqa-v1"
 
 
 def report(
@@ -33,25 +52,97 @@ def report(
     ] = None,
 ) -> None:
     """Show stored runs as tables and plots; scores them again, asks no model."""
+    from medexam.experiments.compare.baselines import contrast_runs
+    from medexam.experiments.report.boards import board_tables, make_boards, standings
+    from medexam.experiments.report.papers.human_baseline_tables import human_baseline
+    from medexam.experiments.report.tables import check_exams
     from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.store.run_folder import find_runs
+    from medexam.experiments.store.stored_run import run_document
 
-    options = ReportOptions(as_json, plots, markdown, html, layout, parse_weights(weight or []))
-    folders = find_runs(run_paths(runs, default_runs_dir()))
-    answered_in_words = [folder for folder in folders if folder.read_record().cell.dataset.holds_tasks]
-    if not answered_in_words:
-        from medexam.cli.report_exams import report_exams
-
-        report_exams(folders, options)
-    elif len(answered_in_words) == len(folders):
-        from medexam.cli.report_tasks import report_tasks
-
-        report_tasks(folders, options)
+    if layout is not None and html is not None:
+        raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
+    stored = read_current(find_runs(run_paths(runs, default_runs_dir())))
+    if plots is not None or layout is not None:
+        check_exams(stored, "--plots and --layout")
+    weights = parse_weights(weight or [])
+    boards = make_boards(stored, weights)
+    tables = board_tables(stored, boards, weights)
+    if html is not None:
+        _write_page(stored, html, tables)
+    if plots is not None:
+        _write_plots(stored, plots)
+    if layout is not None:
+        print_layout(stored, layout, markdown, as_json=as_json)
+        return
+    # A run whose data set is not at hand has no questions to set against another's.
+    whole = [run for run in stored if run.note is None]
+    contrasts = contrast_runs(whole) if not (as_json and markdown is None) else []
+    humans = human_baseline(stored)
+    extra = [*((table, "") for table in tables), *humans.tables]
+    if markdown is not None:
+        write_markdown(_markdown(stored, contrasts, extra), markdown)
+    if as_json:
+        more = zip(stored, humans.documents, standings(stored, boards), strict=True)
+        print_json([run_document(run) | human | standing for run, human, standing in more])
     else:
-        raise SpecError(
-            "some of these runs answer exams and others answer in words, which no table holds together: report the "
-            f"ones apart from the others, such as {answered_in_words[0].name}"
-        )
+        _print_tables(stored, contrasts, extra)
+
+
+def _markdown(stored: "list[AnyRun]", contrasts: "list[Contrast]", extra: "Sequence[Captioned]") -> str:
+    from medexam.experiments.report.markdown import comparison_report, run_report
+    from medexam.experiments.report.tables import check_one_family
+
+    check_one_family(stored, "--markdown")
+    if len(stored) == 1:
+        return run_report(stored[0], stored[0].folder.read_predictions(), extra)
+    return comparison_report(stored, contrasts, extra)
+
+
+def _write_plots(stored: "list[AnyRun]", folder: Path) -> None:
+    from medexam.experiments.report.plots.files import write_plots
+
+    written = write_plots(stored, folder)
+    if not written:
+        raise SpecError("--plots: no run has scored a question, so there is nothing to draw; leave it out")
+    sys.stderr.writelines(f"wrote {path}\n" for path in written)
+
+
+def _write_page(stored: "list[AnyRun]", path: Path, boards: "Sequence[Table]") -> None:
+    from medexam.experiments.report.page import write_page
+    from medexam.experiments.report.tables import check_one_family
+
+    check_one_family(stored, "--html")
+    size = write_page(stored, path, boards)
+    sys.stderr.write(f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)\n")
+
+
+def _print_tables(stored: "list[AnyRun]", contrasts: "list[Contrast]", extra: "Sequence[Captioned]") -> None:
+    """Our own tables, and what a reader should know of each run."""
+    from rich.console import Console
+
+    from medexam.experiments.report.contrast_tables import build_contrast_tables
+    from medexam.experiments.report.run_tables import build_cost_tables
+    from medexam.experiments.report.tables import TerminalTable, build_breakdowns, build_details
+
+    console = Console()
+    print_overviews(console, stored)
+    if len(stored) == 1:
+        run = stored[0]
+        own = [] if run.benchmark.report_each else build_breakdowns(run)
+        for table in (*own, *build_cost_tables(run), *build_details(run)):
+            console.print(table)
+        print_models(console, run)
+    for each, caption in extra:
+        console.print(TerminalTable(each, caption or None))
+    for table in build_contrast_tables(contrasts):
+        console.print(table)
+    for run in stored:
+        print_pending(console, run)
+        for warning in run.record.warnings:
+            console.print(f"Warning: {run.title}: {warning}", highlight=False, markup=False)
+    for note in dict.fromkeys(note for run in stored for note in run.benchmark.notes(run.metrics)):
+        console.print(f"Note: {note}.", highlight=False, markup=False)
 
 
 def parse_weights(pairs: list[str]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from medexam.datasets.catalogue import CatalogueEntry
 from medexam.datasets.checking import Anomaly, CheckReport, LanguageCheck, check_exam_set
-from medexam.datasets.exam_set import ExamSet, find_question, load_exam_set
+from medexam.datasets.exam_set import find_question, load_exam_set
 from medexam.datasets.fetching import Fetched, fetch_exam_set
 from medexam.datasets.locating import cache_folder, find_files
 from medexam.datasets.selection import sample_evenly, select_questions
@@ -12,7 +12,6 @@ __all__ = [
     "Anomaly",
     "CatalogueEntry",
     "CheckReport",
-    "ExamSet",
     "Fetched",
     "LanguageCheck",
     "cache_folder",

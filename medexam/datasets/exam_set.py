@@ -5,7 +5,6 @@ The one entrance for those who ask questions: it reads, refuses what is unsound,
 
 import difflib
 from collections import Counter
-from dataclasses import dataclass
 
 from medexam.answer_key import AnswerKey, Gold
 from medexam.datasets.catalogue import CATALOGUE
@@ -15,34 +14,9 @@ from medexam.datasets.reading import read_rows
 from medexam.datasets.rows import Reading
 from medexam.datasets.selection import select_questions
 from medexam.errors import DatasetError
-from medexam.questions import Language, Question
+from medexam.items import ExamSet
+from medexam.questions import Question
 from medexam.specs import DatasetSpec
-
-
-@dataclass(frozen=True, slots=True)
-class ExamSet:
-    """A selection of questions of one data set in one language, and what it was read from."""
-
-    name: str
-    language: Language
-    version: str
-    """The data set's own version, such as `1.0`."""
-    source: str
-    """The path that was read, with the hub id and revision where the file states them."""
-    fingerprint: str
-    """SHA-256 of the questions that the source holds, whatever was selected, in hexadecimal."""
-    golds_fingerprint: str
-    """SHA-256 of what the source's golds are, whatever was selected, in hexadecimal."""
-    questions: tuple[Question, ...]
-    """In the order of the source."""
-    key: AnswerKey
-    """Holds the gold of each of `questions` and no other."""
-    left_out: tuple[str, ...]
-    """Keys of the source's questions without an official answer, which cannot be asked; none in HEAD-QA v1."""
-    licence: str
-    citation: str
-    files_digest: str = ""
-    """SHA-256 of the files' bytes before they were read; empty where the set was not read from files."""
 
 
 def load_exam_set(spec: DatasetSpec) -> ExamSet:
@@ -65,7 +39,7 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         fingerprint=fingerprint_questions(reading.rows),
         golds_fingerprint=fingerprint_golds(reading.rows),
         questions=questions,
-        key=AnswerKey({question.key: golds[stated[question.key]] for question in questions}),
+        golds=AnswerKey({question.key: golds[stated[question.key]] for question in questions}),
         left_out=tuple(row.question.key for row in reading.rows if row.gold is None),
         licence=entry.licence,
         citation=entry.citation,

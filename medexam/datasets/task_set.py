@@ -11,8 +11,8 @@ from medexam.datasets.locating import locate_files
 from medexam.datasets.selection import draw_lot
 from medexam.datasets.task_reading import TaskReading, TaskRow
 from medexam.errors import DatasetError
+from medexam.items import TaskSet
 from medexam.specs import DatasetSpec
-from medexam.tasks import TaskSet
 
 READERS = {"casimedicos_spans": read_casimedicos_tasks, "cliniqlink": read_cliniqlink}
 """One a benchmark: from its first file and the spec to everything that it holds."""

@@ -3,6 +3,8 @@
 Only data. How the numbers are found is told by the modules beside this one.
 """
 
+from typing import Any, Protocol
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from medexam.metrics.option_scores.results import OptionScoreMetrics
@@ -11,6 +13,59 @@ from medexam.questions import Discipline
 
 Interval = tuple[float, float]
 """Low and high end of a 95 % interval, in the unit of the number that it belongs to."""
+
+
+class RunMetrics(Protocol):
+    """What the metrics of every benchmark have in common; each is a pydantic model that `metrics.json` holds."""
+
+    @property
+    def selected(self) -> int:
+        """Items asked for: `n + failed + missing`."""
+        ...
+
+    @property
+    def n(self) -> int:
+        """Items scored."""
+        ...
+
+    @property
+    def right(self) -> int | None:
+        """Items answered rightly; None if answers are more or less right."""
+        ...
+
+    @property
+    def unanswered(self) -> int:
+        """Items without a legal answer."""
+        ...
+
+    @property
+    def failed(self) -> int:
+        """Items whose asking failed."""
+        ...
+
+    @property
+    def missing(self) -> int:
+        """Items without a prediction."""
+        ...
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Sum over the predictions that report it."""
+        ...
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """Sum over the predictions that report it."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether every selected item is scored."""
+        ...
+
+    def model_dump(self, *, mode: str = "python") -> dict[str, Any]:
+        """The fields, JSON-ready in mode `json`."""
+        ...
 
 
 class Scores(BaseModel):

@@ -13,7 +13,7 @@ def render_question(question: Question) -> str:
     1. Are all-or-none.
     2. Are hyperpolarizing.
     """
-    return "\n".join([question.stem, *(f"{option.number}. {option.text}" for option in question.options)])
+    return question.printed
 
 
 def put_passages_before(passages: str | None, shown: str) -> str:

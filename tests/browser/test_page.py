@@ -139,7 +139,7 @@ def test_filters_narrow_the_list(page, exams) -> None:
     assert _set(page, "Year", "2013") == len(of_2013)
     page.run("[...document.querySelectorAll('.status button')][0].click()")
     page.wait("document.querySelector('.count').textContent.startsWith('120 of 120')")
-    right = [question for question in exams.questions if exams.key[question.key].number == 1]
+    right = [question for question in exams.questions if exams.golds[question.key].number == 1]
     assert _set(page, "longest", "r") == len(right)
     assert _set(page, "longest", "w") == 120 - len(right)
     assert _set(page, "longest", "") == 120
@@ -151,7 +151,7 @@ def test_filters_narrow_the_list(page, exams) -> None:
 def test_flipped_questions_are_those_that_one_run_alone_has_right(page, exams) -> None:
     flipped = []
     for question in exams.questions:
-        gold = exams.key[question.key].number
+        gold = exams.golds[question.key].number
         other = _reasoned(question, gold)
         if other["status"] is not Status.FAILED and (gold == 1) != (other.get("answer") == gold):
             flipped.append(question.key)
@@ -171,7 +171,7 @@ def test_a_question_shows_what_was_asked_and_answered(page, exams) -> None:
     at = next(at for at, question in enumerate(exams.questions) if question.number % 4 in (0, 1))
     _choose(page, at)
     question = exams.questions[at]
-    gold = exams.key[question.key].number
+    gold = exams.golds[question.key].number
     assert page.run("document.querySelector('.stem').textContent") == question.stem
     assert page.run("document.querySelector('.detail h3').textContent") == question.key
     texts = page.run("[...document.querySelectorAll('.options li')].map(li => li.children[1].textContent)")
@@ -260,7 +260,7 @@ def test_without_texts_the_browser_says_so(browser, tmp_path, exams) -> None:
     browser.wait("document.querySelector('.excerpt')")
     assert "words of the questions are not at hand" in browser.run("document.querySelector('#browser').textContent")
     _choose(browser, 0)
-    gold = exams.key[exams.questions[0].key].number
+    gold = exams.golds[exams.questions[0].key].number
     assert f"Right answer: {gold}." in browser.run("document.querySelector('.wording').textContent")
 
 

@@ -11,7 +11,7 @@ from mlflow import MlflowClient
 from medexam.cli.main import main
 from medexam.datasets import load_exam_set
 from medexam.experiments.compare.flows import find_flows
-from medexam.experiments.report.derived import rescore
+from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.predictions import Status
 from medexam.specs import DatasetSpec

@@ -14,11 +14,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_exam_set, load_task_set
-from medexam.experiments.report.formatting import decimal, percent
-from medexam.experiments.score.task_scorers import score_tasks
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.experiments.track.store import default_tracking_uri
+from medexam.formatting import decimal, percent
 from medexam.metrics import compute_metrics
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec
@@ -226,7 +226,7 @@ def test_every_number_of_an_exam_is_the_folders_everywhere(show, client, tmp_pat
     for state, selection, answer, first in STATES:
         exams = load_exam_set(DatasetSpec(name="headqa_sample", **selection))
         folder = write_run(tmp_path / "run", exams, {"kind": "zero_shot"}, answer, dataset=selection, scored=False)
-        found = compute_metrics(exams.questions, exams.key, folder.read_predictions())
+        found = compute_metrics(exams.questions, exams.golds, folder.read_predictions())
         metrics = found.model_dump(mode="json")
         assert found.complete == (state != "partial")
         assert (found.failed > 0) == (found.missing > 0) == (state == "partial")
@@ -276,7 +276,7 @@ def test_every_number_of_a_task_benchmark_is_the_folders_everywhere(show, client
         tasks = load_task_set(DatasetSpec.model_validate(dataset))
         program = {"kind": "extract_explanation"}
         folder = write_run(tmp_path / "run", tasks, program, answer, dataset=dataset, scored=False)
-        scores = score_tasks(tasks, folder.read_predictions())
+        scores = find_benchmark(tasks.name).score(tasks, folder.read_predictions())
         metrics = scores.metrics.model_dump(mode="json")
         assert scores.metrics.complete == (state != "partial")
         shown = show(folder, first)

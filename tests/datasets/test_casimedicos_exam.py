@@ -51,7 +51,7 @@ def test_a_document_is_a_question(load) -> None:
         (3, "A cold."),
         (4, "Croup."),
     ]
-    assert [exams.key[one.key].number for one in exams.questions] == [3, 1, 2]
+    assert [exams.golds[one.key].number for one in exams.questions] == [3, 1, 2]
 
 
 @pytest.mark.parametrize(("split", "n"), [("all", 5), ("train", 1), ("dev", 1), ("test", 3)])
@@ -112,8 +112,8 @@ def test_the_languages_ask_the_same(full_data) -> None:
     for exams in sets:
         assert len(exams.questions) == 553
         assert [each.key for each in exams.questions] == [each.key for each in spanish.questions]
-        assert [exams.key[each.key].number for each in exams.questions] == [
-            spanish.key[each.key].number for each in spanish.questions
+        assert [exams.golds[each.key].number for each in exams.questions] == [
+            spanish.golds[each.key].number for each in spanish.questions
         ]
     counts = [len(load_exam_set(DatasetSpec(name="casimedicos", split=split)).questions) for split in SPLITS]
     assert counts == [381, 55, 117]

@@ -68,7 +68,7 @@ def test_v2_is_brought_and_then_read_from_the_cache(hub, tmp_path) -> None:
     assert exam_set.source == f"{fetched[0].path} ({hub})"
     assert [q.stem for q in exam_set.questions] == [q.stem for q in load_exam_set(DatasetSpec()).questions]
     spanish = load_exam_set(DatasetSpec(name="headqa_v2", language="es"))
-    assert dict(spanish.key) == dict(exam_set.key)
+    assert dict(spanish.golds) == dict(exam_set.golds)
     assert not list((tmp_path / "cache/headqa_v2").glob(".*"))
 
 

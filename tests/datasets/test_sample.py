@@ -28,7 +28,7 @@ def test_sample_holds_four_questions_of_each_exam(language) -> None:
 def test_both_languages_ask_the_same_questions() -> None:
     english, spanish = (load_exam_set(DatasetSpec(language=language)) for language in ("en", "es"))
     assert [question.key for question in english.questions] == [question.key for question in spanish.questions]
-    assert dict(english.key) == dict(spanish.key)
+    assert dict(english.key) == dict(spanish.golds)
     assert english.fingerprint != spanish.fingerprint
     stems = zip(english.questions, spanish.questions, strict=True)
     assert all(one.stem != two.stem for one, two in stems)
@@ -51,10 +51,10 @@ def test_quickstart_asks_ten_of_each_discipline() -> None:
 
 def test_the_answer_key_holds_the_golds_of_the_selection_only() -> None:
     exam_set = load_exam_set(DatasetSpec(disciplines=("nursing",), limit=5))
-    assert set(exam_set.key) == {question.key for question in exam_set.questions}
-    assert all(exam_set.key[question.key].number in question.option_numbers for question in exam_set.questions)
+    assert set(exam_set.golds) == {question.key for question in exam_set.questions}
+    assert all(exam_set.golds[question.key].number in question.option_numbers for question in exam_set.questions)
     with pytest.raises(DatasetError, match="headqa-v1/2013/biology/8"):
-        exam_set.key["headqa-v1/2013/biology/8"]
+        exam_set.golds["headqa-v1/2013/biology/8"]
 
 
 def test_provenance_names_the_files_as_they_are() -> None:

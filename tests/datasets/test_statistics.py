@@ -60,7 +60,7 @@ def test_places_are_tested_against_uniform() -> None:
 def test_headqa_v1_is_counted_as_it_was_published() -> None:
     exams = load_exam_set(DatasetSpec(name="headqa_v1", language="es"))
 
-    found = compute_statistics(exams.questions, exams.key, name=exams.name, language=exams.language)
+    found = compute_statistics(exams.questions, exams.golds, name=exams.name, language=exams.language)
 
     # HEAD-QA v1, table 1.
     whole = {name: sum(years.values()) for name, years in found.by_exam.items()}

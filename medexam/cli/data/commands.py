@@ -114,13 +114,13 @@ def show(
     questions = exam_set.questions if key is None else (find_question(exam_set, key),)
     if as_json:
         shown = [
-            question.model_dump(mode="json") | {"gold": exam_set.key[question.key].number} for question in questions
+            question.model_dump(mode="json") | {"gold": exam_set.golds[question.key].number} for question in questions
         ]
         print_json(shown)
         return
     console = _console()
     for question in questions:
-        _print_question(console, question, exam_set.key[question.key])
+        _print_question(console, question, exam_set.golds[question.key])
 
 
 @app.command()

@@ -25,7 +25,7 @@ def stats(
     from medexam.specs.validation import validate
 
     exams = load_exam_set(validate(DatasetSpec, {"name": dataset, "language": language, "path": path}))
-    found = compute_statistics(exams.questions, exams.key, name=exams.name, language=exams.language)
+    found = compute_statistics(exams.questions, exams.golds, name=exams.name, language=exams.language)
     if pictures is not None:
         from medexam.experiments.report.plots.datasets import write_statistics_plots
 

@@ -5,10 +5,10 @@ predictions and golds; it draws nothing.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from medexam.answer_key import AnswerKey
 from medexam.metrics.intervals import rate_interval
 from medexam.predictions import Prediction, Status
 
@@ -20,8 +20,8 @@ WINDOW_S = 10.0
 class Pace:
     """The figures of one cell while it is asked."""
 
-    key: AnswerKey | None
-    """None where answers are more or less right, so that there is no accuracy to show."""
+    is_right: Callable[[Prediction], bool] | None
+    """Whether an answer is right; None if answers are more or less right, so that there is no accuracy to show."""
     total: int
     """Questions of the cell."""
     done: int
@@ -46,8 +46,8 @@ class Pace:
         self.tokens += (prediction.prompt_tokens or 0) + (prediction.completion_tokens or 0)
         if prediction.status is Status.FAILED:
             self.failed += 1
-        elif self.key is not None and prediction.answer == self.key[prediction.question].number:
-            self.right += 1
+        elif self.is_right is not None:
+            self.right += self.is_right(prediction)
 
     def describe(self, now: float, *, time_left: bool = False) -> str:
         """Questions and tokens a second, in flight, failed, the `time_left`, and accuracy with its 95 % interval.
@@ -67,7 +67,7 @@ class Pace:
         if time_left and speed and self.in_flight <= self.done < self.total:
             parts.append(f"{timedelta(seconds=round((self.total - self.done) / speed))} left")
         scored = self.done - self.failed
-        interval = None if self.key is None else rate_interval(self.right, scored)
+        interval = None if self.is_right is None else rate_interval(self.right, scored)
         if interval is not None:
             low, high = interval
             parts.append(f"accuracy {100 * self.right / scored:.1f} % [{100 * low:.1f}, {100 * high:.1f}]")

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from medexam.cli.progress.bars import EncodingProgress, WorkProgress
 from medexam.cli.progress.pace import Pace
-from medexam.datasets import ExamSet
 from medexam.experiments.plan.planner import AnyCell
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction
@@ -50,8 +49,7 @@ class TerminalProgress(WorkProgress):
         """Open a bar for the cell."""
         total = len(planned.question_set.questions)
         done = total - len(planned.pending)
-        key = planned.question_set.key if isinstance(planned.question_set, ExamSet) else None
-        pace = Pace(key, total, done, planned.right)
+        pace = Pace(planned.is_right, total, done, planned.right)
         self._label, self._looked, self._figures = planned.label, time.monotonic(), Text()
         pace.describe(self._looked)
         self._task = self._bars.add_task(planned.label, total=total, completed=done, note="")

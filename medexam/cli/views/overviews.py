@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 def print_overviews(console: "Console", runs: "Sequence[AnyRun]") -> None:
     """Print a table for the exams and one for each other benchmark, each with its notes."""
-    from medexam.experiments.report.run_views import build_overview, split_runs
+    from medexam.experiments.report.tables import build_overview, split_families
 
-    for group in split_runs(runs):
+    for group in split_families(runs):
         for table in build_overview(group):
             console.print(table)
         print_ranking_notes(console, group)

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from medexam.experiments.audit.checking import describe_changes
 from medexam.experiments.audit.folder import ASPECTS
 from medexam.experiments.audit.result import Audit
-from medexam.experiments.report.formatting import NONE, percent
 from medexam.experiments.report.markdown_parts import render_table
-from medexam.experiments.report.retrieval_tables import coefficient
-from medexam.experiments.report.tables import Table, TerminalTable
+from medexam.experiments.report.tables import TerminalTable
+from medexam.formatting import NONE, coefficient, percent
 from medexam.metrics import Interval
 from medexam.metrics.audit import Correlation
+from medexam.tables import Table
 
 _COEFFICIENTS = ("Spearman's rho", "Kendall's tau-b")
 _HOW = (

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.datasets import ExamSet, load_exam_set
+from medexam.benchmarks import Feature
+from medexam.datasets import load_exam_set
 from medexam.experiments.plan.passage_lookup import is_retrieving
 from medexam.experiments.store.data_changes import asked_same_texts
-from medexam.experiments.store.questions import stored_questions
+from medexam.experiments.store.questions import as_asked
 from medexam.experiments.store.stored_run import ExamRun
+from medexam.items import ExamSet
 from medexam.metrics.paired.pairs import count_flips
 from medexam.metrics.paired.results import Flips
 from medexam.predictions import Prediction
@@ -76,8 +78,8 @@ def _against(
     after: Mapping[str, Prediction],
 ) -> Against:
     shared = set(baseline.record.questions)
-    asked = [question.key for question in stored_questions(run.record, exams) if question.key in shared]
-    flips = count_flips(asked, exams.key, before, after)
+    asked = [question.key for question in as_asked(run.record, exams).questions if question.key in shared]
+    flips = count_flips(asked, exams.golds, before, after)
     passages = {
         question: tuple(passage.id for passage in after[question].passages or ())
         for question in (*flips.right_to_wrong, *flips.wrong_to_right)
@@ -87,7 +89,8 @@ def _against(
 
 def _baselines(run: ExamRun, runs: Sequence[ExamRun]) -> list[ExamRun]:
     """The runs to compare `run` with; none where it does not retrieve or asks no model."""
-    if run.model is None or not is_retrieving(run.record.cell.program):
+    exams = Feature.EXAMS in run.benchmark.features
+    if not exams or run.model is None or not is_retrieving(run.record.cell.program):
         return []
     candidates = [other for other in runs if _is_comparable(run, other)]
     return [other for other in candidates if _asks_alike(run, other)] or candidates

@@ -21,16 +21,6 @@ def is_rankable(run: AnyRun) -> bool:
     return run.complete and not run.mixed
 
 
-def best_places(scores: Sequence[float | None], among: Sequence[bool]) -> list[int]:
-    """The places of the highest score `among` the runs that may be ranked, ties included; empty for fewer than two."""
-    known = {
-        place: score
-        for place, (score, rival) in enumerate(zip(scores, among, strict=True))
-        if rival and score is not None
-    }
-    return [place for place, score in known.items() if len(known) > 1 and score == max(known.values())]
-
-
 def why_unranked(runs: Sequence[AnyRun]) -> str | None:
     """Why the scores of `runs` are not ranked, with the command that compares them; None if they may be ranked."""
     difference = describe_difference(runs)

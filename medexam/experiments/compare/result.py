@@ -1,16 +1,15 @@
 """What `medexam compare` finds of several runs, as one value: tables, Markdown, `--json` and MLflow are made from it.
 
-Only data and its JSON; `comparing.py` finds it.
+Only data and its JSON; `runs.py` finds it.
 """
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Sequence, Sized
 from dataclasses import asdict, dataclass
-from typing import Any, Generic
+from typing import Any
 
-from medexam.experiments.store.stored_run import AnyMetrics, AnyRun, ExamRun, M_co, StoredRun
-from medexam.metrics import Metrics
+from medexam.benchmarks import PairedRuns
+from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
-from medexam.metrics.paired.results import Complementarity, Paired, Verdict
 
 
 @dataclass(frozen=True)
@@ -33,45 +32,10 @@ class Dropped:
 
 
 @dataclass(frozen=True)
-class Group:
-    """The questions of one discipline or year, beside the baseline."""
+class Comparison:
+    """Two runs or more on the same questions."""
 
-    paired: Paired
-    p_adjusted: float
-    """McNemar's p after Holm, over all groups of the breakdown and all pairs."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One run beside the baseline."""
-
-    run: ExamRun
-    name: str
-    """What tells the run from the others."""
-    paired: Paired
-    p_adjusted: float
-    """McNemar's p after Holm, over all pairs; the same as before where there is one pair."""
-    verdict: Verdict
-    by_discipline: Mapping[str, Group]
-    by_year: Mapping[str, Group]
-
-
-@dataclass(frozen=True)
-class Flipped:
-    """A question that some runs have right and others have not."""
-
-    question: str
-    """Its key."""
-    gold: int
-    answers: tuple[int | None, ...]
-    """The printed number that each run chose, in their order; None where it chose none."""
-
-
-@dataclass(frozen=True)
-class Compared(Generic[M_co]):
-    """Two runs or more on the same questions, of whatever kind."""
-
-    runs: tuple[StoredRun[M_co], ...]
+    runs: tuple[AnyRun, ...]
     """The baseline first. Their metrics are those of the compared questions and of no others."""
     names: tuple[str, ...]
     """What tells each run from the others."""
@@ -83,24 +47,11 @@ class Compared(Generic[M_co]):
     """Keys of the compared questions, in the baseline's order."""
     dropped: Dropped
     notes: tuple[str, ...]
-    """What a reader should know of how the runs differ in what they asked; mostly nothing."""
+    """What a reader should know of how the runs differ in what they asked; usually empty."""
     corrected: tuple[str, ...]
-    """One line for each run whose golds have changed since it was last scored; mostly nothing."""
-
-
-@dataclass(frozen=True)
-class Comparison(Compared[Metrics]):
-    """Two runs or more on the same exams."""
-
-    pairs: tuple[Pair, ...]
-    """Every other run against the baseline, in their order."""
-    together: Complementarity
-    flipped: tuple[Flipped, ...]
-
-    @property
-    def exams(self) -> int:
-        """Exams that the compared questions come from."""
-        return len(self.runs[0].metrics.by_exam)
+    """One line for each run whose golds have changed since it was last scored; usually empty."""
+    found: PairedRuns
+    """The statistics, as the benchmark compares its runs."""
 
 
 def describe_all(runs: Sized) -> str:
@@ -126,7 +77,7 @@ def run_keys(runs: Sequence[AnyRun]) -> tuple[str, ...]:
     return ids if len(set(ids)) == len(ids) else tuple(str(run.folder.path.resolve()) for run in runs)
 
 
-def run_documents(comparison: Compared[AnyMetrics]) -> list[dict[str, Any]]:
+def run_documents(comparison: Comparison) -> list[dict[str, Any]]:
     """What `--json` says of each run beside its scores, JSON-ready."""
     return [
         {
@@ -160,53 +111,24 @@ def comparison_document(comparison: Comparison) -> dict[str, Any]:
     Scores are fractions of 1 but for `points`, and differences are the run's score minus the baseline's. Runs are
     named by their `key`.
     """
-    keys = run_keys(comparison.runs)
+    keys, found = run_keys(comparison.runs), comparison.found
     return {
         "dataset": comparison.runs[0].record.cell.dataset.name,
         "baseline": keys[0],
         "questions": len(comparison.questions),
-        "exams": comparison.exams,
+        **found.size,
         "dropped": asdict(comparison.dropped),
         "notes": list(comparison.notes),
-        "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": "exams"},
+        "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": found.clusters},
         "runs": [
-            {**document, "alone_right": alone, "metrics": run.metrics.model_dump(mode="json")}
-            for document, alone, run in zip(
-                run_documents(comparison), comparison.together.alone_right, comparison.runs, strict=True
+            {**document, **more, "metrics": run.metrics.model_dump(mode="json")}
+            for document, more, run in zip(
+                run_documents(comparison), found.run_documents(), comparison.runs, strict=True
             )
         ],
-        "pairs": [_pair_document(pair, key) for pair, key in zip(comparison.pairs, keys[1:], strict=True)],
-        "together": comparison.together.model_dump(mode="json", exclude={"alone_right"}),
-        "flipped": [
-            {"question": each.question, "gold": each.gold, "answers": dict(zip(keys, each.answers, strict=True))}
-            for each in comparison.flipped
+        "pairs": [
+            {"run": key, "name": name, **document}
+            for key, name, document in zip(keys[1:], comparison.names[1:], found.pair_documents(), strict=True)
         ],
-    }
-
-
-def _pair_document(pair: Pair, key: str) -> dict[str, Any]:
-    groups = {"by_discipline": pair.by_discipline, "by_year": pair.by_year}
-    return {
-        "run": key,
-        "name": pair.name,
-        "verdict": pair.verdict,
-        **_paired_document(pair.paired, pair.p_adjusted),
-        **{
-            title: {name: _paired_document(group.paired, group.p_adjusted) for name, group in found.items()}
-            for title, found in groups.items()
-        },
-    }
-
-
-def _paired_document(paired: Paired, p_adjusted: float) -> dict[str, Any]:
-    """The flipped questions as counts: their keys stand in the document's own list."""
-    flips = paired.flips
-    return {
-        **paired.model_dump(mode="json", exclude={"flips"}),
-        "right_to_wrong": len(flips.right_to_wrong),
-        "wrong_to_right": len(flips.wrong_to_right),
-        "both_right": flips.both_right,
-        "both_wrong": flips.both_wrong,
-        "p": flips.p,
-        "p_holm": p_adjusted,
+        **found.more_documents(keys),
     }

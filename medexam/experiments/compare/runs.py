@@ -9,23 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from medexam.answer_key import AnswerKey
-from medexam.datasets import ExamSet, load_exam_set
+from medexam.benchmarks import find_benchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.compare.ranking import mixed_notes
-from medexam.experiments.compare.result import Comparison, Dropped, Flipped, Group, Pair, describe_all, describe_dropped
+from medexam.experiments.compare.result import Comparison, Dropped, describe_all, describe_dropped
 from medexam.experiments.store.data_changes import describe_golds
-from medexam.experiments.store.questions import stored_questions
+from medexam.experiments.store.questions import as_asked
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
-from medexam.experiments.store.stored_run import AnyRun, ExamRun, find_answerers, stored_run
-from medexam.metrics import compute_metrics
-from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, judge
+from medexam.experiments.store.stored_run import AnyRun, find_answerers, stored_run
+from medexam.items import AnySet, Item
 from medexam.predictions import Prediction, Status
-from medexam.questions import Question
 from medexam.specs import DatasetSpec
-from medexam.tasks import Task, TaskSet
 
-Q = TypeVar("Q", Question, Task)
+Q = TypeVar("Q", bound=Item)
 Predictions = Mapping[str, Prediction]
 
 
@@ -61,43 +57,33 @@ def _mixes(folder: RunFolder) -> bool:
 def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
     """Compare the runs in `folders`, two or more, with the first one.
 
-    Raises `DatasetError` where they asked different data sets, where no question is scored by all of them, or where a
-    data set cannot be read or lacks a question that was asked.
+    Raises `DatasetError` if they asked different data sets, if no question or measure is scored by all of them, or if a
+    data set cannot be read or lacks a question that was asked; `EngineError` if what scoring needs is not installed.
     """
     records = [folder.read_record() for folder in folders]
     check_one_data_set(records)
-    loaded: dict[DatasetSpec, ExamSet] = {}
+    benchmark = find_benchmark(records[0].cell.dataset.name)
+    loaded: dict[DatasetSpec, AnySet] = {}
     for record in records:
         whole = record.cell.dataset.whole
         if whole not in loaded:
-            loaded[whole] = load_exam_set(whole)
-    sets = [loaded[record.cell.dataset.whole] for record in records]
-    asked = [stored_questions(record, data) for record, data in zip(records, sets, strict=True)]
+            loaded[whole] = benchmark.load(whole)
+    sets = [as_asked(record, loaded[record.cell.dataset.whole]) for record in records]
     predictions = [folder.read_predictions() for folder in folders]
-    kept, dropped = find_common(
-        asked[0], records, predictions, lambda question: _golds_agree(question, [data.key for data in sets])
-    )
+    kept, dropped = find_common(sets[0].questions, records, predictions, lambda key: benchmark.golds_agree(key, sets))
     check_any_common(kept, folders, dropped)
-    key = sets[0].key
-    runs = tuple(
-        stored_run(folder, compute_metrics(kept, key, found), found)
-        for folder, found in zip(folders, predictions, strict=True)
-    )
-    names = run_names(runs)
+    found = benchmark.compare(replace(sets[0], questions=tuple(kept)), sets, predictions)
+    runs = tuple(map(stored_run, folders, found.metrics, predictions))
     return Comparison(
         runs=runs,
-        names=names,
+        names=run_names(runs),
         asked=tuple(len(record.questions) for record in records),
-        pending=tuple(
-            len(pending(record.questions, found)) for record, found in zip(records, predictions, strict=True)
-        ),
-        questions=tuple(question.key for question in kept),
+        pending=tuple(len(pending(record.questions, said)) for record, said in zip(records, predictions, strict=True)),
+        questions=tuple(item.key for item in kept),
         dropped=dropped,
-        pairs=_pairs(runs, names, kept, key, predictions),
-        together=complementarity(kept, key, predictions),
-        flipped=_flipped(kept, key, predictions),
         notes=(*note_differences(records, sets), *mixed_notes(runs)),
         corrected=note_corrections(folders, records, sets),
+        found=found,
     )
 
 
@@ -183,69 +169,15 @@ def check_any_common(kept: Sized, folders: Sized, dropped: Dropped) -> None:
         )
 
 
-def _pairs(
-    runs: Sequence[ExamRun],
-    names: Sequence[str],
-    questions: Sequence[Question],
-    key: AnswerKey,
-    predictions: Sequence[Predictions],
-) -> tuple[Pair, ...]:
-    baseline, others = predictions[0], predictions[1:]
-    paired = [compare_pair(questions, key, baseline, other) for other in others]
-    adjusted = adjust_holm([each.flips.p for each in paired])
-    disciplines = _groups(questions, key, predictions, lambda question: question.exam.discipline.value)
-    dated = [question for question in questions if question.exam.year is not None]
-    years = _groups(dated, key, predictions, lambda question: str(question.exam.year))
-    return tuple(
-        Pair(run, name, each, p, judge(each.accuracy, p), by_discipline, by_year)
-        for run, name, each, p, by_discipline, by_year in zip(
-            runs[1:], names[1:], paired, adjusted, disciplines, years, strict=True
-        )
-    )
-
-
-def _groups(
-    questions: Sequence[Question],
-    key: AnswerKey,
-    predictions: Sequence[Predictions],
-    group_of: Callable[[Question], str],
-) -> list[dict[str, Group]]:
-    """One breakdown a pair, its groups in the order of their names; one family of tests over all of them."""
-    members: dict[str, list[Question]] = {}
-    for question in questions:
-        members.setdefault(group_of(question), []).append(question)
-    found = [
-        {name: compare_pair(members[name], key, predictions[0], other) for name in sorted(members)}
-        for other in predictions[1:]
-    ]
-    adjusted = iter(adjust_holm([paired.flips.p for groups in found for paired in groups.values()]))
-    return [{name: Group(paired, next(adjusted)) for name, paired in groups.items()} for groups in found]
-
-
-def _flipped(questions: Sequence[Question], key: AnswerKey, predictions: Sequence[Predictions]) -> tuple[Flipped, ...]:
-    found = []
-    for question in questions:
-        gold = key[question.key].number
-        answers = tuple(run[question.key].answer for run in predictions)
-        if len({answer == gold for answer in answers}) == 2:
-            found.append(Flipped(question.key, gold, answers))
-    return tuple(found)
-
-
-def _golds_agree(question: str, keys: Sequence[AnswerKey]) -> bool:
-    """Whether every key holds an answer to the question, and the same one."""
-    return all(question in key for key in keys) and len({key[question].number for key in keys}) == 1
-
-
 def note_corrections(
-    folders: Sequence[RunFolder], records: Sequence[RunRecord], sets: Sequence[ExamSet | TaskSet]
+    folders: Sequence[RunFolder], records: Sequence[RunRecord], sets: Sequence[AnySet]
 ) -> tuple[str, ...]:
     """One line for each run whose golds have changed since it was last scored."""
     lines = map(describe_golds, folders, records, sets)
     return tuple(line for line in lines if line is not None)
 
 
-def note_differences(records: Sequence[RunRecord], sets: Sequence[ExamSet | TaskSet]) -> tuple[str, ...]:
+def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tuple[str, ...]:
     """How the runs differ in what they asked: languages, and versions of the data; mostly nothing.
 
     Runs of schema 1 are compared by the files that they read, all others by what their data hold.

@@ -231,7 +231,7 @@ class Evaluator:
         return number
 
     def _scored(self, number: int, name: str, digest: str, program: ExamProgram, said: Sequence[Prediction]) -> Trial:
-        key, spent = self._planned.question_set.key, self._log.spent(digest)
+        key, spent = self._planned.question_set.golds, self._log.spent(digest)
         return Trial(
             number=number,
             name=name,

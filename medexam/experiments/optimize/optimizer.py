@@ -208,8 +208,8 @@ def _materials(plan: OptimizationPlan, evaluator: Evaluator, prompt_lm: dspy.LM)
     return Materials(
         program=program,
         spec=plan.optimizer.model_copy(update={"candidates": plan.candidates}),
-        train=_examples(train, plan.train.key),
-        validation=_examples(plan.validation.question_set.questions, plan.validation.question_set.key),
+        train=_examples(train, plan.train.golds),
+        validation=_examples(plan.validation.question_set.questions, plan.validation.question_set.golds),
         reasons=kind == "chain_of_thought",
         evaluator=evaluator,
         prompt_lm=prompt_lm,

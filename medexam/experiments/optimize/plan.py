@@ -10,14 +10,15 @@ from typing import Any
 
 import dspy
 
-from medexam.datasets import ExamSet, load_exam_set
+from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, RunFolderError, SpecError
 from medexam.experiments.optimize.folder import PROGRAMS, RECORD, OptimizationFolder
 from medexam.experiments.plan.leakage import near_duplicates
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
-from medexam.experiments.plan.planner import ExamCell, is_exam_cell, plan_experiment
+from medexam.experiments.plan.planner import ExamCell, plan_experiment
 from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
 from medexam.experiments.store.work_folder import folders_of, name_part
+from medexam.items import ExamSet
 from medexam.programs import ExamProgram
 from medexam.questions import Exam, Question
 from medexam.serve.naming import known_model
@@ -182,7 +183,6 @@ def _plan(
     train = _without(train, dropped)
     document = {**cell.model_dump(mode="json"), "dataset": chosen.model_dump(mode="json")}
     planned = plan_experiment(document, {}, runs_dir=runs_dir / PROGRAMS, only_look=only_look).cells[0]
-    assert is_exam_cell(planned)  # noqa: S101 - such programs answer exams alone
     if optimizer.metric == "log_probability":
         for program in _programs(planned.program):
             program.adapter.weighs = True
@@ -233,7 +233,7 @@ def _prompt_model(optimizer: OptimizerSpec, model: ModelSpec) -> ModelSpec | Non
 
 def _digest_golds(exam_set: ExamSet) -> str:
     """A digest of the questions and of the golds that teach or choose."""
-    return digest({"golds": [[question.key, exam_set.key[question.key].number] for question in exam_set.questions]})
+    return digest({"golds": [[question.key, exam_set.golds[question.key].number] for question in exam_set.questions]})
 
 
 def _programs(program: dspy.Module) -> list[ExamProgram]:

@@ -17,12 +17,12 @@ from medexam.experiments.optimize.logged_model import log_best_program
 from medexam.experiments.optimize.optimization import Ending, Optimization
 from medexam.experiments.optimize.registered_prompts import register_prompts
 from medexam.experiments.optimize.trials import Trial
-from medexam.experiments.report.formatting import flatten
 from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.track.copies import create_run, end_run, find_runs
 from medexam.experiments.track.payload import DIGEST_LENGTH, PARAM_LENGTH, TAG_LENGTH
 from medexam.experiments.track.store import experiment_id, open_store
+from medexam.formatting import flatten
 from medexam.programs.loading import PROGRAM
 
 ARTIFACTS = (RECORD, MODELS, PROMPT_MODELS, TRIALS, PROGRAM, DEMONSTRATIONS, REPORT, CURVE)

@@ -3,14 +3,14 @@
 Planning reads data sets and run folders and asks no model; `medexam plan` prints it, `medexam run` carries it out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeGuard, TypeVar
+from typing import Any, Generic, TypeVar
 
 import dspy
 
-from medexam.datasets import ExamSet, load_exam_set, load_task_set
+from medexam.benchmarks import Benchmark, Feature, find_benchmark
 from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineError, MedExamError, RunFolderError
 from medexam.experiments.plan.context_lookup import (
     ContextReading,
@@ -24,7 +24,6 @@ from medexam.experiments.plan.nearest_demonstrations import NearestDemonstration
 from medexam.experiments.plan.passage_lookup import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.plan.resolve import resolve_cells
 from medexam.experiments.plan.words import asked_words
-from medexam.experiments.score.task_scorers import check_scorable
 from medexam.experiments.store.data_changes import (
     DataChange,
     describe_earlier,
@@ -33,14 +32,15 @@ from medexam.experiments.store.data_changes import (
     find_data_change,
 )
 from medexam.experiments.store.prediction_lines import Outcome
-from medexam.experiments.store.questions import stored_questions
+from medexam.experiments.store.questions import as_asked
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
 from medexam.experiments.store.stored_run import find_run
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.gc_pause import gc_paused
+from medexam.items import AnySet, ExamSet
 from medexam.model_identity import Answerer
 from medexam.paths import cache_dir
-from medexam.predictions import Status
+from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, WithNearest, build_program, demonstrations
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
@@ -56,11 +56,10 @@ from medexam.specs import (
     SpanReaderSpec,
 )
 from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest, identity
-from medexam.tasks import Task, TaskSet
+from medexam.tasks import Task
 
-QuestionSet = ExamSet | TaskSet
 _UNREACHABLE = (CorpusUnreachableError, CommitUnknownError)
-S_co = TypeVar("S_co", bound=QuestionSet, covariant=True)
+S_co = TypeVar("S_co", bound=AnySet, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,21 @@ class PlannedCell(Generic[S_co]):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the results should know; mostly nothing."""
-        own = self.question_set.notes if isinstance(self.question_set, TaskSet) else ()
+        own = self.question_set.notes
         return own if self.retrieval is None else (*own, *self.retrieval.warnings)
+
+    @property
+    def benchmark(self) -> Benchmark[Any, Any, Any]:
+        """What scores the cell."""
+        return find_benchmark(self.cell.dataset.name)
+
+    @property
+    def is_right(self) -> Callable[[Prediction], bool] | None:
+        """Whether an answer to one of the cell's questions is right; None if answers are more or less right."""
+        if Feature.EXAMS not in self.benchmark.features:
+            return None
+        is_right, golds = self.benchmark.is_right, self.question_set.golds
+        return lambda prediction: is_right(prediction, golds[prediction.question])
 
     @property
     def calls(self) -> int:
@@ -128,12 +140,7 @@ class PlannedCell(Generic[S_co]):
 
 ExamCell = PlannedCell[ExamSet]
 """A run on questions with numbered options."""
-AnyCell = PlannedCell[QuestionSet]
-
-
-def is_exam_cell(planned: AnyCell) -> TypeGuard[ExamCell]:
-    """Whether the cell's questions have numbered options."""
-    return isinstance(planned.question_set, ExamSet)
+AnyCell = PlannedCell[AnySet]
 
 
 @dataclass(frozen=True)
@@ -227,7 +234,7 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
             f"run {record.run_id} cannot go on: what its answers depend on has changed ({keys}); "
             "restore it, or run its spec to start a run of it as it is now"
         )
-    planned = _planned(replace(prepared, question_set=_as_stored(record, data)), folder)
+    planned = _planned(replace(prepared, question_set=as_asked(record, data)), folder)
     return Plan(
         name=record.cell.name,
         description=record.description,
@@ -249,19 +256,12 @@ def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
     return tuple(line for line in lines if line is not None)
 
 
-def _as_stored(record: RunRecord, data: QuestionSet) -> QuestionSet:
-    """The data with the questions of a stored run."""
-    if isinstance(data, TaskSet):
-        return replace(data, questions=stored_questions(record, data))
-    return replace(data, questions=stored_questions(record, data))
-
-
 @dataclass(frozen=True)
 class _Prepared:
     """A cell with what it reads."""
 
     cell: CellSpec
-    question_set: QuestionSet
+    question_set: AnySet
     identity: dict[str, Any]
     retrieval: Retrieval | None
     reader: ReadingSpec | None
@@ -273,7 +273,7 @@ class _Sources:
 
     def __init__(self, *, only_look: bool) -> None:
         self._only_look = only_look
-        self._question_sets: dict[DatasetSpec, QuestionSet] = {}
+        self._question_sets: dict[DatasetSpec, AnySet] = {}
         self._retrievers: dict[RetrieverSpec, PlannedRetriever | MedExamError] = {}
         self._models: dict[ModelSpec, dict[str, Any]] = {}
 
@@ -335,14 +335,14 @@ class _Sources:
             raise known
         return known
 
-    def _question_set(self, spec: DatasetSpec) -> QuestionSet:
+    def _question_set(self, spec: DatasetSpec) -> AnySet:
         if spec not in self._question_sets:
             with gc_paused():
-                self._question_sets[spec] = load_task_set(spec) if spec.holds_tasks else load_exam_set(spec)
-            check_scorable(spec.name)
+                self._question_sets[spec] = find_benchmark(spec.name).load(spec)
+            find_benchmark(spec.name).check()
         return self._question_sets[spec]
 
-    def _twins(self, cell: CellSpec) -> QuestionSet | None:
+    def _twins(self, cell: CellSpec) -> AnySet | None:
         """The questions in the language of the queries; None where that is their own."""
         language = getattr(cell.program, "query_language", None)
         if language is None or language == cell.dataset.language:
@@ -351,15 +351,15 @@ class _Sources:
         return self._question_set(DatasetSpec(name=cell.dataset.name, language=language))
 
 
-def _by_key(question_set: QuestionSet) -> Callable[[], dict[str, Question]]:
+def _by_key(question_set: AnySet) -> Callable[[], dict[str, Question]]:
     return lambda: {one.key: one for one in question_set.questions if isinstance(one, Question)}
 
 
 def _identity(
     cell: CellSpec,
-    question_set: QuestionSet,
+    question_set: AnySet,
     retriever: dict[str, Any] | None,
-    twins: QuestionSet | None,
+    twins: AnySet | None,
     model: dict[str, Any] | None,
     reader: ReadingSpec | None,
 ) -> dict[str, Any]:
@@ -380,7 +380,7 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
     questions: dict[str, Question | Task] = {question.key: question for question in data.questions}
     outcomes = folder.read_outcomes() if folder.exists() else {}
     remaining = pending(questions, outcomes)
-    answers = {key: outcomes[key].answer for key in questions.keys() - set(remaining)}
+    answered = questions.keys() - set(remaining)
     program = build_program(
         cell.program,
         cell.dataset.language,
@@ -392,7 +392,8 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
     )
     finder = program.finder if isinstance(program, WithNearest) else None
     nearest = finder if isinstance(finder, NearestDemonstrations) else None
-    if (path := getattr(cell.program, "load", None)) is not None and isinstance(data, ExamSet):
+    exams = Feature.EXAMS in find_benchmark(data.name).features
+    if exams and (path := getattr(cell.program, "load", None)) is not None:
         shown = [demo["question"] for _, demo in demonstrations(program)]
         check_demonstrations(shown, data.questions, f"program.load {path}")
     return PlannedCell(
@@ -405,7 +406,7 @@ def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
         retrieval=prepared.retrieval,
         nearest=nearest,
         pending=tuple(questions[key] for key in remaining),
-        right=_count_right(data, answers),
+        right=_count_right(data, outcomes, answered),
         answered=_count_answered(outcomes),
     )
 
@@ -415,11 +416,11 @@ def look_again(planned: AnyCell) -> AnyCell:
     outcomes = planned.folder.read_outcomes()
     questions = {question.key: question for question in planned.question_set.questions}
     remaining = pending(questions, outcomes)
-    answers = {key: outcomes[key].answer for key in questions.keys() - set(remaining)}
+    answered = questions.keys() - set(remaining)
     return replace(
         planned,
         pending=tuple(questions[key] for key in remaining),
-        right=_count_right(planned.question_set, answers),
+        right=_count_right(planned.question_set, outcomes, answered),
         answered=_count_answered(outcomes),
     )
 
@@ -431,10 +432,9 @@ def _context_reader(program: ReadingSpec | None, asked: Sequence[Question | Task
     return ContextReading(program, [task for task in asked if isinstance(task, Task)])
 
 
-def _count_right(data: QuestionSet, answers: Mapping[str, int | None]) -> int:
-    if not isinstance(data, ExamSet):
-        return 0
-    return sum(answer == data.key[key].number for key, answer in answers.items())
+def _count_right(data: AnySet, outcomes: Mapping[str, Outcome], keys: Iterable[str]) -> int:
+    is_right = find_benchmark(data.name).is_right
+    return sum(is_right(outcomes[key], data.golds[key]) for key in keys)
 
 
 def _count_answered(outcomes: Mapping[str, Outcome]) -> int:

@@ -1,20 +1,11 @@
 """A comparison in Markdown: what `medexam compare --markdown` writes and MLflow shows."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from medexam.errors import RunFolderError
-from medexam.experiments.compare.result import Compared, Comparison
-from medexam.experiments.report.comparison_tables import (
-    breakdown_tables,
-    flipped_tables,
-    headline,
-    overall_tables,
-    verdicts,
-)
+from medexam.experiments.compare.result import Comparison
+from medexam.experiments.report.comparison_tables import headline, overall_tables, verdicts
 from medexam.experiments.report.markdown_parts import render_table
-from medexam.experiments.report.tables import Table
-from medexam.experiments.store.stored_run import AnyMetrics
+from medexam.tables import Captioned, Table
 
 SHOWN_FLIPS = 200
 """Questions that the report names; the JSON names all."""
@@ -22,12 +13,13 @@ SHOWN_FLIPS = 200
 
 def paired_report(comparison: Comparison) -> str:
     """What was compared, what may be said of it, the tables, and where the runs lie."""
-    tables = [*overall_tables(comparison), *breakdown_tables(comparison), *flipped_tables(comparison, SHOWN_FLIPS)]
+    found, names = comparison.found, comparison.names
+    tables = [*overall_tables(comparison), *found.breakdown_tables(names), *found.flipped_tables(names, SHOWN_FLIPS)]
     return render_comparison(comparison, headline(comparison), verdicts(comparison), tables)
 
 
 def render_comparison(
-    comparison: Compared[AnyMetrics], lines: Sequence[str], said: Sequence[str], tables: Sequence[tuple[Table, str]]
+    comparison: Comparison, lines: Sequence[str], said: Sequence[str], tables: Sequence[Captioned]
 ) -> str:
     """A report of any comparison: `lines` on what was compared, what may be `said` of it, and tables with captions."""
     baseline, *others = comparison.names
@@ -51,16 +43,3 @@ def render_comparison(
         parts += [f"## {table.title}", render_table(table), caption]
     parts += ["## Runs", render_table(folders)]
     return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def write_paired_report(comparison: Comparison, path: Path) -> None:
-    """Write the report; raises `RunFolderError` where that fails."""
-    write_markdown(paired_report(comparison), path)
-
-
-def write_markdown(text: str, path: Path) -> None:
-    """Write what `--markdown` asks for; raises `RunFolderError` where that fails."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from medexam.datasets.statistics import Lengths, Statistics, TextLengths
-from medexam.experiments.report.formatting import NONE, decimal, percent
-from medexam.experiments.report.retrieval_tables import p_value
-from medexam.experiments.report.tables import Table, TerminalTable
+from medexam.experiments.report.tables import TerminalTable
+from medexam.formatting import NONE, decimal, p_value, percent
+from medexam.tables import Table
 
 
 def build_statistics_tables(found: Statistics) -> list[TerminalTable]:

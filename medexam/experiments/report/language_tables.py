@@ -2,11 +2,11 @@
 
 from medexam.experiments.compare.languages import Consistency
 from medexam.experiments.report.comparison_markdown import render_comparison
-from medexam.experiments.report.comparison_tables import equals, headline
-from medexam.experiments.report.formatting import percent, with_interval
-from medexam.experiments.report.retrieval_tables import p_value
-from medexam.experiments.report.tables import Table, TerminalTable
+from medexam.experiments.report.comparison_tables import headline
+from medexam.experiments.report.tables import TerminalTable
+from medexam.formatting import equals, p_value, percent, with_interval
 from medexam.metrics.intervals import rate_interval
+from medexam.tables import Table
 
 SHOWN = 10
 """Questions that the terminal names."""
@@ -26,7 +26,7 @@ def consistency_report(found: Consistency) -> str:
 def consistency_tables(found: Consistency, shown: int) -> list[tuple[Table, str]]:
     """The counts, the counts by discipline, and the first `shown` suspects, each with its caption."""
     first, second = found.languages
-    pair = found.comparison.pairs[0]
+    pair = found.paired.pairs[0]
     flips = found.flips
     counts = (
         ("both right", flips.both_right),

@@ -4,12 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from medexam.experiments.report.formatting import flatten
-from medexam.experiments.report.tables import Table
 from medexam.experiments.store.answerers import describe_answerers, describe_models, read_models
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.metrics import Metrics
+from medexam.formatting import flatten
 from medexam.predictions import Prediction, Status
+from medexam.tables import Captioned, Table
 
 SHOWN_REPLIES = 3
 SHOWN_CHARACTERS = 600
@@ -29,8 +28,7 @@ def describe_state(run: AnyRun) -> str:
     """Whether all questions of the run are scored, what asks the others, and whether several models answered."""
     metrics = run.metrics
     if metrics.complete:
-        where = f" of {metrics.exams} exams" if isinstance(metrics, Metrics) else ""
-        state = f"Complete: {metrics.n} questions{where} scored."
+        state = f"Complete: {metrics.n} questions{run.benchmark.origin(metrics)} scored."
     else:
         state = (
             f"Incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
@@ -39,7 +37,7 @@ def describe_state(run: AnyRun) -> str:
     return state if not run.mixed else f"{state} **Mixed models:** {describe_answerers(run.answerers)}."
 
 
-def captioned(tables: Iterable[tuple[Table, str]]) -> list[str]:
+def captioned(tables: Iterable[Captioned]) -> list[str]:
     """A section a table, with its caption."""
     return [f"## {table.title}\n\n{render_table(table)}\n\n{caption}" for table, caption in tables]
 

@@ -3,9 +3,10 @@
 For the terminal and for Markdown.
 """
 
-from medexam.experiments.report.formatting import amount
-from medexam.experiments.report.tables import Table, TerminalTable
+from medexam.experiments.report.tables import TerminalTable
 from medexam.experiments.store.stored_run import AnyRun
+from medexam.formatting import amount
+from medexam.tables import Table
 
 SHOWN_CHARACTERS = 160
 """Of a failure's message."""

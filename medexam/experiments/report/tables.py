@@ -1,10 +1,7 @@
-"""Tables of scores as plain text cells, and how the terminal draws them; Markdown draws the same ones.
+"""Tables as the terminal draws them, and how runs are called in them."""
 
-What the compared runs share goes into the title, so that the columns fit a terminal.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -13,30 +10,16 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from medexam.experiments.compare.ranking import best_places, rivals
-from medexam.experiments.report.formatting import NONE, decimal, percent, with_interval
-from medexam.experiments.store.stored_run import AnyRun, ExamRun
-from medexam.metrics import Metrics, PublishedScores, Scores, TaskMetrics
-
-LEGEND = (
-    "Percent of n, in brackets 95 % intervals. Accuracy: right / n (Wilson). Exam score: (right - wrong / 3) / n "
-    "(bootstrap over exams). Points: 3 right - wrong per exam. Chance: a uniform choice on the same questions."
-)
+from medexam.benchmarks import Feature, TableRun
+from medexam.errors import SpecError
+from medexam.experiments.compare.ranking import rivals
+from medexam.experiments.compare.runs import run_names
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.formatting import NONE
+from medexam.tables import Table
 
 LONG_NAME = 18
 """A longer name breaks at its first hyphen in a narrow terminal."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of text under headers; `best` holds the (row, column) positions to stress."""
-
-    title: str
-    headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    best: frozenset[tuple[int, int]] = frozenset()
-    text_columns: int = 1
-    """How many columns, from the left, hold words and not numbers."""
 
 
 class TerminalTable:
@@ -75,28 +58,54 @@ class TerminalTable:
         return drawn
 
 
-def build_table(runs: Sequence[ExamRun]) -> TerminalTable:
-    """The comparison of `runs`, ready for `Console.print`, the best scores in bold; at least one run."""
-    return TerminalTable(comparison(runs), LEGEND)
+def comparison(runs: Sequence[AnyRun]) -> Table:
+    """Runs of one family side by side, the best scores stressed; what they share goes into the title."""
+    title, _ = label_runs(runs)
+    return runs[0].benchmark.overview(title, table_runs(runs))
 
 
-def build_breakdowns(run: ExamRun) -> list[TerminalTable]:
-    """The scores of one run by discipline, year, number of options and exam, ready for `Console.print`."""
-    return [TerminalTable(table) for table in breakdowns(run.metrics, published=False)]
+def build_table(runs: Sequence[AnyRun]) -> TerminalTable:
+    """`comparison`, ready for `Console.print`; at least one run."""
+    return TerminalTable(comparison(runs), runs[0].benchmark.legend)
 
 
-def comparison(runs: Sequence[ExamRun]) -> Table:
-    """One row a run, in the given order; the best score of each column is stressed among runs that may be ranked."""
-    title, labels = label_runs(runs)
-    columns = {**labels, **_score_columns([run.metrics for run in runs])}
-    headers = tuple(columns)
-    return Table(
-        title=title,
-        headers=headers,
-        rows=tuple(zip(*columns.values(), strict=True)),
-        best=_best(runs, headers),
-        text_columns=len(labels),
-    )
+def split_families(runs: Sequence[AnyRun]) -> list[list[AnyRun]]:
+    """The runs that share a table, in their order: those on exams, then those of each other benchmark."""
+    families: dict[str, list[AnyRun]] = {}
+    for run in runs:
+        families.setdefault(run.benchmark.family, []).append(run)
+    return sorted(families.values(), key=lambda family: Feature.EXAMS not in family[0].benchmark.features)
+
+
+def check_one_family(runs: Sequence[AnyRun], option: str) -> None:
+    """Raises `SpecError` if no table holds all `runs`, of which `option` writes one."""
+    if len(split_families(runs)) > 1:
+        raise SpecError(f"{option} holds the runs of one benchmark, or of exams: report the runs of each apart")
+
+
+def build_overview(runs: Sequence[AnyRun]) -> list[TerminalTable]:
+    """The comparison of runs of one family, ready for `Console.print`; the only run of some families by group too."""
+    alone = len(runs) == 1 and runs[0].benchmark.report_each
+    return [build_table(runs), *(build_breakdowns(runs[0]) if alone else [])]
+
+
+def build_breakdowns(run: AnyRun) -> list[TerminalTable]:
+    """The scores of one run by each facet, ready for `Console.print`."""
+    return [TerminalTable(table) for table in run.benchmark.breakdowns(run.metrics, published=False)]
+
+
+def build_details(run: AnyRun) -> list[TerminalTable]:
+    """What else the run's scores say, such as calibration, ready for `Console.print`."""
+    return [TerminalTable(table, caption) for table, caption in run.benchmark.details(run.metrics)]
+
+
+def table_runs(runs: Sequence[AnyRun], among: Sequence[bool] | None = None) -> list[TableRun[Any]]:
+    """The runs as a benchmark's tables need them; `among` says which may be best, None asks `rivals`."""
+    _, labels = label_runs(runs)
+    return [
+        TableRun(name, {header: values[at] for header, values in labels.items()}, run.metrics, may_be_best)
+        for at, (name, run, may_be_best) in enumerate(zip(run_names(runs), runs, among or rivals(runs), strict=True))
+    ]
 
 
 def label_runs(runs: Sequence[AnyRun]) -> tuple[str, dict[str, list[str]]]:
@@ -120,70 +129,7 @@ def label_runs(runs: Sequence[AnyRun]) -> tuple[str, dict[str, list[str]]]:
     return " · ".join(title), labels
 
 
-def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, published: bool = False) -> Table:
-    """One row a group of questions, under the name of what they are grouped by.
-
-    `published` adds the figures as the HEAD-QA v1 paper prints them, where the groups have them.
-    """
-    scores = list(groups.values())
-    columns = {
-        header: list(groups),
-        "n": [str(group.n) for group in scores],
-        "Right": [str(group.right) for group in scores],
-        "Wrong": [str(group.wrong) for group in scores],
-        "No answer": [str(group.unanswered) for group in scores],
-        **unscored_columns(scores),
-        "Accuracy": [with_interval(percent(group.accuracy), group.accuracy_interval) for group in scores],
-        "Chance": [percent(group.chance_accuracy) for group in scores],
-        "Exam score": [percent(group.exam_score) for group in scores],
-        "Points": [decimal(group.points) for group in scores],
-    }
-    if published:
-        papers = [group for group in scores if isinstance(group, PublishedScores)]
-        columns["v1 accuracy"] = [decimal(group.headqa_v1_accuracy) for group in papers]
-        columns["v1 points"] = [decimal(group.headqa_v1_points) for group in papers]
-    return Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True)))
-
-
-def breakdowns(metrics: Metrics, *, published: bool) -> list[Table]:
-    """The tables by discipline (with `published` figures or without), year, number of options and exam.
-
-    That by year is left out where no exam has one.
-    """
-    disciplines = {discipline.value: group for discipline, group in metrics.by_discipline.items()}
-    by_year = breakdown("By year", "Year", {str(year): group for year, group in metrics.by_year.items()})
-    return [
-        breakdown("By discipline", "Discipline", disciplines, published=published),
-        *([by_year] if by_year.rows else []),
-        breakdown("By number of options", "Options", {str(k): group for k, group in metrics.by_option_count.items()}),
-        breakdown("By exam", "Exam", metrics.by_exam),
-    ]
-
-
-def _score_columns(all_metrics: Sequence[Metrics]) -> dict[str, list[str]]:
-    return {
-        "n": [str(m.n) for m in all_metrics],
-        "Accuracy": [with_interval(percent(m.accuracy), m.accuracy_interval) for m in all_metrics],
-        "Chance": [percent(m.chance_accuracy) for m in all_metrics],
-        "Exam score": [with_interval(percent(m.exam_score), m.exam_score_interval) for m in all_metrics],
-        "Points": [decimal(m.points) for m in all_metrics],
-        "No answer": [percent(m.unanswered_ratio) for m in all_metrics],
-        **unscored_columns(all_metrics),
-    }
-
-
-def unscored_columns(scores: Sequence[Scores | TaskMetrics]) -> dict[str, list[str]]:
-    """The questions that are not scored, where there are any."""
-    if not any(group.failed or group.missing for group in scores):
-        return {}
-    return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}
-
-
-def _best(runs: Sequence[ExamRun], headers: Sequence[str]) -> frozenset[tuple[int, int]]:
-    """Positions of the highest score of each column, ties included."""
-    among = rivals(runs)
-    return frozenset(
-        (row, headers.index(header))
-        for header, field in (("Accuracy", "accuracy"), ("Exam score", "exam_score"), ("Points", "points"))
-        for row in best_places([getattr(run.metrics, field) for run in runs], among)
-    )
+def check_exams(runs: Sequence[AnyRun], what: str) -> None:
+    """Raises `SpecError` if a run has no exams with numbered options, which `what` shows."""
+    if any(Feature.EXAMS not in run.benchmark.features for run in runs):
+        raise SpecError(f"{what} show exams; these runs answer in words: leave them out, --html and --markdown work")

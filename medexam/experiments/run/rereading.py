@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
-from medexam.datasets import load_exam_set, load_task_set
+from medexam.benchmarks import find_benchmark
 from medexam.experiments.plan.planner import AnyCell, look_again
 from medexam.predictions import Failure, Prediction, Status
 from medexam.programs import AskingProgram, read_again
@@ -56,7 +56,7 @@ def _questions(planned: AnyCell, keys: Iterable[str]) -> dict[str, Question | Ta
     if not questions.keys() >= set(keys):
         ours = planned.cell.dataset
         whole = DatasetSpec(name=ours.name, language=ours.language, path=ours.path, explained=ours.explained)
-        found = load_task_set(whole) if whole.holds_tasks else load_exam_set(whole)
+        found = find_benchmark(whole.name).load(whole)
         questions |= {one.key: one for one in found.questions}
     return questions
 

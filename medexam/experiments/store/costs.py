@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.metrics import Metrics, TaskMetrics
+from medexam.metrics.results import RunMetrics
 
-AnyMetrics = Metrics | TaskMetrics
+AnyMetrics = RunMetrics
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
-from medexam.datasets import ExamSet
+from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError
 from medexam.experiments.store.run_folder import PARQUET, RunFolder, RunRecord
+from medexam.items import AnySet
 from medexam.specs.identity import IDENTITY_SCHEMA, differences
-from medexam.tasks import TaskSet
 
 _TEXTS = {"dataset.fingerprint", "twins"}
 """What differs in the identities of two runs that were asked other texts and are alike in all else."""
@@ -40,7 +40,7 @@ class DataChange(StrEnum):
     """What was asked is no longer what the data hold."""
 
 
-def find_data_change(record: RunRecord, data: ExamSet | TaskSet) -> DataChange:
+def find_data_change(record: RunRecord, data: AnySet) -> DataChange:
     """What has changed between a run and its data as they are now, whatever is selected from them.
 
     A run of schema 1 is always `SAME`: the fingerprint of its files does not tell golds from texts.
@@ -57,7 +57,7 @@ def asked_same_texts(one: RunRecord, other: RunRecord) -> bool:
     return 1 in (one.schema, other.schema) or one.dataset_fingerprint == other.dataset_fingerprint
 
 
-def describe_texts(record: RunRecord, data: ExamSet | TaskSet) -> str:
+def describe_texts(record: RunRecord, data: AnySet) -> str:
     """How the texts of a run's data differ from those that it was asked."""
     return (
         f"the texts of its data have changed since it was asked (SHA-256 {record.dataset_fingerprint[:12]} then, "
@@ -65,12 +65,12 @@ def describe_texts(record: RunRecord, data: ExamSet | TaskSet) -> str:
     )
 
 
-def describe_golds(folder: RunFolder, record: RunRecord, data: ExamSet | TaskSet) -> str | None:
+def describe_golds(folder: RunFolder, record: RunRecord, data: AnySet) -> str | None:
     """One line that says whose scores are made anew for golds that have changed; None where none has."""
     if find_data_change(record, data) is not DataChange.GOLDS:
         return None
-    changed = _count_changed(folder, data) if isinstance(data, ExamSet) else None
-    counted = "" if changed is None else f" ({changed} of its {len(record.questions)} questions)"
+    changed = _count_changed(folder, record, data)
+    counted = "" if not changed else f" ({changed} of its {len(record.questions)} questions)"
     return f"run {record.run_id}: golds of its data have changed since it was scored{counted}; its scores are made anew"
 
 
@@ -102,8 +102,8 @@ def _begun(folder: RunFolder) -> float:
     return folder.path.stat().st_mtime
 
 
-def _count_changed(folder: RunFolder, exams: ExamSet) -> int | None:
-    """How many questions of the run's Parquet file have another gold now, or none; None without a readable file."""
+def _count_changed(folder: RunFolder, record: RunRecord, data: AnySet) -> int | None:
+    """How many items of the run's Parquet file have another gold now, or none; None without a readable file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -111,5 +111,7 @@ def _count_changed(folder: RunFolder, exams: ExamSet) -> int | None:
         known = pq.read_table(folder.path / PARQUET, columns=["question", "gold"])
     except (OSError, pa.ArrowException):
         return None
-    golds: dict[str, int] = dict(zip(known["question"].to_pylist(), known["gold"].to_pylist(), strict=True))
-    return sum(key not in exams.key or exams.key[key].number != gold for key, gold in golds.items())
+    golds = dict(zip(known["question"].to_pylist(), known["gold"].to_pylist(), strict=True))
+    expected = find_benchmark(record.cell.dataset.name).expected
+    changed: list[bool] = [key not in data.golds or expected(data.golds[key]) != gold for key, gold in golds.items()]
+    return sum(changed)

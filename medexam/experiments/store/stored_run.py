@@ -6,24 +6,25 @@ Reports, MLflow and `--json` are all made from this. It reads a run folder and c
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeGuard, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import ValidationError
 
+from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.errors import RunFolderError
 from medexam.experiments.store.answerers import AnswererCount, count_answerers, label_answerers, read_models
 from medexam.experiments.store.costs import Costs, compute_costs
 from medexam.experiments.store.failures import FailureCount, count_failures
 from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, RunFolder, RunRecord
-from medexam.metrics import Metrics, TaskMetrics
+from medexam.metrics import Metrics
+from medexam.metrics.results import RunMetrics
 from medexam.predictions import Prediction
 from medexam.specs import AskingSpec
 from medexam.specs.identity import IDENTITY_SCHEMA
 
 RunStatus = Literal["complete", "incomplete"]
-AnyMetrics = Metrics | TaskMetrics
-M = TypeVar("M", bound=AnyMetrics)
-M_co = TypeVar("M_co", bound=AnyMetrics, covariant=True)
+M = TypeVar("M", bound=RunMetrics)
+M_co = TypeVar("M_co", bound=RunMetrics, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,11 @@ class StoredRun(Generic[M_co]):
         return " · ".join(part for part in (self.program, self.model, self.record.cell.dataset.label) if part)
 
     @property
+    def benchmark(self) -> Benchmark[Any, Any, Any]:
+        """What scored the run and shows its scores."""
+        return find_benchmark(self.record.cell.dataset.name)
+
+    @property
     def costs(self) -> Costs | None:
         """What the run took; None for a control, which asks no model."""
         return None if self.model is None else compute_costs(self.metrics, self.environment)
@@ -91,21 +97,9 @@ class StoredRun(Generic[M_co]):
         return "complete" if self.complete else "incomplete"
 
 
+AnyRun = StoredRun[Any]
 ExamRun = StoredRun[Metrics]
-"""A run on questions with numbered options."""
-TaskRun = StoredRun[TaskMetrics]
-"""A run on questions that are answered in words."""
-AnyRun = StoredRun[AnyMetrics]
-
-
-def is_exam_run(run: AnyRun) -> TypeGuard[ExamRun]:
-    """Whether the run's questions have numbered options."""
-    return isinstance(run.metrics, Metrics)
-
-
-def is_task_run(run: AnyRun) -> TypeGuard[TaskRun]:
-    """Whether the run's questions are answered in words."""
-    return isinstance(run.metrics, TaskMetrics)
+"""A run on questions with numbered options, for what only these have."""
 
 
 def load_run(folder: RunFolder) -> AnyRun:
@@ -113,10 +107,9 @@ def load_run(folder: RunFolder) -> AnyRun:
 
     Raises `RunFolderError` when it holds none that can be read.
     """
-    holds_tasks = folder.read_record().cell.dataset.holds_tasks
-    metrics: AnyMetrics
+    benchmark = find_benchmark(folder.read_record().cell.dataset.name)
     try:
-        metrics = (TaskMetrics if holds_tasks else Metrics).model_validate(folder.read_metrics())
+        metrics = benchmark.metrics_type.model_validate(folder.read_metrics())
     except ValidationError as error:
         detail = error.errors()[0]
         where = ".".join(str(part) for part in detail["loc"])

@@ -13,22 +13,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from medexam.benchmarks import Feature
 from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM
 from medexam.experiments.store.run_folder import CORPUS_MAP, ENVIRONMENT, PREDICTIONS, SPEC, RunRecord
-from medexam.experiments.store.stored_run import AnyMetrics, AnyRun, is_exam_run
+from medexam.experiments.store.stored_run import AnyRun
 from medexam.experiments.track.copies import PARENT, Copy, create_run, end_run, find_runs, put_copy
 from medexam.experiments.track.payload import (
     DIGEST_LENGTH,
-    run_metrics,
     run_params,
     run_tags,
     started_at,
     version_tags,
-    yearly_metrics,
 )
 from medexam.experiments.track.store import default_tracking_uri, experiment_id, open_store
-from medexam.metrics import Metrics
 
 __all__ = ["TrackedRun", "default_tracking_uri", "track"]
 
@@ -99,8 +97,8 @@ class _Store:
     def put_run(self, run: AnyRun, parent: str) -> TrackedRun:
         """One cell under its parent: parameters, metrics, tags, data set and files."""
         known = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
-        metrics = [(name, value, 0) for name, value in run_metrics(run.metrics).items()]
-        for year, values in yearly_metrics(run.metrics).items():
+        metrics = [(name, value, 0) for name, value in run.benchmark.values(run.metrics).items()]
+        for year, values in run.benchmark.values_by_year(run.metrics).items():
             metrics += [(name, value, year) for name, value in values.items()]
         names = (*ARTIFACTS, *((*DERIVED, MADE_FROM) if run.files_fresh else ()))
         copy = Copy(
@@ -153,7 +151,7 @@ def _describe_dataset(run: AnyRun) -> dict[str, str]:
         "name": f"{record.cell.dataset.name}-{record.cell.dataset.language}",
         "digest": _data_digest(record),
         "source": json.dumps({"uri": record.dataset_source}),
-        "profile": json.dumps({"num_rows": metrics.selected, **_profile(metrics)}),
+        "profile": json.dumps({"num_rows": metrics.selected, **run.benchmark.size(metrics)}),
     }
 
 
@@ -167,12 +165,8 @@ def _data_digest(record: RunRecord) -> str:
     return "".join(each[: DIGEST_LENGTH // 3] for each in prints)
 
 
-def _profile(metrics: AnyMetrics) -> dict[str, int]:
-    return {"exams": len(metrics.by_exam)} if isinstance(metrics, Metrics) else {"groups": len(metrics.by_group)}
-
-
 def _trace(client: Any, run: AnyRun, tracked: TrackedRun, tracking_uri: str) -> None:
-    if not run.record.cell.trace_questions or not is_exam_run(run):
+    if not run.record.cell.trace_questions or Feature.EXAMS not in run.benchmark.features:
         return
     # Imported here: it plans the run again, which takes DSPy.
     from medexam.experiments.track.traces import trace_run

@@ -23,7 +23,7 @@ from medexam.answer_key import Gold
 from medexam.errors import MedExamError
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
-from medexam.experiments.plan.planner import ExamCell, is_exam_cell, plan_resume
+from medexam.experiments.plan.planner import ExamCell, plan_resume
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.experiments.track.copies import find_traces
 from medexam.experiments.track.trace_spans import Step, build_spans
@@ -97,13 +97,12 @@ def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
     """
     record = run.record
     planned = plan_resume(str(run.folder.path), runs_dir=run.folder.path.parent).cells[0]
-    assert is_exam_cell(planned)  # noqa: S101 - only runs on exams are traced
     questions = {question.key: question for question in planned.question_set.questions}
     with run.folder.opened_predictions() as predictions:
         sample = [key for key in sample_keys(questions, record.cell.trace_questions) if key in predictions]
         program = _program(planned, [questions[key] for key in sample])
         for key in sample:
-            said, gold = predictions[key], planned.question_set.key[key]
+            said, gold = predictions[key], planned.question_set.golds[key]
             yield QuestionTrace(questions[key], gold, said, _steps(planned, program, questions[key], said))
 
 
@@ -149,7 +148,7 @@ def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Pr
             steps.append(Step("parse", "PARSER", shown, outcome))
         else:
             steps.append(Step("choose", "TOOL", {"options": list(question.option_numbers)}, outcome))
-    gold = planned.question_set.key[question.key].number
+    gold = planned.question_set.golds[question.key].number
     right = None if said.status is Status.FAILED else said.answer == gold
     steps.append(Step("score", "EVALUATOR", {"answer": said.answer, "gold": gold}, {"right": right}))
     return tuple(steps)

@@ -146,11 +146,11 @@ def write_data_set(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[
     beside = plan.folder.path / f"{outcome.source}.parquet"
     if beside.resolve() not in {file.resolve() for file in files}:
         origin = f"{exams.name} {exams.version}, {outcome.source} (medexam)"
-        write_translation(beside, exams.questions, exams.key, plan.sources, origin=origin, pictures=pictures)
+        write_translation(beside, exams.questions, exams.golds, plan.sources, origin=origin, pictures=pictures)
     path = plan.folder.path / f"{outcome.target}.parquet"
     origin = f"{exams.name} {exams.version}, {outcome.source} to {outcome.target} by {outcome.model} (medexam)"
     texts = outcome.texts
-    return path, write_translation(path, exams.questions, exams.key, texts, origin=origin, pictures=pictures)
+    return path, write_translation(path, exams.questions, exams.golds, texts, origin=origin, pictures=pictures)
 
 
 def _count_models(plan: TranslationPlan) -> tuple[AnswererCount, ...]:

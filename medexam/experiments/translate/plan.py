@@ -9,12 +9,13 @@ from typing import Any
 
 from pydantic import Field
 
-from medexam.datasets import ExamSet, load_exam_set
+from medexam.datasets import load_exam_set
 from medexam.datasets.translate import QuestionText, render_layout, text_of
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.translate.folder import RECORD, StoredReply, TranslationFolder
 from medexam.experiments.translate.program import Translate
 from medexam.experiments.translate.prompts import SETUPS, SetupWords, load_setups
+from medexam.items import ExamSet
 from medexam.serve.launch.profile import with_profile
 from medexam.serve.naming import known_model, with_served_name
 from medexam.specs import DatasetSpec, ModelSpec

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from medexam.datasets.review_sheets import Review
 from medexam.datasets.translate import KINDS, Fault
 from medexam.datasets.translate.reviews import ASPECTS
-from medexam.experiments.report.formatting import NONE, decimal, percent
-from medexam.experiments.report.tables import Table, TerminalTable
+from medexam.experiments.report.tables import TerminalTable
 from medexam.experiments.translate.outcome import TranslationOutcome
 from medexam.experiments.translate.quality import Measured, Quality
+from medexam.formatting import NONE, decimal, percent
 from medexam.metrics.raters import Agreement
+from medexam.tables import Table
 
 _FAULTS = {
     Fault.EMPTY_TEXT: "Empty",

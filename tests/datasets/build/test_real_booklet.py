@@ -107,7 +107,7 @@ def test_the_data_set_is_sound_and_can_be_asked(built: Built) -> None:
     assert len(exam_set.questions) == 177
     first = exam_set.questions[0]
     assert first.key == "headqa-v2/2020/biology/1"
-    assert exam_set.key[first.key].number == 1
+    assert exam_set.golds[first.key].number == 1
     assert exam_set.left_out == ()
 
 

@@ -20,7 +20,7 @@ def test_the_file_is_read_as_headqa_v2_and_found_sound(tmp_path, exams) -> None:
     first = exams.questions[0]
     texts[first.key] = QuestionText(first.key, "Otra?", tuple((n, f"O{n}") for n in first.option_numbers))
 
-    written = write_translation(tmp_path / "gl.parquet", exams.questions, exams.key, texts, origin="a test")
+    written = write_translation(tmp_path / "gl.parquet", exams.questions, exams.golds, texts, origin="a test")
     report = check_exam_set("headqa_v2", ["gl"], tmp_path)
     read = load_exam_set(DatasetSpec(name="headqa_v2", language="gl", path=tmp_path))
 
@@ -30,7 +30,7 @@ def test_the_file_is_read_as_headqa_v2_and_found_sound(tmp_path, exams) -> None:
     assert read.questions[0].stem == "Otra?"
     assert [question.number for question in read.questions] == [question.number for question in exams.questions[:-1]]
     golds = [read.key[question.key] for question in read.questions]
-    assert golds == [exams.key[question.key] for question in exams.questions[:-1]]
+    assert golds == [exams.golds[question.key] for question in exams.questions[:-1]]
 
 
 def test_pictures_go_along_with_their_bytes(tmp_path, exams) -> None:
@@ -43,7 +43,7 @@ def test_pictures_go_along_with_their_bytes(tmp_path, exams) -> None:
 
     pictures = read_pictures([source])
     path = tmp_path / "en.parquet"
-    write_translation(path, [question], exams.key, {question.key: text_of(question)}, origin="x", pictures=pictures)
+    write_translation(path, [question], exams.golds, {question.key: text_of(question)}, origin="x", pictures=pictures)
 
     assert pq.read_table(path).column("image").to_pylist() == [picture]
     assert load_exam_set(DatasetSpec(name="headqa_v2", language="en", path=path)).questions[0].image == "a.png"
@@ -53,4 +53,4 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, exams) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(DatasetError, match="choose another folder with --out"):
-        write_translation(tmp_path / "file" / "en.parquet", exams.questions, exams.key, {}, origin="x")
+        write_translation(tmp_path / "file" / "en.parquet", exams.questions, exams.golds, {}, origin="x")

@@ -33,7 +33,7 @@ def test_items_hold_what_a_rater_needs_and_the_automatic_score(make_folder) -> N
     judged = [one for one in exams.questions if predictions[one.key].reply is not None]
     assert [item.key for item in items] == [question.key for question in judged]
     for item, question in zip(items, judged, strict=True):
-        gold = exams.key[question.key].number
+        gold = exams.golds[question.key].number
         assert (item.run, item.group, item.question) == ("cot", question.exam.discipline, render_question(question))
         assert item.reference == f"{gold}. {next(o.text for o in question.options if o.number == gold)}"
         assert item.reply == predictions[question.key].reply

@@ -8,13 +8,15 @@ import shutil
 import pytest
 
 from medexam.answer_key import AnswerKey, Gold
+from medexam.benchmarks.choice import benchmark as choice
+from medexam.cli.views.output import write_markdown
 from medexam.errors import DatasetError, RunFolderError, SpecError, TrackingError
-from medexam.experiments.compare import runs as comparing
 from medexam.experiments.compare.result import comparison_document
 from medexam.experiments.compare.runs import compare_runs, find_compared
-from medexam.experiments.report.comparison_markdown import paired_report, write_paired_report
+from medexam.experiments.report.comparison_markdown import paired_report
 from medexam.experiments.report.comparison_tables import build_comparison_tables, headline, verdicts
 from medexam.experiments.track.comparisons import comparison_metrics, track_comparison
+from stored_runs import made_up_exams
 from terminal import draw
 
 ZERO_SHOT = {"kind": "zero_shot"}
@@ -27,11 +29,10 @@ def data_set(exam_questions, answer_key, monkeypatch):
     """The questions of `make_run` in the place of the data set on disk; gives the key of each language."""
     keys = {"en": answer_key, "es": answer_key}
 
-    class _ExamSet:
-        def __init__(self, language: str) -> None:
-            self.questions, self.key = tuple(exam_questions), keys[language]
+    def load(spec):
+        return dataclasses.replace(made_up_exams(exam_questions, keys[spec.language]), language=spec.language)
 
-    monkeypatch.setattr(comparing, "load_exam_set", lambda spec: _ExamSet(spec.language))
+    monkeypatch.setattr(choice, "load_exam_set", load)
     return keys
 
 
@@ -48,9 +49,9 @@ def _narrow(run, questions) -> None:
 
 def test_a_pair_on_all_questions(compare, make_run) -> None:
     found = compare(make_run(ZERO_SHOT, "rwwww"), make_run(REASONING, "rrwwu"))
-    assert (len(found.questions), found.exams, found.dropped.total, found.notes) == (20, 4, 0, ())
+    assert (len(found.questions), found.found.size["exams"], found.dropped.total, found.notes) == (20, 4, 0, ())
     assert found.names == ("zero_shot", "chain_of_thought")
-    (pair,) = found.pairs
+    (pair,) = found.found.pairs
     assert (pair.paired.baseline_accuracy, pair.paired.accuracy.value) == (0.2, pytest.approx(0.2))
     assert (len(pair.paired.flips.wrong_to_right), pair.paired.flips.right_to_wrong) == (4, ())
     assert pair.p_adjusted == pair.paired.flips.p == 2 / 2**4
@@ -59,8 +60,8 @@ def test_a_pair_on_all_questions(compare, make_run) -> None:
     assert pair.verdict == "not told apart"
     assert {name: group.paired.n for name, group in pair.by_discipline.items()} == {"biology": 10, "medicine": 10}
     assert list(pair.by_year) == ["2013", "2015"]
-    assert [(each.gold, each.answers) for each in found.flipped] == [(1, (2, 1))] * 4
-    assert (found.together.any_right, found.together.alone_right) == (8, (0, 4))
+    assert [(each.gold, each.answers) for each in found.found.flipped] == [(1, (2, 1))] * 4
+    assert (found.found.together.any_right, found.found.together.alone_right) == (8, (0, 4))
 
 
 def test_only_questions_that_all_have_scored_are_compared(compare, make_run, exam_questions) -> None:
@@ -73,14 +74,14 @@ def test_only_questions_that_all_have_scored_are_compared(compare, make_run, exa
     assert found.questions == tuple(keys[at] for at in (6, 8, 9, 11, 13, 14))
     assert (found.asked, found.pending) == ((15, 20, 15), (0, 8, 0))
     assert {run.metrics.n for run in found.runs} == {6}
-    assert [pair.paired.n for pair in found.pairs] == [6, 6]
+    assert [pair.paired.n for pair in found.found.pairs] == [6, 6]
     text = headline(found)[0]
     assert "10 not in every run, 2 failed in at least one, 2 not asked yet in at least one" in text
 
 
 def test_the_baseline_is_the_first_run(compare, make_run) -> None:
     better, worse = make_run(ZERO_SHOT, "r"), make_run(REASONING, "w")
-    (lost,), (gained,) = compare(better, worse).pairs, compare(worse, better).pairs
+    (lost,), (gained,) = compare(better, worse).found.pairs, compare(worse, better).found.pairs
     assert (lost.verdict, gained.verdict) == ("worse", "better")
     assert verdicts(compare(better, worse)) == [
         "chain_of_thought is worse than zero_shot in accuracy: -100.0 [-100.0, -100.0] percentage points, "
@@ -92,18 +93,18 @@ def test_the_baseline_is_the_first_run(compare, make_run) -> None:
 def test_better_is_never_said_of_an_interval_with_zero(compare, make_run, outcomes) -> None:
     found = compare(make_run(ZERO_SHOT, "rww"), make_run(REASONING, outcomes), make_run(GUIDED, "wrw"))
     said = " ".join([*verdicts(found), paired_report(found)])
-    told = [pair for pair in found.pairs if pair.verdict != "not told apart"]
+    told = [pair for pair in found.found.pairs if pair.verdict != "not told apart"]
     assert all(pair.paired.accuracy.excludes_zero for pair in told)
     assert bool(re.search(r"\b(better|worse)\b", said)) == bool(told)
 
 
 def test_several_runs_are_adjusted_by_holm(compare, make_run) -> None:
     found = compare(make_run(ZERO_SHOT, "w"), make_run(REASONING, "rwwww"), make_run(GUIDED, "rrwww"))
-    first, second = (pair.paired.flips.p for pair in found.pairs)
+    first, second = (pair.paired.flips.p for pair in found.found.pairs)
     assert (first, second) == (2 / 2**4, 2 / 2**8)
-    assert [pair.p_adjusted for pair in found.pairs] == pytest.approx([first, 2 * second])
+    assert [pair.p_adjusted for pair in found.found.pairs] == pytest.approx([first, 2 * second])
     assert "after Holm" in verdicts(found)[0]
-    groups = [group for pair in found.pairs for group in (*pair.by_discipline.values(),)]
+    groups = [group for pair in found.found.pairs for group in (*pair.by_discipline.values(),)]
     assert all(group.p_adjusted >= group.paired.flips.p for group in groups)
     smallest = min(groups, key=lambda group: group.paired.flips.p)
     assert smallest.p_adjusted == pytest.approx(min(1, 4 * smallest.paired.flips.p))
@@ -197,19 +198,19 @@ def test_the_terminal_shows_every_table_within_its_width(compare, make_run, widt
 def test_markdown_names_the_flipped_questions_and_the_folders(compare, make_run, tmp_path) -> None:
     runs = make_run(ZERO_SHOT, "rwwww"), make_run(REASONING, "urwww")
     found = compare(*runs)
-    write_paired_report(found, tmp_path / "compare.md")
+    write_markdown(paired_report(found), tmp_path / "compare.md")
     text = (tmp_path / "compare.md").read_text()
     assert text.startswith("# chain_of_thought against zero_shot\n")
     assert "| headqa-v1/2013/biology/1 | 1 | **1** | - |" in text
     assert "| headqa-v1/2013/biology/2 | 1 | 2 | **1** |" in text
     assert str(runs[1].folder.path) in text
     with pytest.raises(RunFolderError, match="choose another file with --markdown"):
-        write_paired_report(found, tmp_path)
+        write_markdown(paired_report(found), tmp_path)
 
 
 def test_runs_that_agree_have_no_flipped_questions(compare, make_run) -> None:
     found = compare(make_run(ZERO_SHOT, "rw"), make_run(REASONING, "rw"))
-    assert found.flipped == ()
+    assert found.found.flipped == ()
     assert "Flipped" not in paired_report(found)
     assert verdicts(found) == [
         "chain_of_thought is not told apart from zero_shot in accuracy: 0.0 [0.0, 0.0] percentage points, "

@@ -12,17 +12,16 @@ import pytest
 from rich.console import Console
 
 from case_files import CLAIM, REST, write_cases
+from medexam.cli.views.output import write_markdown
 from medexam.datasets import load_task_set
 from medexam.errors import DatasetError
-from medexam.experiments.compare.runs import find_compared
-from medexam.experiments.compare.task_comparing import compare_task_runs
-from medexam.experiments.compare.task_comparison import TaskComparison, task_comparison_document
-from medexam.experiments.report.comparison_markdown import write_markdown
-from medexam.experiments.report.derived import rescore
-from medexam.experiments.report.task_comparison_markdown import paired_task_report
-from medexam.experiments.report.task_comparison_tables import build_task_comparison_tables, task_headline, task_verdicts
+from medexam.experiments.compare.result import Comparison, comparison_document
+from medexam.experiments.compare.runs import compare_runs, find_compared
+from medexam.experiments.report.comparison_markdown import paired_report
+from medexam.experiments.report.comparison_tables import build_comparison_tables, headline, verdicts
+from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, RunRecord
-from medexam.experiments.track.comparisons import task_comparison_metrics, track_comparison
+from medexam.experiments.track.comparisons import comparison_metrics, track_comparison
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.specs import CellSpec
 from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
@@ -109,17 +108,17 @@ def half(task: Task, place: int) -> str:
     return claim(task, place) if case_of(task) % 2 == 0 else REST
 
 
-def shown(comparison: TaskComparison, width: int = 200) -> str:
+def shown(comparison: Comparison, width: int = 200) -> str:
     console = Console(width=width, record=True, file=io.StringIO())
-    for table in build_task_comparison_tables(comparison):
+    for table in build_comparison_tables(comparison):
         console.print(table)
     return console.export_text()
 
 
 def test_a_run_that_finds_the_claim_is_better(make_run) -> None:
-    comparison = compare_task_runs([make_run("rest", rest), make_run("claim", claim)])
-    assert (len(comparison.questions), comparison.whole, comparison.first) == (48, 12, "component_f1")
-    (pair,) = comparison.pairs
+    comparison = compare_runs([make_run("rest", rest), make_run("claim", claim)])
+    assert (len(comparison.questions), comparison.found.whole, comparison.found.first) == (48, 12, "component_f1")
+    (pair,) = comparison.found.pairs
     f1 = pair.measures["component_f1"]
     assert (f1.n, f1.questions, f1.baseline, f1.other, f1.verdict) == (48, 12, 0.0, 1.0, "better")
     assert f1.p == pytest.approx(2 / 2**12)
@@ -128,10 +127,10 @@ def test_a_run_that_finds_the_claim_is_better(make_run) -> None:
     assert {name: (each.n, each.p) for name, each in pair.by_group.items()} == dict.fromkeys(
         ("CQ#E", "CQP#E", "Q#CE", "QP#CE"), (12, f1.p)
     )
-    assert task_headline(comparison) == [
+    assert headline(comparison) == [
         "48 questions, variants of 12, of casimedicos_spans en: those that both runs scored. None dropped."
     ]
-    said = task_verdicts(comparison)
+    said = verdicts(comparison)
     assert [each.split(": +")[0].rpartition(" in ")[2] for each in said] == [
         "Components: F1",
         "Components: precision",
@@ -141,22 +140,22 @@ def test_a_run_that_finds_the_claim_is_better(make_run) -> None:
         "extract_explanation claim is better than extract_explanation rest in Components: F1: +100.0 [100.0, 100.0] "
         "percentage points, p < 0.001, 0.002 after Holm."
     )
-    (back,) = compare_task_runs([comparison.pairs[0].run.folder, comparison.runs[0].folder]).pairs
+    (back,) = compare_runs([comparison.runs[1].folder, comparison.runs[0].folder]).found.pairs
     assert (back.measures["component_f1"].verdict, back.measures["component_f1"].difference.value) == ("worse", -1.0)
 
 
 def test_means_are_those_of_the_runs(make_run) -> None:
     folders = [make_run("half", half), make_run("claim", claim), make_run("rest", rest)]
-    comparison = compare_task_runs(folders)
+    comparison = compare_runs(folders)
     baseline, *others = (rescore(folder).metrics for folder in folders)
     assert [run.metrics for run in comparison.runs] == [baseline, *others]
-    for pair, metrics in zip(comparison.pairs, others, strict=True):
+    for pair, metrics in zip(comparison.found.pairs, others, strict=True):
         for name, measure in pair.measures.items():
             assert measure.baseline == pytest.approx(baseline.measures[name].value)
             assert measure.other == pytest.approx(metrics.measures[name].value)
         for name, measure in pair.by_group.items():
             assert measure.other == pytest.approx(metrics.by_group[name]["component_f1"].value)
-    assert [pair.name for pair in comparison.pairs] == ["extract_explanation claim", "extract_explanation rest"]
+    assert list(comparison.names[1:]) == ["extract_explanation claim", "extract_explanation rest"]
 
 
 def test_what_any_run_has_not_scored_is_dropped_and_counted(make_run) -> None:
@@ -167,19 +166,19 @@ def test_what_any_run_has_not_scored_is_dropped_and_counted(make_run) -> None:
         return "m" if place in (0, 3) else half(task, place)
 
     folders = [make_run("some", some), make_run("more", more), make_run("two", half, variants=["CQ#E", "Q#CE"])]
-    comparison = compare_task_runs(folders)
+    comparison = compare_runs(folders)
     dropped = comparison.dropped
     assert (dropped.not_in_every_run, dropped.failed, dropped.not_asked_yet, dropped.other_gold) == (24, 1, 0, 0)
     assert (comparison.asked, comparison.pending, len(comparison.questions)) == ((48, 48, 24), (2, 2, 0), 23)
-    assert compare_task_runs(folders[:2]).dropped.not_asked_yet == 2
+    assert compare_runs(folders[:2]).dropped.not_asked_yet == 2
     assert [run.metrics.unanswered for run in comparison.runs] == [1, 0, 0]
-    assert "Dropped: 24 not in every run, 1 failed in at least one." in task_headline(comparison)[0]
+    assert "Dropped: 24 not in every run, 1 failed in at least one." in headline(comparison)[0]
 
 
 def test_runs_without_a_common_question_are_refused(make_run) -> None:
     folders = [make_run("one", claim, variants=["CQ#E"]), make_run("other", claim, variants=["Q#CE"])]
     with pytest.raises(DatasetError, match=r"no question is scored by both runs \(Dropped: 24 not in every run\)"):
-        compare_task_runs(folders)
+        compare_runs(folders)
 
 
 def test_languages_and_versions_are_noted(make_run) -> None:
@@ -193,12 +192,12 @@ def test_languages_and_versions_are_noted(make_run) -> None:
         record = folder.read_record()
         old = {"schema": 1, "dataset_golds": None, "dataset_fingerprint": f"{number}" * 64}
         folder.write_record(dataclasses.replace(record, **old))
-    comparison = compare_task_runs(folders)
+    comparison = compare_runs(folders)
     first, second = comparison.notes
     assert "different languages (en, es)" in first
     assert "the runs in en read 2 different versions of the data" in second
     assert comparison.dropped.total == 0
-    assert "of casimedicos_spans en, es:" in task_headline(comparison)[0]
+    assert "of casimedicos_spans en, es:" in headline(comparison)[0]
 
 
 def test_a_task_whose_right_answer_differs_is_dropped(make_run, tmp_path) -> None:
@@ -207,10 +206,10 @@ def test_a_task_whose_right_answer_differs_is_dropped(make_run, tmp_path) -> Non
     path.write_text(path.read_text().replace("I-Claim", "B-Claim", 1))
     one, two = make_run("one", half), make_run("two", claim, path=str(other))
     with pytest.raises(DatasetError, match="48 with another right answer"):
-        compare_task_runs([one, two])
+        compare_runs([one, two])
     write_cases(other, 12)
     path.write_text(path.read_text().replace("B-Premise", "O", 1))
-    comparison = compare_task_runs([one, make_run("three", claim, path=str(other))])
+    comparison = compare_runs([one, make_run("three", claim, path=str(other))])
     assert (comparison.dropped.other_gold, len(comparison.questions)) == (4, 44)
     assert "2 different versions" in comparison.notes[0]
 
@@ -233,17 +232,17 @@ def test_spans_with_answers_are_compared_by_f1(tmp_path) -> None:
         _write_run(tmp_path / name, dataset, program, answer)
         for name, answer in (("part", first_words), ("rest", rest))
     ]
-    comparison = compare_task_runs(folders)
-    (pair,) = comparison.pairs
+    comparison = compare_runs(folders)
+    (pair,) = comparison.found.pairs
     assert list(pair.measures)[:4] == ["f1", "exact_match", "f1_spanish", "exact_match_spanish"]
     assert (pair.measures["f1"].verdict, pair.measures["exact_match"].p) == ("worse", 1.0)
     assert list(pair.by_group) == ["given"]
     assert "by group" not in shown(comparison)
-    assert "The intervals resample 9 questions only and are rough." in task_headline(comparison)
+    assert "The intervals resample 9 whole questions only and are rough." in headline(comparison)
 
 
 def test_tables_hold_both_means_and_every_difference(make_run) -> None:
-    comparison = compare_task_runs([make_run("half", half), make_run("claim", claim)])
+    comparison = compare_runs([make_run("half", half), make_run("claim", claim)])
     text = shown(comparison)
     assert "Scores on the same questions" in text
     assert "claim against extract_explanation half, by group" in " ".join(text.split())
@@ -256,16 +255,16 @@ def test_tables_hold_both_means_and_every_difference(make_run) -> None:
 
 def test_of_many_pairs_the_groups_are_left_to_files(make_run) -> None:
     runs = [make_run(name, answer) for name, answer in (("a", half), ("b", claim), ("c", rest), ("d", half))]
-    comparison = compare_task_runs(runs)
+    comparison = compare_runs(runs)
     text = shown(comparison)
     assert "by group" not in text
     assert "measures and runs" in " ".join(text.split())
-    assert paired_task_report(comparison).count(", by group\n") == 3
+    assert paired_report(comparison).count(", by group\n") == 3
 
 
 def test_json_holds_what_the_tables_round(make_run) -> None:
-    comparison = compare_task_runs([make_run("half", half), make_run("claim", claim)])
-    document = json.loads(json.dumps(task_comparison_document(comparison)))
+    comparison = compare_runs([make_run("half", half), make_run("claim", claim)])
+    document = json.loads(json.dumps(comparison_document(comparison)))
     assert (document["questions"], document["whole_questions"], document["baseline"]) == (48, 12, "half")
     assert document["interval"]["clusters"] == "whole questions"
     assert [run["metrics"]["n"] for run in document["runs"]] == [48, 48]
@@ -278,8 +277,8 @@ def test_json_holds_what_the_tables_round(make_run) -> None:
 
 
 def test_markdown_holds_it_all(make_run, tmp_path) -> None:
-    comparison = compare_task_runs([make_run("rest", rest), make_run("claim", claim)])
-    text = paired_task_report(comparison)
+    comparison = compare_runs([make_run("rest", rest), make_run("claim", claim)])
+    text = paired_report(comparison)
     assert text.startswith("# extract_explanation claim against extract_explanation rest\n")
     for part in ("- ", "## Scores on the same questions", ", by group", "## Runs", "| Components: F1 | 48 | 0.0 |"):
         assert part in text
@@ -289,12 +288,12 @@ def test_markdown_holds_it_all(make_run, tmp_path) -> None:
 
 
 def test_mlflow_receives_the_differences_once(make_run, uri, client) -> None:
-    comparison = compare_task_runs([make_run("half", half), make_run("claim", claim), make_run("rest", rest)])
+    comparison = compare_runs([make_run("half", half), make_run("claim", claim), make_run("rest", rest)])
     run_id = track_comparison(comparison, tracking_uri=uri)
     assert track_comparison(comparison, tracking_uri=uri) == run_id
     sent = client.get_run(run_id)
-    assert sent.data.metrics == pytest.approx(task_comparison_metrics(comparison))
-    f1 = comparison.pairs[1].measures["component_f1"]
+    assert sent.data.metrics == pytest.approx(comparison_metrics(comparison))
+    f1 = comparison.found.pairs[1].measures["component_f1"]
     assert sent.data.metrics["component_f1_difference.2"] == pytest.approx(f1.difference.value)
     assert sent.data.metrics["component_f1_p_holm.2"] == pytest.approx(f1.p_adjusted)
     assert sent.data.metrics["component_f1_difference_low.2"] == pytest.approx(f1.difference.interval[0])
@@ -320,8 +319,8 @@ def test_the_real_cliniqlink_sample(tmp_path) -> None:
         _write_run(tmp_path / name, dataset, program, answer)
         for name, answer in (("same", lambda task, place: "True"), ("right", right))
     ]
-    comparison = compare_task_runs(folders)
-    (pair,) = comparison.pairs
+    comparison = compare_runs(folders)
+    (pair,) = comparison.found.pairs
     assert list(pair.measures)[:2] == ["paper", "published"]
     for at, side in enumerate(("baseline", "other")):
         by_group = comparison.runs[at].metrics.by_group

@@ -18,7 +18,7 @@ def sample():
 
 @pytest.fixture
 def key(sample) -> AnswerKey:
-    return sample.key
+    return sample.golds
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def document(sample, tmp_path):
     """A spec over the sample; the script answers every other question right, and the others with the option after."""
     replies = {}
     for position, question in enumerate(sample.questions):
-        gold = sample.key[question.key].number
+        gold = sample.golds[question.key].number
         wrong = next(number for number in question.option_numbers if number != gold)
         replies[question.stem] = f"{{Answer: {wrong if position % 2 else gold}}}"
     path = tmp_path / "replies.yaml"

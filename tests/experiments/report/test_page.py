@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 
 import medexam
+from medexam.benchmarks import TableRun, find_benchmark
 from medexam.cli.main import main
 from medexam.cli.views.current_runs import read_current
 from medexam.datasets import load_exam_set
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.report.page import document, write_page
 from medexam.experiments.report.page.blocks import Block, unpack
-from medexam.experiments.report.page.side_by_side import matrix, merge, stack
+from medexam.experiments.report.page.side_by_side import merge, stack
 from medexam.experiments.report.page.templates import read_asset
 from medexam.experiments.report.plots.pictures import Picture
-from medexam.experiments.report.tables import Table
 from medexam.experiments.store.run_folder import PARQUET
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec
+from medexam.tables import Table
 from stored_runs import write_run
 
 SAMPLE = Path(medexam.__file__).parent / "datasets" / "sample" / "HEAD_EN.json"
@@ -151,9 +152,9 @@ def test_the_page_has_every_section_of_two_runs(page, two_runs) -> None:
     links = {attributes["href"] for attributes in found.named("a")}
     assert links == {f"#{anchor}" for anchor in anchors if anchor}
     headers, *rows = found.tables["Runs"]
-    assert headers == ["Run", "Experiment", "Model", "Data set", "Folder", "When", "n", "Exams", "State"]
+    assert headers == ["Run", "Experiment", "Model", "Data set", "Folder", "When", "n", "Of", "State"]
     assert rows[0][:4] == ["longest", "demo", "none", "headqa_sample en"]
-    assert rows[0][5:] == ["2026-11-20 10:30", "120", "30", "complete"]
+    assert rows[0][5:] == ["2026-11-20 10:30", "120", "30 exams", "complete"]
     assert rows[1][-1] == "incomplete"
     headers, *rows = found.tables["By discipline"]
     assert headers == ["Discipline", "n", "Chance", "longest", "zero_shot"]
@@ -234,7 +235,7 @@ def test_every_question_is_in_a_block(page, two_runs, sample) -> None:
     assert set(index["outcomes"][1]) == set("rwuf")
     assert unpack(found.blocks["stems"])[at] == question.stem
     item = unpack(found.blocks["part-0"])[at]
-    gold = sample.key[question.key].number
+    gold = sample.golds[question.key].number
     (wording,) = item["wordings"]
     assert (item["key"], wording["stem"], wording["gold"]) == (question.key, question.stem, gold)
     assert wording["options"] == [[option.number, option.text] for option in question.options]
@@ -277,11 +278,13 @@ def test_without_the_data_set_the_folder_has_to_do(page, lost_data) -> None:
     index = unpack(found.blocks["index"])
     assert "HEAD_EN.json" in index["without_texts"][0]
     assert index["disciplines"] == ["biology", "chemistry", "medicine", "nursing", "pharmacology", "psychology"]
-    right = sum(exams.key[question.key].number == 2 for question in exams.questions)
+    right = sum(exams.golds[question.key].number == 2 for question in exams.questions)
     assert index["outcomes"][0].count("r") == right
     item = unpack(found.blocks["part-0"])[0]
     key = exams.questions[0].key
-    assert item["wordings"] == [{"language": "en", "gold": exams.key[key].number, "exam": exams.questions[0].exam.name}]
+    assert item["wordings"] == [
+        {"language": "en", "gold": exams.golds[key].number, "exam": exams.questions[0].exam.name}
+    ]
     assert set(unpack(found.blocks["stems"])) == {""}
 
 
@@ -359,15 +362,19 @@ def test_the_command_writes_the_page(two_runs, lost_data, tmp_path, monkeypatch,
     assert (code, printed.err.count("\n")) == (2, 1)
 
 
+def _by_year(*runs: TableRun) -> Table:
+    return next(table for table, _ in find_benchmark("headqa_v1").matrices(runs) if table.title == "By year")
+
+
 def test_a_matrix_spans_what_runs_have_scored(two_runs) -> None:
     runs = read_current(two_runs)
-    table = matrix("Year", runs, ("a", "b"), lambda metrics: metrics.by_year)
+    table = _by_year(*(TableRun(name, {}, run.metrics, run.complete) for name, run in zip("ab", runs, strict=True)))
     assert table.headers == ("Year", "n", "Chance", "a", "b")
     year = table.rows[0][0]
     sizes = [run.metrics.by_year[int(year)].n for run in runs]
     assert table.rows[0][1] == f"{min(sizes)} to {max(sizes)}"
     assert not table.best, "the incomplete run is no contender, and one alone has none"
-    table = matrix("Year", [runs[0], runs[0]], ("a", "b"), lambda metrics: metrics.by_year)
+    table = _by_year(*(TableRun(name, {}, runs[0].metrics, True) for name in "ab"))
     assert table.rows[0][1] == str(sizes[0])
     assert table.best == {(row, column) for row in range(5) for column in (3, 4)}
 

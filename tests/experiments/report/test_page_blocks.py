@@ -33,7 +33,7 @@ def sample_asked() -> dict[str, Asked]:
             discipline=question.exam.discipline.value,
             number=question.number,
             language=question.language,
-            gold=exams.key[question.key].number,
+            gold=exams.golds[question.key].number,
             question=question,
         )
         for question in exams.questions

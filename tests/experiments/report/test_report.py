@@ -4,12 +4,13 @@ import re
 
 import pytest
 
+from medexam.cli.views.output import write_markdown
 from medexam.errors import RunFolderError
-from medexam.experiments.report.formatting import decimal, flatten, percent, with_interval
-from medexam.experiments.report.markdown import comparison_report, run_report, write_report
+from medexam.experiments.report.markdown import comparison_report, run_report
 from medexam.experiments.report.plots.files import write_plots
 from medexam.experiments.report.run_tables import build_failure_table
 from medexam.experiments.report.tables import build_breakdowns, build_table, comparison
+from medexam.formatting import decimal, flatten, percent, with_interval
 from medexam.predictions import Failure
 from terminal import draw
 
@@ -138,12 +139,11 @@ def test_failures_are_shown_by_kind_the_commonest_first(make_run) -> None:
 
 def test_the_report_of_several_runs(make_run, tmp_path) -> None:
     runs = [make_run(ZERO_SHOT, "rw"), make_run(GUIDED, "rrrw")]
-    write_report(runs, tmp_path / "both.md")
-    text = (tmp_path / "both.md").read_text()
+    text = comparison_report(runs)
     assert re.search(r"\| zero_shot-guided \| 20 \| \*\*75\.0 \[", text)
     assert str(runs[0].folder.path) in text
     with pytest.raises(RunFolderError, match="--markdown"):
-        write_report(runs, tmp_path / "no" / "both.md")
+        write_markdown(text, tmp_path / "no" / "both.md")
 
 
 def test_plots_are_pictures(make_run, tmp_path) -> None:

@@ -8,26 +8,21 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from medexam.benchmarks.choice import benchmark as choice
+from medexam.benchmarks.choice.parquet import COLUMNS
+from medexam.benchmarks.choice.passage_tables import retrieval_tables
+from medexam.benchmarks.choice.values import exam_values
 from medexam.cli.main import app
 from medexam.experiments.compare import baselines
 from medexam.experiments.compare.baselines import contrast_runs
-from medexam.experiments.report import derived as rescoring
-from medexam.experiments.report.markdown import comparison_report, write_report
+from medexam.experiments.report.contrast_tables import build_contrast_tables, contrast_table, flipped_tables
+from medexam.experiments.report.markdown import comparison_report
 from medexam.experiments.report.plots.files import write_plots
 from medexam.experiments.report.plots.relevance import draw_relevance
 from medexam.experiments.report.plots.style import looks
-from medexam.experiments.report.retrieval_tables import (
-    build_contrast_tables,
-    build_retrieval_tables,
-    coefficient,
-    contrast_table,
-    flipped_tables,
-    p_value,
-    retrieval_tables,
-)
-from medexam.experiments.store.parquet import SCHEMA
+from medexam.experiments.report.tables import build_details
 from medexam.experiments.store.run_folder import PARQUET
-from medexam.experiments.track.payload import run_metrics
+from medexam.formatting import coefficient, p_value
 from medexam.predictions import RetrievedPassage
 from stored_runs import made_up_exams
 
@@ -53,7 +48,7 @@ def _found(question) -> dict:
 def data_set(exam_questions, answer_key, monkeypatch):
     """The questions of `make_run` in the place of the data set on disk."""
     exams = made_up_exams(exam_questions, answer_key)
-    for module in (rescoring, baselines):
+    for module in (choice, baselines):
         monkeypatch.setattr(module, "load_exam_set", lambda spec: exams)
 
 
@@ -107,7 +102,7 @@ def test_a_coefficient_has_no_minus_before_a_zero() -> None:
 
 def test_the_tables_fit_a_terminal(make_run, data_set) -> None:
     runs = [make_run(ZERO_SHOT, "rw"), make_run(RETRIEVING, "rwu", extra=_found)]
-    text = _terminal(*build_retrieval_tables(runs[1]), *build_contrast_tables(contrast_runs(runs)))
+    text = _terminal(*build_details(runs[1]), *build_contrast_tables(contrast_runs(runs)))
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "…" not in text
     assert "Against zero_shot · SmolLM2-135M-Instruct · headqa_sample en" in text
@@ -199,8 +194,7 @@ def test_the_markdown_of_one_run(make_run) -> None:
 
 def test_the_markdown_of_several_runs(make_run, data_set, tmp_path) -> None:
     runs = [make_run(ZERO_SHOT, "rrw"), make_run(RETRIEVING, "rwr", extra=_found)]
-    write_report(runs, tmp_path / "both.md", contrast_runs(runs))
-    text = (tmp_path / "both.md").read_text()
+    text = comparison_report(runs, contrast_runs(runs))
     headings = re.findall(r"(?m)^#+ (.*)$", text)
     assert headings[1:] == [
         f"Against {runs[0].title}",
@@ -251,7 +245,7 @@ def test_the_plot_shows_each_quartile_of_each_run(make_run) -> None:
 
 
 def test_parquet_holds_the_passages(make_run) -> None:
-    assert {"passages", "passage_scores", "passages_cut"} <= set(SCHEMA.names)
+    assert {"passages", "passage_scores", "passages_cut"} <= {name for name, _ in COLUMNS}
     rows = pq.read_table(make_run(RETRIEVING, "r", extra=_found).folder.path / PARQUET).to_pylist()
     names = ("passages", "passage_scores", "passages_cut")
     assert [rows[3][name] for name in names] == [["wiki/4", "wiki/0"], [4.0, 0.25], 40]
@@ -262,10 +256,10 @@ def test_parquet_holds_the_passages(make_run) -> None:
 
 def test_mlflow_is_told(make_run) -> None:
     found = make_run(RETRIEVING, "wwrru", extra=_found).metrics
-    told = run_metrics(found)
+    told = exam_values(found)
     correlation = found.retrieval.score_correctness
     low, high = correlation.interval
     names = [f"retrieval_score_correctness{end}" for end in ("", "_low", "_high")]
     assert [told[name] for name in names] == [correlation.r, low, high]
     for metrics in (make_run(ZERO_SHOT, "rw").metrics, make_run(RETRIEVING | {"k": 1}, "r", extra=_found).metrics):
-        assert not set(names) & set(run_metrics(metrics))
+        assert not set(names) & set(exam_values(metrics))

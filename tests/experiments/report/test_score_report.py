@@ -6,13 +6,14 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from medexam.benchmarks.choice import benchmark as choice
+from medexam.benchmarks.choice.option_score_tables import score_headline, score_tables
+from medexam.benchmarks.choice.values import OPTION_SCORES, exam_values
 from medexam.cli.main import app
-from medexam.experiments.report import derived as rescoring
 from medexam.experiments.report.markdown import run_report
 from medexam.experiments.report.plots.files import write_plots
-from medexam.experiments.report.score_tables import build_score_tables, score_headline, score_tables
+from medexam.experiments.report.tables import build_details
 from medexam.experiments.store.run_folder import PARQUET
-from medexam.experiments.track.payload import OPTION_SCORES, run_metrics
 from stored_runs import made_up_exams
 from terminal import draw
 
@@ -67,7 +68,7 @@ def test_the_tables_of_a_run_that_was_shown_every_order(make_run) -> None:
 
 
 def test_the_tables_fit_adraw(make_run) -> None:
-    text = draw(*build_score_tables(make_run(ZERO_SHOT, "rw", extra=_label_scores)), width=80)
+    text = draw(*build_details(make_run(ZERO_SHOT, "rw", extra=_label_scores)), width=80)
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "Brier score" in text
     assert "…" not in text
@@ -93,17 +94,17 @@ def test_the_report_of_one_run(make_run) -> None:
 
 def test_a_run_without_option_scores_says_nothing_of_them(make_run) -> None:
     run = make_run(ZERO_SHOT, "rw")
-    assert build_score_tables(run) == []
+    assert build_details(run) == []
     report = run_report(run, {})
     assert "Calibration" not in report
     assert "tied" not in report
-    assert not set(OPTION_SCORES) & set(run_metrics(run.metrics))
+    assert not set(OPTION_SCORES) & set(exam_values(run.metrics))
 
 
 def test_the_command_prints_the_tables(make_run, exam_questions, answer_key, monkeypatch) -> None:
     run = make_run(ZERO_SHOT, "rw", extra=_label_scores)
     exams = made_up_exams(exam_questions, answer_key)
-    monkeypatch.setattr(rescoring, "load_exam_set", lambda spec: exams)
+    monkeypatch.setattr(choice, "load_exam_set", lambda spec: exams)
     printed = CliRunner().invoke(app, ["report", str(run.folder.path)])
     assert printed.exit_code == 0
     for title in ("By exam", "Calibration", "Position", "Abstention"):
@@ -139,8 +140,8 @@ def test_parquet_holds_the_scores_in_the_order_of_the_options(make_run) -> None:
 
 
 def test_mlflow_is_told(make_run) -> None:
-    one_order = run_metrics(make_run(ZERO_SHOT, "rw", extra=_label_scores).metrics)
+    one_order = exam_values(make_run(ZERO_SHOT, "rw", extra=_label_scores).metrics)
     assert (one_order["label_mass"], one_order["tied"]) == (pytest.approx(0.8), 4.0)
     assert {"expected_calibration_error", "brier_score"} <= set(one_order)
     assert "flip_rate" not in one_order
-    assert run_metrics(make_run(GUIDED, "rw", extra=_cyclic_scores).metrics)["flip_rate"] == 1.0
+    assert exam_values(make_run(GUIDED, "rw", extra=_cyclic_scores).metrics)["flip_rate"] == 1.0

@@ -7,8 +7,8 @@ import yaml
 
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.report.current import load_complete
-from medexam.experiments.report.derived import rescore
 from medexam.experiments.run.runner import run_plan
+from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.predictions import Status
 from medexam.signatures import adapter, parse_answer

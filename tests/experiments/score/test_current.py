@@ -10,7 +10,7 @@ import medexam
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.report.current import current_run, load_complete
-from medexam.experiments.report.derived import rescore
+from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM
 from medexam.experiments.store.run_folder import METRICS, PREDICTIONS, RunFolder
 from medexam.experiments.store.shards import shard_path

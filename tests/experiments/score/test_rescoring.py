@@ -6,7 +6,8 @@ import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.experiments.report.derived import rescore, score_cell
+from medexam.experiments.report.derived import score_cell
+from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.predictions import Prediction, Status
 from medexam.specs import CellSpec
@@ -38,7 +39,7 @@ def stored(tmp_path):
     )
     with folder.appending() as log:
         for question in exam_set.questions:
-            answer = exam_set.key[question.key].number
+            answer = exam_set.golds[question.key].number
             log.append(
                 Prediction(
                     question=question.key,

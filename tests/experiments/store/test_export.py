@@ -1,17 +1,21 @@
 """`predictions.parquet` read back: the rows of the run, joined with what was right."""
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from medexam.benchmarks import Scored, find_benchmark
+from medexam.benchmarks.choice.parquet import COLUMNS
 from medexam.errors import RunFolderError
-from medexam.experiments.store.parquet import SCHEMA, write_parquet
+from medexam.experiments.store.parquet import write_parquet
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
+from stored_runs import made_up_exams
 
 
 def test_rows_say_what_was_asked_answered_and_right(make_run, exam_questions) -> None:
     run = make_run({"kind": "zero_shot"}, "rwufm")
     table = pq.read_table(run.folder.path / PARQUET)
-    assert table.schema.equals(SCHEMA)
+    assert table.schema.equals(pa.schema(COLUMNS))
     rows = table.to_pylist()
     assert [row["question"] for row in rows] == [q.key for at, q in enumerate(exam_questions) if at % 5 != 4]
     assert [row["right"] for row in rows[:4]] == [True, False, False, None]
@@ -26,5 +30,6 @@ def test_rows_say_what_was_asked_answered_and_right(make_run, exam_questions) ->
 
 
 def test_a_folder_that_is_gone_is_one_clear_line(tmp_path, exam_questions, answer_key) -> None:
+    exams = made_up_exams(exam_questions, answer_key)
     with pytest.raises(RunFolderError, match=r"predictions\.parquet"):
-        write_parquet(RunFolder(tmp_path / "gone"), exam_questions, answer_key, {})
+        write_parquet(RunFolder(tmp_path / "gone"), find_benchmark("headqa_sample"), exams, {}, Scored(None, {}))

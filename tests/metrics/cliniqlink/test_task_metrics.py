@@ -2,8 +2,8 @@
 
 import pytest
 
+from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_task_set
-from medexam.experiments.score.task_scorers import score_tasks
 from medexam.metrics.cliniqlink.inverse import gold_flaw
 from medexam.metrics.cliniqlink.task_metrics import score_cliniqlink_run
 from medexam.predictions import Failure, Prediction, Reason, Status
@@ -57,7 +57,7 @@ def _values(measures) -> dict[str, float]:
 @pytest.mark.model
 def test_perfect_answers_score_1_in_every_format(published, loaded_minilm) -> None:
     predictions = _all(published, lambda task, gold: _answered(task.key, _perfect(task, gold)))
-    scores = score_tasks(published, predictions)
+    scores = find_benchmark(published.name).score(published, predictions)
     metrics = scores.metrics
     assert (metrics.n, metrics.complete, list(metrics.by_group)) == (35, True, FORMATS)
     for kind, measures in metrics.by_group.items():
@@ -65,16 +65,18 @@ def test_perfect_answers_score_1_in_every_format(published, loaded_minilm) -> No
         assert measures["published"].n == 5
     assert _values(metrics.measures) == pytest.approx({"published": 1, "paper": 1}, abs=1e-6)
     assert set(scores.items["paper"]) == set(published.golds)
-    assert score_tasks(published, predictions) == scores, "to the last digit"
+    assert find_benchmark(published.name).score(published, predictions) == scores, "to the last digit"
 
 
 @pytest.mark.data
 @pytest.mark.model
 def test_empty_answers_score_0_in_every_format(published, loaded_minilm) -> None:
     empty = {"status": Status.UNANSWERED, "reason": Reason.UNPARSED, "reply": ""}
-    metrics = score_tasks(
-        published, _all(published, lambda task, _: Prediction(question=task.key, **empty, **SAME))
-    ).metrics
+    metrics = (
+        find_benchmark(published.name)
+        .score(published, _all(published, lambda task, _: Prediction(question=task.key, **empty, **SAME)))
+        .metrics
+    )
     assert (metrics.n, metrics.unanswered) == (35, 35)
     for kind, measures in metrics.by_group.items():
         assert _values(measures) == {"published": 0, "paper": 0}, kind

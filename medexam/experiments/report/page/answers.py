@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from medexam.answer_key import AnswerKey
-from medexam.datasets import ExamSet, load_exam_set
+from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
 from medexam.experiments.compare.runs import run_names
-from medexam.experiments.store.questions import stored_questions
+from medexam.experiments.store.questions import as_asked
 from medexam.experiments.store.run_folder import PARQUET
 from medexam.experiments.store.stored_run import ExamRun
+from medexam.items import ExamSet
 from medexam.predictions import Prediction
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
@@ -79,10 +80,10 @@ def _answers(run: ExamRun, name: str, exam_set: ExamSet | DatasetError) -> Answe
     try:
         if isinstance(exam_set, DatasetError):
             raise exam_set
-        questions = stored_questions(run.record, exam_set)
+        questions = as_asked(run.record, exam_set).questions
     except DatasetError as error:
         return Answers(name, _asked_of_folder(run), predictions, str(error))
-    return Answers(name, _asked_of_questions(questions, exam_set.key), predictions, None)
+    return Answers(name, _asked_of_questions(questions, exam_set.golds), predictions, None)
 
 
 def _asked_of_questions(questions: Sequence[Question], key: AnswerKey) -> dict[str, Asked]:

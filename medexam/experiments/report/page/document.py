@@ -12,6 +12,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from medexam import __version__
+from medexam.benchmarks import Feature
 from medexam.errors import MedExamError
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.runs import run_names
@@ -21,7 +22,8 @@ from medexam.experiments.report.page.sections import build_sections, warnings
 from medexam.experiments.report.page.templates import STYLE, open_templates, read_asset, write_pieces, write_policy
 from medexam.experiments.report.plots.pictures import Picture, build_pictures
 from medexam.experiments.report.tables import comparison
-from medexam.experiments.store.stored_run import ExamRun
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.tables import Table
 
 SCRIPTS = ("tables.js", "blocks.js", "detail.js", "questions.js")
 """In the order in which they need each other."""
@@ -35,13 +37,17 @@ class PageSize:
     questions: int
 
 
-def write_page(runs: Sequence[ExamRun], path: Path) -> PageSize:
+def write_page(runs: Sequence[AnyRun], path: Path, boards: Sequence[Table] = ()) -> PageSize:
     """Write the page of one run or more, whole or not at all; raises `RunFolderError` where that fails."""
+    if Feature.EXAMS not in runs[0].benchmark.features:
+        from medexam.experiments.report.page.tasks import write_task_page
+
+        return write_task_page(runs, path, boards)
     size = write_pieces(render_page(runs), path)
     return PageSize(size, len({key for run in runs for key in run.record.questions}))
 
 
-def render_page(runs: Sequence[ExamRun]) -> Iterator[str]:
+def render_page(runs: Sequence[AnyRun]) -> Iterator[str]:
     """The page in pieces."""
     names = run_names(runs)
     pictures, no_pictures = _pictures(runs)
@@ -61,7 +67,7 @@ def render_page(runs: Sequence[ExamRun]) -> Iterator[str]:
     )
 
 
-def _pictures(runs: Sequence[ExamRun]) -> tuple[list[Picture], str | None]:
+def _pictures(runs: Sequence[AnyRun]) -> tuple[list[Picture], str | None]:
     """The pictures, or none and why."""
     try:
         return build_pictures(runs), None

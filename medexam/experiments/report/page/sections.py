@@ -10,29 +10,22 @@ from medexam.errors import DatasetError
 from medexam.experiments.compare.baselines import contrast_runs
 from medexam.experiments.compare.result import describe_all
 from medexam.experiments.compare.runs import compare_runs
-from medexam.experiments.report.comparison_tables import breakdown_tables, headline, overall_tables, verdicts
-from medexam.experiments.report.formatting import NONE, flatten
-from medexam.experiments.report.page.side_by_side import Groups, matrix, merge, stack
-from medexam.experiments.report.papers.human_baseline import against_people
-from medexam.experiments.report.papers.human_baseline_tables import TITLE, people_tables
-from medexam.experiments.report.retrieval_tables import contrast_table, retrieval_tables
+from medexam.experiments.report.comparison_tables import headline, overall_tables, verdicts
+from medexam.experiments.report.contrast_tables import contrast_table
+from medexam.experiments.report.page.side_by_side import merge, stack
+from medexam.experiments.report.papers.human_baseline_tables import TITLE, human_baseline
 from medexam.experiments.report.run_tables import cost_tables, failure_table
-from medexam.experiments.report.score_tables import score_tables
-from medexam.experiments.report.tables import LEGEND, Table, breakdowns, comparison
-from medexam.experiments.store.stored_run import ExamRun
+from medexam.experiments.report.tables import comparison, table_runs
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.formatting import NONE, flatten
+from medexam.tables import Captioned, Table
 
-_MATRICES: dict[str, Groups] = {
-    "Discipline": lambda metrics: {discipline.value: group for discipline, group in metrics.by_discipline.items()},
-    "Year": lambda metrics: metrics.by_year,
-    "Number of options": lambda metrics: metrics.by_option_count,
-    "Exam": lambda metrics: metrics.by_exam,
-}
 SAID_PAIRS = 3
 """Pairs of a comparison whose verdicts stand in the open; more are folded, for the tables say the same."""
 
 
 @dataclass(frozen=True)
-class Captioned:
+class Shown:
     """A table and how to read it."""
 
     table: Table
@@ -44,7 +37,7 @@ class Fold:
     """Tables and sentences that a reader opens when they want them."""
 
     title: str
-    tables: tuple[Captioned, ...] = ()
+    tables: tuple[Shown, ...] = ()
     lines: tuple[str, ...] = ()
 
 
@@ -54,23 +47,24 @@ class Section:
 
     anchor: str
     title: str
-    tables: tuple[Captioned, ...] = ()
+    tables: tuple[Shown, ...] = ()
     lines: tuple[str, ...] = ()
     """Sentences before the tables."""
     folds: tuple[Fold, ...] = ()
 
 
-def build_sections(runs: Sequence[ExamRun], names: Sequence[str]) -> list[Section]:
+def build_sections(runs: Sequence[AnyRun], names: Sequence[str], boards: Sequence[Table] = ()) -> list[Section]:
     """Every section but the pictures and the questions; `names` tell the runs apart, one each."""
-    several = len(runs) > 1
-    groups = _matrices(runs, names) if several else _breakdowns(runs[0])
+    several, benchmark = len(runs) > 1, runs[0].benchmark
+    groups = _captioned(benchmark.matrices(table_runs(runs))) if several else _breakdowns(runs[0])
+    scores = replace(comparison(runs), title="Scores")
     sections = [
-        Section("scores", "Scores", (Captioned(replace(comparison(runs), title="Scores"), LEGEND),)),
+        Section("scores", "Scores", (Shown(scores, benchmark.legend), *map(Shown, boards))),
         Section("runs", "Runs", (_runs(runs, names),)),
         *_compared(runs),
-        Section("people", TITLE, _captioned(people_tables(against_people(runs), names))),
+        Section("people", TITLE, _captioned(human_baseline(runs).tables)),
         *_passages(runs),
-        *(_grouped(captioned) for captioned in groups),
+        *(_grouped(shown) for shown in groups),
         _stacked("costs", "Costs", [cost_tables(run) for run in runs], names),
         _stacked("failures", "Failed questions", [_failures(run) for run in runs], names),
         Section("details", "Details of each run", folds=tuple(_details(runs, names, several=several))),
@@ -78,7 +72,7 @@ def build_sections(runs: Sequence[ExamRun], names: Sequence[str]) -> list[Sectio
     return [section for section in sections if section.tables or section.lines or section.folds]
 
 
-def warnings(runs: Sequence[ExamRun], names: Sequence[str]) -> list[str]:
+def warnings(runs: Sequence[AnyRun], names: Sequence[str]) -> list[str]:
     """What a reader should know before the scores: what runs warn of, and what is pending in them."""
     found = [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.warnings]
     for run, name in zip(runs, names, strict=True):
@@ -91,7 +85,7 @@ def warnings(runs: Sequence[ExamRun], names: Sequence[str]) -> list[str]:
     return found
 
 
-def _runs(runs: Sequence[ExamRun], names: Sequence[str]) -> Captioned:
+def _runs(runs: Sequence[AnyRun], names: Sequence[str]) -> Shown:
     rows = tuple(
         (
             name,
@@ -101,25 +95,25 @@ def _runs(runs: Sequence[ExamRun], names: Sequence[str]) -> Captioned:
             str(run.folder.path),
             when(run),
             str(run.metrics.n),
-            str(run.metrics.exams),
+            ", ".join(f"{number} {what}" for what, number in run.benchmark.size(run.metrics).items()),
             run.status,
         )
         for run, name in zip(runs, names, strict=True)
     )
-    headers = ("Run", "Experiment", "Model", "Data set", "Folder", "When", "n", "Exams", "State")
+    headers = ("Run", "Experiment", "Model", "Data set", "Folder", "When", "n", "Of", "State")
     caption = "n: questions scored. Model none: a control, which asks no model. When: the last time it asked, UTC."
-    return Captioned(Table("Runs", headers, rows, text_columns=6), caption)
+    return Shown(Table("Runs", headers, rows, text_columns=6), caption)
 
 
-def when(run: ExamRun) -> str:
+def when(run: AnyRun) -> str:
     """Day and minute at which the run ended, as its environment says; `-` where it does not."""
     ended = str(run.environment.get("ended_at") or run.environment.get("started_at") or "")
     return ended[:16].replace("T", " ") or NONE
 
 
-def _compared(runs: Sequence[ExamRun]) -> list[Section]:
+def _compared(runs: Sequence[AnyRun]) -> list[Section]:
     """One section for each data set that two runs or more were asked."""
-    together: dict[str, list[ExamRun]] = {}
+    together: dict[str, list[AnyRun]] = {}
     for run in runs:
         together.setdefault(run.record.cell.dataset.name, []).append(run)
     sections = []
@@ -130,14 +124,14 @@ def _compared(runs: Sequence[ExamRun]) -> list[Section]:
     return sections
 
 
-def _comparison(anchor: str, title: str, runs: Sequence[ExamRun]) -> Section:
+def _comparison(anchor: str, title: str, runs: Sequence[AnyRun]) -> Section:
     try:
         found = compare_runs([run.folder for run in sorted(runs, key=lambda run: run.mixed)])
     except DatasetError as error:
         return Section(anchor, title, lines=(f"{describe_all(runs).capitalize()} cannot be compared: {error}.",))
     lines, said = headline(found), verdicts(found)
-    groups = "By discipline and by year" if any(pair.by_year for pair in found.pairs) else "By discipline"
-    folds = [Fold(f"{groups}, every run", _captioned(breakdown_tables(found)))]
+    breakdowns = _captioned(found.found.breakdown_tables(found.names))
+    folds = [Fold(f"By {found.found.breakdown}, every run", breakdowns)] if breakdowns else []
     if len(said) > SAID_PAIRS:
         folds.insert(0, Fold("In words", lines=tuple(said)))
     else:
@@ -145,7 +139,7 @@ def _comparison(anchor: str, title: str, runs: Sequence[ExamRun]) -> Section:
     return Section(anchor, title, _captioned(overall_tables(found)), tuple(lines), tuple(folds))
 
 
-def _passages(runs: Sequence[ExamRun]) -> list[Section]:
+def _passages(runs: Sequence[AnyRun]) -> list[Section]:
     try:
         contrasts = contrast_runs(runs)
     except DatasetError:
@@ -154,52 +148,44 @@ def _passages(runs: Sequence[ExamRun]) -> list[Section]:
     return [Section("passages", "What passages change", tables)] if tables else []
 
 
-def _matrices(runs: Sequence[ExamRun], names: Sequence[str]) -> list[Captioned]:
-    caption = (
-        "Accuracy, percent of n, in brackets 95 % intervals (Wilson); the highest is stressed if runs are ranked. "
-        "Chance: a uniform choice on the same questions."
-    )
-    tables = [matrix(what, runs, names, groups) for what, groups in _MATRICES.items()]
-    return [Captioned(table, caption) for table in tables if table.rows]
-
-
-def _grouped(captioned: Captioned) -> Section:
+def _grouped(captioned: Shown) -> Section:
     title = captioned.table.title
     return Section(f"by-{title.rsplit(maxsplit=1)[-1].lower()}", title, (captioned,))
 
 
-def _breakdowns(run: ExamRun) -> list[Captioned]:
-    first, *others = breakdowns(run.metrics, published=True)
-    published = LEGEND + " v1: rounded and averaged over exams as the HEAD-QA v1 paper does."
-    return [Captioned(first, published), *(Captioned(table, LEGEND) for table in others)]
+def _breakdowns(run: AnyRun) -> list[Shown]:
+    benchmark = run.benchmark
+    first, *others = benchmark.breakdowns(run.metrics, published=True)
+    published = benchmark.legend + benchmark.published_legend
+    return [Shown(first, published), *(Shown(table, benchmark.legend) for table in others)]
 
 
-def _failures(run: ExamRun) -> list[tuple[Table, str]]:
+def _failures(run: AnyRun) -> list[Captioned]:
     table = failure_table(run)
     return [] if table is None else [(table, f"{run.folder.resume_command} asks them again.")]
 
 
-def _stacked(anchor: str, title: str, of_runs: Sequence[Sequence[tuple[Table, str]]], names: Sequence[str]) -> Section:
+def _stacked(anchor: str, title: str, of_runs: Sequence[Sequence[Captioned]], names: Sequence[str]) -> Section:
     """The tables that each run has, of several runs as one table."""
     named = [(name, table, text) for name, tables in zip(names, of_runs, strict=True) for table, text in tables]
     tables = [replace(table, title=title) for _, table, _ in named]
     if len(of_runs) > 1:
         tables = stack(tables, [name for name, _, _ in named])
     caption = merge([text for _, _, text in named], [name for name, _, _ in named])
-    return Section(anchor, title, tuple(Captioned(table, caption) for table in tables))
+    return Section(anchor, title, tuple(Shown(table, caption) for table in tables))
 
 
-def _details(runs: Sequence[ExamRun], names: Sequence[str], *, several: bool) -> list[Fold]:
+def _details(runs: Sequence[AnyRun], names: Sequence[str], *, several: bool) -> list[Fold]:
     """What the sections above do not show of each run; its settings at least."""
     folds = []
     for run, name in zip(runs, names, strict=True):
         tables = _breakdowns(run) if several else []
-        tables += _captioned([*score_tables(run.metrics), *retrieval_tables(run.metrics)])
-        folds.append(Fold(name, (*tables, Captioned(_settings(run)))))
+        tables += _captioned(run.benchmark.details(run.metrics))
+        folds.append(Fold(name, (*tables, Shown(_settings(run)))))
     return folds
 
 
-def _settings(run: ExamRun) -> Table:
+def _settings(run: AnyRun) -> Table:
     record = run.record
     shown = {"dataset", "program"} if run.model is None else {"dataset", "program", "model"}
     rows = {
@@ -214,5 +200,5 @@ def _settings(run: ExamRun) -> Table:
     return Table("Settings", ("Setting", "Value"), tuple(rows.items()), text_columns=2)
 
 
-def _captioned(tables: Sequence[tuple[Table, str]]) -> tuple[Captioned, ...]:
-    return tuple(Captioned(table, caption) for table, caption in tables)
+def _captioned(tables: Sequence[Captioned]) -> tuple[Shown, ...]:
+    return tuple(Shown(table, caption) for table, caption in tables)

@@ -9,18 +9,16 @@ from markupsafe import Markup
 from medexam import __version__
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.runs import run_names
-from medexam.experiments.report.derived import load_stored_tasks
-from medexam.experiments.report.formatting import percent
 from medexam.experiments.report.page.document import PageSize
-from medexam.experiments.report.page.sections import Captioned, Section
+from medexam.experiments.report.page.sections import Section, Shown
 from medexam.experiments.report.page.templates import STYLE, open_templates, read_asset, write_pieces, write_policy
 from medexam.experiments.report.run_tables import cost_tables, failure_table
-from medexam.experiments.report.tables import Table
-from medexam.experiments.report.task_report import task_notes
-from medexam.experiments.report.task_tables import TASK_LEGEND, name_measure, task_breakdowns, task_comparison
-from medexam.experiments.score.task_scorers import score_tasks
-from medexam.experiments.store.stored_run import TaskRun
+from medexam.experiments.report.tables import comparison
+from medexam.experiments.store.questions import load_stored
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.formatting import percent
 from medexam.predictions import Prediction
+from medexam.tables import Table
 from medexam.tasks import Task, TaskGold
 
 
@@ -49,7 +47,7 @@ class Entry:
     answers: tuple[Answer, ...]
 
 
-def write_task_page(runs: Sequence[TaskRun], path: Path, boards: Sequence[Table] = ()) -> PageSize:
+def write_task_page(runs: Sequence[AnyRun], path: Path, boards: Sequence[Table] = ()) -> PageSize:
     """Write the page of one run or more of one benchmark, whole or not at all, with these boards.
 
     Raises `RunFolderError` where that fails, and `DatasetError` where the data cannot be read.
@@ -58,43 +56,50 @@ def write_task_page(runs: Sequence[TaskRun], path: Path, boards: Sequence[Table]
     return PageSize(size, len({key for run in runs for key in run.record.questions}))
 
 
-def _render(runs: Sequence[TaskRun], boards: Sequence[Table]) -> Iterator[str]:
+def _render(runs: Sequence[AnyRun], boards: Sequence[Table]) -> Iterator[str]:
     names = run_names(runs)
     style = read_asset(STYLE)
     return (
         open_templates()
         .get_template("tasks.html")
         .generate(
-            title=task_comparison(runs).title,
+            title=comparison(runs).title,
             version=__version__,
             policy=write_policy(style, ()),
             style=Markup(style),  # noqa: S704 - the package's own file
-            warnings=[*ranking_notes(runs), *dict.fromkeys(note for run in runs for note in task_notes(run))],
+            warnings=[
+                *ranking_notes(runs),
+                *dict.fromkeys(note for run in runs for note in (*run.warnings, *run.benchmark.notes(run.metrics))),
+            ],
             sections=list(_sections(runs, names, boards)),
             groups=_groups(runs, names),
         )
     )
 
 
-def _sections(runs: Sequence[TaskRun], names: Sequence[str], boards: Sequence[Table]) -> Iterator[Section]:
-    yield Section("scores", "Scores", (Captioned(task_comparison(runs), TASK_LEGEND), *map(Captioned, boards)))
+def _notes(run: AnyRun) -> tuple[str, ...]:
+    return (*run.warnings, *run.benchmark.notes(run.metrics))
+
+
+def _sections(runs: Sequence[AnyRun], names: Sequence[str], boards: Sequence[Table]) -> Iterator[Section]:
+    yield Section("scores", "Scores", (Shown(comparison(runs), runs[0].benchmark.legend), *map(Shown, boards)))
     for number, (run, name) in enumerate(zip(runs, names, strict=True), start=1):
         failed = failure_table(run)
-        tables = [Captioned(table) for table in task_breakdowns(run.metrics)]
-        tables += [Captioned(table, caption) for table, caption in cost_tables(run)]
-        tables += [Captioned(failed)] if failed is not None else []
+        tables = [Shown(table) for table in run.benchmark.breakdowns(run.metrics, published=True)]
+        tables += [Shown(table, caption) for table, caption in cost_tables(run)]
+        tables += [Shown(failed)] if failed is not None else []
         yield Section(f"run-{number}", name, tuple(tables))
 
 
-def _groups(runs: Sequence[TaskRun], names: Sequence[str]) -> list[tuple[str, list[Entry]]]:
+def _groups(runs: Sequence[AnyRun], names: Sequence[str]) -> list[tuple[str, list[Entry]]]:
     """Group of the questions -> every question of it that any run was asked, in the order of the first run."""
     tasks: dict[str, tuple[Task, TaskGold]] = {}
     answers: dict[str, list[Answer]] = {}
     for run, name in zip(runs, names, strict=True):
-        data = load_stored_tasks(run.record)
+        data = load_stored(run.record)
         tasks |= {task.key: (task, data.golds[task.key]) for task in data.questions if task.key not in tasks}
         with run.folder.opened_predictions() as predictions:
-            items = score_tasks(data, predictions).items
+            items = run.benchmark.score(data, predictions).items
             for task in data.questions:
                 if task.key in predictions:
                     answers.setdefault(task.key, []).append(_answer(name, predictions[task.key], items))
@@ -108,7 +113,7 @@ def _groups(runs: Sequence[TaskRun], names: Sequence[str]) -> list[tuple[str, li
 def _answer(run: str, prediction: Prediction, items: Mapping[str, Mapping[str, float]]) -> Answer:
     said = prediction.reason or (prediction.failure.kind if prediction.failure else None)
     scores = {
-        name_measure(name): percent(of[prediction.question]) for name, of in items.items() if prediction.question in of
+        name.capitalize(): percent(of[prediction.question]) for name, of in items.items() if prediction.question in of
     }
     same = prediction.text is None or prediction.text == (prediction.reply or "").strip()
     return Answer(

@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.report.formatting import NONE
+from medexam.errors import SpecError
 from medexam.experiments.report.markdown_parts import render_table
-from medexam.experiments.report.tables import Table, TerminalTable
+from medexam.experiments.report.tables import TerminalTable
 from medexam.experiments.store.stored_run import ExamRun
+from medexam.formatting import NONE
 from medexam.metrics.counting import Tally
 from medexam.metrics.headqa_v1 import headqa_v1_accuracy, headqa_v1_points
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
+from medexam.tables import Table
 
 FILE = resources.files("medexam") / "experiments" / "published" / "headqa_v1_paper.yaml"
 EXAMS = ("BIR", "FIR", "PIR", "QIR", "MIR", "EIR")
@@ -169,15 +169,12 @@ def build_headqa_v1_tables(tables: Sequence[HeadQAV1Table]) -> list[TerminalTabl
     return [TerminalTable(headqa_v1_table(table), headqa_v1_legend(table)) for table in tables]
 
 
-def write_headqa_v1_report(tables: Sequence[HeadQAV1Table], path: Path, notes: Sequence[str] = ()) -> None:
-    """Write the tables and `notes` on them as Markdown; raises `RunFolderError` where that fails."""
+def render_headqa_v1_report(tables: Sequence[HeadQAV1Table], notes: Sequence[str] = ()) -> str:
+    """The tables and `notes` on them as Markdown."""
     parts = [
         f"## {table.title}\n\n{render_table(headqa_v1_table(table))}\n\n{headqa_v1_legend(table)}" for table in tables
     ]
-    try:
-        path.write_text("\n\n".join([*parts, *notes]) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
+    return "\n\n".join([*parts, *notes]) + "\n"
 
 
 def headqa_v1_document(tables: Sequence[HeadQAV1Table]) -> list[dict[str, Any]]:

@@ -8,17 +8,17 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.report.formatting import NONE
+from medexam.errors import SpecError
 from medexam.experiments.report.markdown_parts import render_table
 from medexam.experiments.report.papers.published_figures import Measure, Paper, TableLayout, load_paper
-from medexam.experiments.report.tables import LONG_NAME, Table, TerminalTable
+from medexam.experiments.report.tables import LONG_NAME, TerminalTable
 from medexam.experiments.store.stored_run import ExamRun
+from medexam.formatting import NONE
 from medexam.metrics import Scores
 from medexam.questions import Discipline
+from medexam.tables import Table
 
 NO_MODEL = "no model"
 """The row of controls."""
@@ -144,16 +144,13 @@ def build_paper_tables(tables: Sequence[PaperTable], width: int) -> list[Termina
     return built
 
 
-def write_paper_report(tables: Sequence[PaperTable], path: Path, notes: Sequence[str] = ()) -> None:
-    """Write the tables and `notes` on them as Markdown; raises `RunFolderError` where that fails."""
+def render_paper_report(tables: Sequence[PaperTable], notes: Sequence[str] = ()) -> str:
+    """The tables and `notes` on them as Markdown."""
     parts = []
     for table in tables:
         words = paper_table(table)
         parts.append(f"## {words.title}\n\n{render_table(words)}\n\n{legend(table)}")
-    try:
-        path.write_text("\n\n".join([*parts, *notes]) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
+    return "\n\n".join([*parts, *notes]) + "\n"
 
 
 def paper_document(tables: Sequence[PaperTable]) -> list[dict[str, Any]]:

@@ -4,20 +4,20 @@ For the terminal, for Markdown and for the page; there is none where no run answ
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from medexam.experiments.report.formatting import decimal, percent
-from medexam.experiments.report.papers.human_baseline import AgainstPeople, load_exam_boards
-from medexam.experiments.report.tables import Table, TerminalTable
+from medexam.benchmarks import Feature
+from medexam.experiments.compare.runs import run_names
+from medexam.experiments.report.papers.human_baseline import AgainstPeople, against_people, load_exam_boards
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.formatting import decimal, percent
+from medexam.tables import Captioned, Table
 
 TITLE = "Against people"
 
 
-def build_people_tables(found: Sequence[Sequence[AgainstPeople]], names: Sequence[str]) -> list[TerminalTable]:
-    """The table, ready for `Console.print`; empty where there is nothing to show."""
-    return [TerminalTable(table, caption) for table, caption in people_tables(found, names)]
-
-
-def people_tables(found: Sequence[Sequence[AgainstPeople]], names: Sequence[str]) -> list[tuple[Table, str]]:
+def people_tables(found: Sequence[Sequence[AgainstPeople]], names: Sequence[str]) -> list[Captioned]:
     """One row a run and exam, with its caption; empty where there is nothing to show.
 
     `found` holds what each run scored, as `against_people` gives it; `names` tell the runs apart, one each. A single
@@ -63,3 +63,22 @@ def _caption() -> str:
         f"At most {boards.counted} questions counted for people; n are the data set's, spare ones included, so that "
         "points are out of 3 n."
     )
+
+
+@dataclass(frozen=True)
+class HumanBaseline:
+    """Runs beside the people who sat the same exams."""
+
+    documents: tuple[dict[str, Any], ...]
+    """What `--json` says of each run."""
+    tables: tuple[Captioned, ...]
+
+
+def human_baseline(runs: Sequence[AnyRun]) -> HumanBaseline:
+    """Runs beside people; empty documents for runs without exams."""
+    exams = [run for run in runs if Feature.EXAMS in run.benchmark.features]
+    found = dict(zip(map(id, exams), against_people(exams), strict=True))
+    documents = tuple(
+        {"against_people": [row.document() for row in found[id(run)]]} if id(run) in found else {} for run in runs
+    )
+    return HumanBaseline(documents, tuple(people_tables(list(found.values()), run_names(exams)) if exams else ()))

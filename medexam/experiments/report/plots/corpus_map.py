@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medexam.datasets import ExamSet, load_exam_set
+from medexam.datasets import load_exam_set
 from medexam.errors import MedExamError
+from medexam.items import ExamSet
 from medexam.retrievers.index_manifest import IndexManifest
 from medexam.retrievers.index_search import open_index
 from medexam.retrievers.projection import (

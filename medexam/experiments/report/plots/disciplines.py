@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from medexam.experiments.report.formatting import decimal
 from medexam.experiments.report.plots.style import WIDTH, Look, Plot, chance_levels, describe_n, wrap, write_title
 from medexam.experiments.store.stored_run import ExamRun
+from medexam.formatting import decimal
 from medexam.metrics import PublishedScores
 from medexam.questions import Discipline
 

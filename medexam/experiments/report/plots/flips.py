@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from medexam.experiments.compare.flows import Flow, Mark, find_flows
-from medexam.experiments.report.formatting import decimal
 from medexam.experiments.report.plots.style import WIDTH, Look, Plot, wrap, write_title
+from medexam.formatting import decimal
 
 COLORS = {Mark.RIGHT: "#0072B2", Mark.WRONG: "#E69F00", Mark.UNANSWERED: "#999999"}
 """Of the palette of Okabe and Ito, and a grey."""

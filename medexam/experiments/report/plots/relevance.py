@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from medexam.benchmarks.choice.passage_tables import QUARTILES
 from medexam.experiments.report.plots.style import (
     CHANCE,
     WIDTH,
@@ -21,7 +22,7 @@ from medexam.experiments.report.plots.style import (
     sample,
     write_title,
 )
-from medexam.experiments.report.retrieval_tables import QUARTILES, coefficient
+from medexam.formatting import coefficient
 from medexam.metrics.passages.results import RetrievalMetrics
 
 SPREAD = 0.5

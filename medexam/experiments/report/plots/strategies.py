@@ -8,7 +8,6 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
-from medexam.experiments.report.formatting import percent, with_interval
 from medexam.experiments.report.plots.style import (
     CHANCE,
     WIDTH,
@@ -21,6 +20,7 @@ from medexam.experiments.report.plots.style import (
     wrap,
     write_title,
 )
+from medexam.formatting import percent, with_interval
 from medexam.metrics import Interval, Metrics
 
 ROW_HEIGHT = 0.4

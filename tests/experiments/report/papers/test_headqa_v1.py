@@ -8,7 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from medexam.cli.main import app
-from medexam.errors import RunFolderError, SpecError
+from medexam.errors import SpecError
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.papers.headqa_v1 import (
     EXAMS,
@@ -17,7 +17,7 @@ from medexam.experiments.report.papers.headqa_v1 import (
     headqa_v1_table,
     headqa_v1_tables,
     load_headqa_v1_paper,
-    write_headqa_v1_report,
+    render_headqa_v1_report,
 )
 from medexam.experiments.run.runner import run_plan
 from watching import Silent
@@ -86,10 +86,7 @@ def test_every_cell_is_that_of_the_metrics(runs, tmp_path) -> None:
             assert row["values"]["Avg"] == getattr(own, name)
             for column, discipline in DISCIPLINES.items():
                 assert row["values"][column] == getattr(own.by_discipline[discipline], name)
-    write_headqa_v1_report(headqa_v1_tables(runs), tmp_path / "tables.md")
-    assert "| longest | 26.9 (26.9) |" in (tmp_path / "tables.md").read_text()
-    with pytest.raises(RunFolderError, match="choose another file"):
-        write_headqa_v1_report(headqa_v1_tables(runs), tmp_path)
+    assert "| longest | 26.9 (26.9) |" in render_headqa_v1_report(headqa_v1_tables(runs))
 
 
 def test_every_figure_has_a_column() -> None:

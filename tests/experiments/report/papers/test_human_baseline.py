@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from medexam.cli.main import app
-from medexam.experiments.report.derived import rescore
 from medexam.experiments.report.markdown import run_report
 from medexam.experiments.report.papers.human_baseline import (
     FILE,
@@ -21,7 +20,9 @@ from medexam.experiments.report.papers.human_baseline import (
     against_people,
     load_exam_boards,
 )
-from medexam.experiments.report.papers.human_baseline_tables import build_people_tables, people_tables, result
+from medexam.experiments.report.papers.human_baseline_tables import people_tables, result
+from medexam.experiments.report.tables import TerminalTable
+from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import find_runs
 from medexam.questions import Discipline
 from terminal import draw
@@ -138,10 +139,9 @@ def test_what_passed_is_stressed_and_several_runs_are_named() -> None:
     assert table.best == {(0, 6)}
     assert "35 % of that" in caption
     assert "At most 225 questions" in caption
+    tables = [TerminalTable(*each) for each in people_tables([(ROW,)], ["mine"])]
     for width in (80, 100):
-        assert all(
-            len(line) <= width for line in draw(*build_people_tables([(ROW,)], ["mine"]), width=width).split("\n")
-        )
+        assert all(len(line) <= width for line in draw(*tables, width=width).split("\n"))
 
 
 def test_a_sample_of_exams_shows_nothing(make_run) -> None:

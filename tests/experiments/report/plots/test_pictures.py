@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 from medexam.cli.main import app
 from medexam.errors import MedExamError
 from medexam.experiments.compare.flows import Mark, find_flows
-from medexam.experiments.report.derived import rescore
 from medexam.experiments.report.plots.flips import draw_flow, flips_plot
 from medexam.experiments.report.plots.pictures import PLOTS, build_pictures, render_figure
 from medexam.experiments.report.plots.strategies import strategies_plot
 from medexam.experiments.report.plots.style import Look, by_model, looks
 from medexam.experiments.report.plots.years import years_plot
+from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import PARQUET, find_runs
 
 SPEC = """

@@ -6,7 +6,7 @@ Scores come in as fractions of 1 and go out as percent with one decimal.
 from collections.abc import Mapping
 from typing import Any
 
-from medexam.metrics import Interval
+Interval = tuple[float, float]
 
 NONE = "-"
 """Stands where there is no score."""
@@ -37,6 +37,22 @@ def with_interval(text: str, interval: Interval | None, *, scale: float = 100) -
     if interval is None:
         return text
     return f"{text} [{decimal(scale * interval[0])}, {decimal(scale * interval[1])}]"
+
+
+def p_value(p: float) -> str:
+    """Three decimals, and no less than can be told in them."""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def coefficient(value: float) -> str:
+    """A correlation with two decimals, without a minus before a zero."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
+def equals(p: float) -> str:
+    """`= 0.012` or `< 0.001`, behind the name of a test."""
+    text = p_value(p)
+    return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -3,18 +3,12 @@
 For the terminal and for Markdown, each with a caption that says how to read it. A run without option scores has none.
 """
 
-from medexam.experiments.report.formatting import percent, with_interval
-from medexam.experiments.report.tables import Table, TerminalTable
-from medexam.experiments.store.stored_run import ExamRun
+from medexam.formatting import percent, with_interval
 from medexam.metrics import Metrics, OptionScoreMetrics
+from medexam.tables import Captioned, Table
 
 
-def build_score_tables(run: ExamRun) -> list[TerminalTable]:
-    """The tables of one run, ready for `Console.print`; empty for a run without option scores."""
-    return [TerminalTable(table, caption) for table, caption in score_tables(run.metrics)]
-
-
-def score_tables(metrics: Metrics) -> list[tuple[Table, str]]:
+def score_tables(metrics: Metrics) -> list[Captioned]:
     """Calibration, position and abstention, each with its caption; empty without option scores."""
     scores = metrics.option_scores
     return [] if scores is None else [_calibration(scores), _position(scores), _abstention(scores)]
@@ -34,7 +28,7 @@ def score_headline(metrics: Metrics) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _calibration(scores: OptionScoreMetrics) -> tuple[Table, str]:
+def _calibration(scores: OptionScoreMetrics) -> Captioned:
     rows = tuple(
         (
             f"{100 * part.low:.0f} to {100 * part.high:.0f}",
@@ -53,7 +47,7 @@ def _calibration(scores: OptionScoreMetrics) -> tuple[Table, str]:
     return Table("Calibration", ("Confidence", "n", "Mean confidence", "Accuracy"), rows), caption
 
 
-def _position(scores: OptionScoreMetrics) -> tuple[Table, str]:
+def _position(scores: OptionScoreMetrics) -> Captioned:
     rows = tuple(
         (str(part.position), str(part.n), percent(part.mean_probability), percent(part.chosen), percent(part.gold))
         for part in scores.positions
@@ -73,7 +67,7 @@ def _position(scores: OptionScoreMetrics) -> tuple[Table, str]:
     return Table("Position", (header, "n", "Mean probability", "Chosen", "Right option"), rows), caption
 
 
-def _abstention(scores: OptionScoreMetrics) -> tuple[Table, str]:
+def _abstention(scores: OptionScoreMetrics) -> Captioned:
     rows = tuple(
         (
             f"{100 * point.threshold:.0f}",

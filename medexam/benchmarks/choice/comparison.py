@@ -1,0 +1,199 @@
+"""Runs on the same exams beside a baseline: what is found, and its documents. `comparison_tables` shows it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medexam.answer_key import AnswerKey
+from medexam.benchmarks.choice import comparison_tables as tables
+from medexam.benchmarks.paired import PairedRuns, TableRun, difference_values
+from medexam.metrics import Metrics
+from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, judge
+from medexam.metrics.paired.results import Complementarity, Paired, Verdict
+from medexam.predictions import Prediction
+from medexam.questions import Question
+from medexam.tables import Captioned
+
+Predictions = Mapping[str, Prediction]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The questions of one discipline or year, beside the baseline."""
+
+    paired: Paired
+    p_adjusted: float
+    """McNemar's p after Holm, over all groups of the breakdown and all pairs."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One run beside the baseline."""
+
+    paired: Paired
+    p_adjusted: float
+    """McNemar's p after Holm, over all pairs; the same as before where there is one pair."""
+    verdict: Verdict
+    by_discipline: Mapping[str, Group]
+    by_year: Mapping[str, Group]
+
+
+@dataclass(frozen=True)
+class Flipped:
+    """A question that some runs have right and others have not."""
+
+    question: str
+    """Its key."""
+    gold: int
+    answers: tuple[int | None, ...]
+    """The printed number that each run chose, in their order; None where it chose none."""
+
+
+@dataclass(frozen=True)
+class PairedExams(PairedRuns):
+    """Two runs or more on the same questions of the same exams."""
+
+    metrics: tuple[Metrics, ...]
+    pairs: tuple[Pair, ...]
+    """Every other run against the baseline, in their order."""
+    together: Complementarity
+    flipped: tuple[Flipped, ...]
+    clusters = "exams"
+    breakdown = "discipline and year"
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """What may be said of each pair's accuracy."""
+        return [pair.verdict for pair in self.pairs]
+
+    @property
+    def size(self) -> dict[str, int]:
+        """Exams that the compared questions come from."""
+        return {"exams": len(self.metrics[0].by_exam)}
+
+    @property
+    def origin(self) -> str:
+        """` of 30 exams`."""
+        return f" of {self.size['exams']} exams"
+
+    def sentences(self, names: Sequence[str]) -> list[str]:
+        """One sentence a pair: what may be said of its accuracy."""
+        return [tables.verdict(self, at, names) for at in range(len(self.pairs))]
+
+    def overall_tables(self, runs: Sequence[TableRun[Any]]) -> list[Captioned]:
+        """Scores, differences and agreement over all compared questions."""
+        names = [run.name for run in runs]
+        return [tables.scores(self, names), tables.differences(self, names), tables.agreement(self, names)]
+
+    def breakdown_tables(self, names: Sequence[str]) -> list[Captioned]:
+        """The differences of every pair by discipline, then by year where the exams have one."""
+        several = list(zip(names[1:], self.pairs, strict=True))
+        return [
+            *(tables.breakdown(name, names[0], "discipline", pair.by_discipline) for name, pair in several),
+            *(tables.breakdown(name, names[0], "year", pair.by_year) for name, pair in several if pair.by_year),
+        ]
+
+    def flipped_tables(self, names: Sequence[str], shown: int) -> list[Captioned]:
+        """The first `shown` flipped questions with every run's answer; empty where none flipped."""
+        return tables.flipped(self, names, shown)
+
+    def run_documents(self) -> list[dict[str, Any]]:
+        """How many questions each run alone has right."""
+        return [{"alone_right": alone} for alone in self.together.alone_right]
+
+    def pair_documents(self) -> list[dict[str, Any]]:
+        """The paired statistics over all questions, by discipline and by year."""
+        return [
+            {
+                "verdict": pair.verdict,
+                **_paired_document(pair.paired, pair.p_adjusted),
+                **{
+                    title: {name: _paired_document(group.paired, group.p_adjusted) for name, group in found.items()}
+                    for title, found in (("by_discipline", pair.by_discipline), ("by_year", pair.by_year))
+                },
+            }
+            for pair in self.pairs
+        ]
+
+    def more_documents(self, keys: Sequence[str]) -> dict[str, Any]:
+        """What the runs have right together, and the flipped questions with each run's answer."""
+        return {
+            "together": self.together.model_dump(mode="json", exclude={"alone_right"}),
+            "flipped": [
+                {"question": each.question, "gold": each.gold, "answers": dict(zip(keys, each.answers, strict=True))}
+                for each in self.flipped
+            ],
+        }
+
+    def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
+        """Flips and the oracle; of each pair p-values, kappa and differences."""
+        overall: dict[str, float | None] = {"flipped": len(self.flipped), "any_right": self.together.any_right}
+        return overall, [_values(pair) for pair in self.pairs]
+
+
+def compare_exams(
+    questions: Sequence[Question], key: AnswerKey, runs: Sequence[Predictions], metrics: Sequence[Metrics]
+) -> PairedExams:
+    """The first of `runs` beside each other one on exactly `questions`, which every run has scored."""
+    baseline, others = runs[0], runs[1:]
+    paired = [compare_pair(questions, key, baseline, other) for other in others]
+    adjusted = adjust_holm([each.flips.p for each in paired])
+    disciplines = _groups(questions, key, runs, lambda question: question.exam.discipline.value)
+    dated = [question for question in questions if question.exam.year is not None]
+    years = _groups(dated, key, runs, lambda question: str(question.exam.year))
+    pairs = tuple(
+        Pair(each, p, judge(each.accuracy, p), by_discipline, by_year)
+        for each, p, by_discipline, by_year in zip(paired, adjusted, disciplines, years, strict=True)
+    )
+    together = complementarity(questions, key, runs)
+    return PairedExams(tuple(metrics), pairs, together, _flipped(questions, key, runs))
+
+
+def _groups(
+    questions: Sequence[Question],
+    key: AnswerKey,
+    predictions: Sequence[Predictions],
+    group_of: Callable[[Question], str],
+) -> list[dict[str, Group]]:
+    """One breakdown a pair, its groups in the order of their names; one family of tests over all of them."""
+    members: dict[str, list[Question]] = {}
+    for question in questions:
+        members.setdefault(group_of(question), []).append(question)
+    found = [
+        {name: compare_pair(members[name], key, predictions[0], other) for name in sorted(members)}
+        for other in predictions[1:]
+    ]
+    adjusted = iter(adjust_holm([paired.flips.p for groups in found for paired in groups.values()]))
+    return [{name: Group(paired, next(adjusted)) for name, paired in groups.items()} for groups in found]
+
+
+def _flipped(questions: Sequence[Question], key: AnswerKey, predictions: Sequence[Predictions]) -> tuple[Flipped, ...]:
+    found = []
+    for question in questions:
+        gold = key[question.key].number
+        answers = tuple(run[question.key].answer for run in predictions)
+        if len({answer == gold for answer in answers}) == 2:
+            found.append(Flipped(question.key, gold, answers))
+    return tuple(found)
+
+
+def _values(pair: Pair) -> dict[str, float | None]:
+    paired = pair.paired
+    values: dict[str, float | None] = {"p": paired.flips.p, "p_holm": pair.p_adjusted, "kappa": paired.kappa}
+    for name in ("accuracy", "exam_score", "points"):
+        values |= difference_values(name, getattr(paired, name))
+    return values
+
+
+def _paired_document(paired: Paired, p_adjusted: float) -> dict[str, Any]:
+    """The flipped questions as counts: their keys stand in the document's own list."""
+    flips = paired.flips
+    return {
+        **paired.model_dump(mode="json", exclude={"flips"}),
+        "right_to_wrong": len(flips.right_to_wrong),
+        "wrong_to_right": len(flips.wrong_to_right),
+        "both_right": flips.both_right,
+        "both_wrong": flips.both_wrong,
+        "p": flips.p,
+        "p_holm": p_adjusted,
+    }

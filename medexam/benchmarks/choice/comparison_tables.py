@@ -1,0 +1,170 @@
+"""Tables and sentences of runs on the same exams: scores, differences, agreement, breakdowns, flipped questions.
+
+Each table has a caption that says how to read it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, signed
+from medexam.formatting import NONE, coefficient, decimal, equals, p_value, percent, with_interval
+from medexam.metrics.paired.results import Paired
+from medexam.tables import Captioned, Table
+
+if TYPE_CHECKING:
+    from medexam.benchmarks.choice.comparison import Group, PairedExams
+
+
+def scores(comparison: "PairedExams", names: Sequence[str]) -> Captioned:
+    """Each run's scores on the same questions."""
+    rows = tuple(
+        (
+            name,
+            str(metrics.right),
+            with_interval(percent(metrics.accuracy), metrics.accuracy_interval),
+            percent(metrics.exam_score),
+            decimal(metrics.points),
+            percent(metrics.unanswered_ratio),
+            str(alone),
+        )
+        for name, metrics, alone in zip(names, comparison.metrics, comparison.together.alone_right, strict=True)
+    )
+    chance = comparison.metrics[0].chance_accuracy
+    headers = ("Run", "Right", "Accuracy", "Exam score", "Points", "No answer", "Alone right")
+    caption = (
+        f"n = {comparison.together.n} for every run; the first is the baseline. Percent of n, with Wilson's 95 % "
+        "interval of each run on its own: overlapping ones do not say that runs are alike. Points: 3 right - wrong per "
+        f"exam. A uniform choice has {percent(chance)} % right. Alone right: questions that no other run has right. "
+        f"{_oracle(comparison)}"
+    )
+    return Table("Scores on the same questions", headers, rows), caption
+
+
+def differences(comparison: "PairedExams", names: Sequence[str]) -> Captioned:
+    """Each run minus the baseline."""
+    several = len(comparison.pairs) > 1
+    rows = tuple(
+        (
+            name,
+            signed(pair.paired.accuracy, 100),
+            signed(pair.paired.exam_score, 100),
+            signed(pair.paired.points, 1),
+            p_value(pair.paired.flips.p),
+            *((p_value(pair.p_adjusted),) if several else ()),
+        )
+        for name, pair in zip(names[1:], comparison.pairs, strict=True)
+    )
+    headers = ("Run", "Accuracy", "Exam score", "Points", "p", *(("p Holm",) if several else ()))
+    caption = (
+        "The run minus the baseline: percentage points, and points of an exam, in brackets 95 % intervals (paired "
+        "bootstrap over whole exams). p: McNemar's exact test, two-sided"
+    )
+    caption += ", and adjusted by Holm for all rows." if several else "."
+    return Table(f"Against {names[0]}", headers, rows), caption
+
+
+def agreement(comparison: "PairedExams", names: Sequence[str]) -> Captioned:
+    """How often each run and the baseline answer alike."""
+    rows = tuple(
+        (
+            name,
+            *map(str, _counts(pair.paired)),
+            percent(pair.paired.either_right),
+            percent(pair.paired.same_answer),
+            NONE if pair.paired.kappa is None else coefficient(pair.paired.kappa),
+        )
+        for name, pair in zip(names[1:], comparison.pairs, strict=True)
+    )
+    headers = (
+        "Run",
+        "Right to wrong",
+        "Wrong to right",
+        "Both right",
+        "Both wrong",
+        "Either right",
+        "Same answer",
+        "Kappa",
+    )
+    caption = (
+        "Questions, from the baseline to the run; unanswered counts as wrong. Either right: percent that at least one "
+        "of the two has right. Same answer: percent, right or wrong. Kappa: Cohen's, of the answers, 0 where chance "
+        "explains them."
+    )
+    return Table(f"Agreement with {names[0]}", headers, rows), caption
+
+
+def breakdown(name: str, baseline: str, what: str, groups: Mapping[str, "Group"]) -> Captioned:
+    """The differences of the run called `name` by groups of `what`."""
+    rows = tuple(
+        (
+            label,
+            str(group.paired.n),
+            percent(group.paired.baseline_accuracy),
+            percent(group.paired.baseline_accuracy + group.paired.accuracy.value),
+            signed(group.paired.accuracy, 100),
+            *map(str, _counts(group.paired)[:2]),
+            p_value(group.p_adjusted),
+        )
+        for label, group in groups.items()
+    )
+    headers = (what.capitalize(), "n", "Baseline", "Run", "Difference", "Right to wrong", "Wrong to right", "p Holm")
+    fewest = min(group.paired.exams for group in groups.values())
+    caption = "Accuracy, percent, with intervals over whole exams"
+    if fewest < FEW_CLUSTERS:
+        caption += f", {fewest} in the smallest group and so rough"
+    caption += ". p: McNemar's, adjusted by Holm for this breakdown of all pairs."
+    return Table(f"{name} against {baseline}, by {what}", headers, rows), caption
+
+
+def flipped(comparison: "PairedExams", names: Sequence[str], shown: int) -> list[Captioned]:
+    """The first `shown` flipped questions with every run's answer, and the caption; empty where none flipped."""
+    found = comparison.flipped
+    if not found:
+        return []
+    count = str(len(found)) if len(found) <= shown else f"first {shown} of {len(found)}"
+    rows = tuple(
+        (each.question, str(each.gold), *(NONE if answer is None else str(answer) for answer in each.answers))
+        for each in found[:shown]
+    )
+    right = frozenset(
+        (row, 2 + at)
+        for row, each in enumerate(found[:shown])
+        for at, answer in enumerate(each.answers)
+        if answer == each.gold
+    )
+    caption = (
+        "Questions that some runs have right and others have not, with each run's answer, the right ones stressed."
+    )
+    if len(found) > shown:
+        caption += " --json lists all."
+    headers = ("Question", "Gold", *names)
+    return [(Table(f"Flipped questions ({count})", headers, rows, best=right), caption)]
+
+
+def verdict(comparison: "PairedExams", at: int, names: Sequence[str]) -> str:
+    """What may be said of the accuracy of pair `at`."""
+    name, pair = names[at + 1], comparison.pairs[at]
+    accuracy, p = pair.paired.accuracy, pair.paired.flips.p
+    difference = signed(accuracy, 100)
+    test = f"McNemar's p {equals(p)}"
+    if len(comparison.pairs) > 1:
+        test += f", {p_value(pair.p_adjusted)} after Holm"
+    if accuracy.interval is None:
+        test += ", no interval with fewer than two exams"
+    return f"{name} {TOLD[pair.verdict]} {names[0]} in accuracy: {difference} percentage points, {test}."
+
+
+def _oracle(comparison: "PairedExams") -> str:
+    """What the runs have right together, in a sentence."""
+    together = comparison.together
+    share = percent(together.any_right / together.n)
+    more = together.any_right - max(metrics.right for metrics in comparison.metrics)
+    return (
+        f"{together.any_right} questions ({share} %, the oracle) are right in at least one run, {more} more than in "
+        f"the run with the most; {together.all_right} are right in all, {together.none_right} in none."
+    )
+
+
+def _counts(paired: Paired) -> tuple[int, int, int, int]:
+    flips = paired.flips
+    return len(flips.right_to_wrong), len(flips.wrong_to_right), flips.both_right, flips.both_wrong

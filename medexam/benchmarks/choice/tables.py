@@ -1,0 +1,143 @@
+"""Tables of runs on questions with numbered options: side by side, broken down, and as the head of a report."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from medexam.benchmarks.choice.option_score_tables import score_headline
+from medexam.benchmarks.paired import TableRun
+from medexam.formatting import NONE, decimal, percent, with_interval
+from medexam.metrics import Metrics, PublishedScores, Scores
+from medexam.tables import Captioned, Table, best_places, unscored_columns
+
+LEGEND = (
+    "Percent of n, in brackets 95 % intervals. Accuracy: right / n (Wilson). Exam score: (right - wrong / 3) / n "
+    "(bootstrap over exams). Points: 3 right - wrong per exam. Chance: a uniform choice on the same questions."
+)
+PUBLISHED_LEGEND = " v1: rounded and averaged over exams as the HEAD-QA v1 paper does."
+_MATRIX_CAPTION = (
+    "Accuracy, percent of n, in brackets 95 % intervals (Wilson); the highest is stressed if runs are ranked. "
+    "Chance: a uniform choice on the same questions."
+)
+_FACETS: dict[str, Callable[[Metrics], Mapping[Any, Scores]]] = {
+    "Discipline": lambda metrics: {discipline.value: group for discipline, group in metrics.by_discipline.items()},
+    "Year": lambda metrics: metrics.by_year,
+    "Number of options": lambda metrics: metrics.by_option_count,
+    "Exam": lambda metrics: metrics.by_exam,
+}
+
+
+def overview(title: str, runs: Sequence[TableRun[Metrics]]) -> Table:
+    """One row a run, in the given order; the best score of each column is stressed among runs that may be best."""
+    metrics = [run.metrics for run in runs]
+    labels = {header: [run.labels[header] for run in runs] for header in runs[0].labels}
+    columns = {**labels, **_score_columns(metrics)}
+    headers = tuple(columns)
+    among = [run.may_be_best for run in runs]
+    best = frozenset(
+        (row, headers.index(header))
+        for header, field in (("Accuracy", "accuracy"), ("Exam score", "exam_score"), ("Points", "points"))
+        for row in best_places([getattr(each, field) for each in metrics], among)
+    )
+    return Table(title, headers, tuple(zip(*columns.values(), strict=True)), best, text_columns=len(labels))
+
+
+def headline(metrics: Metrics) -> Table:
+    """The scores over all questions beside the chance level."""
+    m = metrics
+    rows = [
+        ("Accuracy, %", with_interval(percent(m.accuracy), m.accuracy_interval), percent(m.chance_accuracy)),
+        ("Exam score, %", with_interval(percent(m.exam_score), m.exam_score_interval), percent(m.chance_exam_score)),
+        ("Points per exam", with_interval(decimal(m.points), m.points_interval, scale=1), decimal(m.chance_points)),
+        ("Unanswered, %", with_interval(percent(m.unanswered_ratio), m.unanswered_ratio_interval), ""),
+        ("HEAD-QA v1 accuracy, %", decimal(m.headqa_v1_accuracy), ""),
+        ("HEAD-QA v1 points", decimal(m.headqa_v1_points), ""),
+        ("Right / wrong / unanswered", f"{m.right} / {m.wrong} / {m.unanswered}", ""),
+        *score_headline(m),
+    ]
+    if m.latency_p50_s is not None and m.latency_p95_s is not None:
+        rows.append(("Latency, s, median / 95th percentile", f"{m.latency_p50_s:.2f} / {m.latency_p95_s:.2f}", ""))
+    return Table("Result", (f"n = {m.n}", "Value [95 % interval]", "Chance"), tuple(rows))
+
+
+def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, published: bool = False) -> Table:
+    """One row a group of questions, under the name of what they are grouped by.
+
+    `published` adds the figures as the HEAD-QA v1 paper prints them, where the groups have them.
+    """
+    scores = list(groups.values())
+    columns = {
+        header: list(groups),
+        "n": [str(group.n) for group in scores],
+        "Right": [str(group.right) for group in scores],
+        "Wrong": [str(group.wrong) for group in scores],
+        "No answer": [str(group.unanswered) for group in scores],
+        **unscored_columns(scores),
+        "Accuracy": [with_interval(percent(group.accuracy), group.accuracy_interval) for group in scores],
+        "Chance": [percent(group.chance_accuracy) for group in scores],
+        "Exam score": [percent(group.exam_score) for group in scores],
+        "Points": [decimal(group.points) for group in scores],
+    }
+    if published:
+        papers = [group for group in scores if isinstance(group, PublishedScores)]
+        columns["v1 accuracy"] = [decimal(group.headqa_v1_accuracy) for group in papers]
+        columns["v1 points"] = [decimal(group.headqa_v1_points) for group in papers]
+    return Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True)))
+
+
+def breakdowns(metrics: Metrics, *, published: bool) -> list[Table]:
+    """The tables by discipline (with `published` figures or without), year, number of options and exam.
+
+    That by year is left out where no exam has one.
+    """
+    disciplines = {discipline.value: group for discipline, group in metrics.by_discipline.items()}
+    by_year = breakdown("By year", "Year", {str(year): group for year, group in metrics.by_year.items()})
+    return [
+        breakdown("By discipline", "Discipline", disciplines, published=published),
+        *([by_year] if by_year.rows else []),
+        breakdown("By number of options", "Options", {str(k): group for k, group in metrics.by_option_count.items()}),
+        breakdown("By exam", "Exam", metrics.by_exam),
+    ]
+
+
+def matrices(runs: Sequence[TableRun[Metrics]]) -> list[Captioned]:
+    """The accuracy of several runs by discipline, year, number of options and exam; what no run has is left out."""
+    tables = [_matrix(what, runs, groups) for what, groups in _FACETS.items()]
+    return [(table, _MATRIX_CAPTION) for table in tables if table.rows]
+
+
+def _matrix(what: str, runs: Sequence[TableRun[Metrics]], groups: Callable[[Metrics], Mapping[Any, Scores]]) -> Table:
+    """One row a group and one column a run; `n` is a span where the runs have scored different numbers of a group."""
+    first = ("n", "Chance")
+    rows, best = [], set()
+    among = [run.may_be_best for run in runs]
+    found = [groups(run.metrics) for run in runs]
+    for row, group in enumerate(sorted({group for each in found for group in each})):
+        scores = [each.get(group) for each in found]
+        rows.append((str(group), *_size_and_chance(scores), *map(_accuracy, scores)))
+        accuracies = [None if score is None else score.accuracy for score in scores]
+        best |= {(row, 1 + len(first) + at) for at in best_places(accuracies, among)}
+    headers = (what, *first, *(run.name for run in runs))
+    return Table(f"By {what.lower()}", headers, tuple(rows), best=frozenset(best))
+
+
+def _score_columns(all_metrics: Sequence[Metrics]) -> dict[str, list[str]]:
+    return {
+        "n": [str(m.n) for m in all_metrics],
+        "Accuracy": [with_interval(percent(m.accuracy), m.accuracy_interval) for m in all_metrics],
+        "Chance": [percent(m.chance_accuracy) for m in all_metrics],
+        "Exam score": [with_interval(percent(m.exam_score), m.exam_score_interval) for m in all_metrics],
+        "Points": [decimal(m.points) for m in all_metrics],
+        "No answer": [percent(m.unanswered_ratio) for m in all_metrics],
+        **unscored_columns(all_metrics),
+    }
+
+
+def _size_and_chance(scores: Sequence[Scores | None]) -> tuple[str, str]:
+    known = [score for score in scores if score is not None]
+    fewest, most = min(score.n for score in known), max(score.n for score in known)
+    chance = next((score.chance_accuracy for score in known if score.chance_accuracy is not None), None)
+    return str(most) if fewest == most else f"{fewest} to {most}", percent(chance)
+
+
+def _accuracy(score: Scores | None) -> str:
+    return NONE if score is None else with_interval(percent(score.accuracy), score.accuracy_interval)

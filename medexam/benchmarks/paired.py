@@ -1,0 +1,103 @@
+"""What a comparison of runs on the same items finds, whatever was asked: tables, sentences and documents."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from medexam.formatting import decimal, with_interval
+from medexam.metrics.paired.results import Difference, Verdict
+from medexam.metrics.results import RunMetrics
+from medexam.tables import Captioned
+
+M_co = TypeVar("M_co", bound=RunMetrics, covariant=True)
+
+FEW_CLUSTERS = 10
+"""With fewer, a bootstrap over clusters is rough, and its reader is told so."""
+TOLD = {"better": "is better than", "worse": "is worse than", "not told apart": "is not told apart from"}
+
+
+@dataclass(frozen=True, slots=True)
+class TableRun(Generic[M_co]):
+    """A run as tables need it."""
+
+    name: str
+    """What tells it from the others."""
+    labels: Mapping[str, str]
+    """Header -> what the run is called in that column; the same headers for all runs of a table."""
+    metrics: M_co
+    may_be_best: bool
+    """Whether its scores may be stressed as the best."""
+
+
+class PairedRuns(ABC):
+    """Several runs beside the first one, the baseline; element `i` of a list of pairs is run `i + 1`."""
+
+    metrics: tuple[RunMetrics, ...]
+    """Each run's metrics on the compared items alone."""
+    clusters: str
+    """What the intervals resample."""
+    breakdown: str
+    """What the breakdowns are by."""
+
+    @property
+    @abstractmethod
+    def verdicts(self) -> Sequence[Verdict]:
+        """What may be said of each pair in the measure that runs are known by."""
+
+    @property
+    @abstractmethod
+    def size(self) -> Mapping[str, int]:
+        """How many clusters there are, by name, such as `{"exams": 30}`."""
+
+    @property
+    @abstractmethod
+    def origin(self) -> str:
+        """What the items come from, behind their number in a sentence."""
+
+    @abstractmethod
+    def sentences(self, names: Sequence[str]) -> list[str]:
+        """What may be said of each pair."""
+
+    @abstractmethod
+    def overall_tables(self, runs: Sequence[TableRun[Any]]) -> list[Captioned]:
+        """Scores and differences over all items."""
+
+    @abstractmethod
+    def breakdown_tables(self, names: Sequence[str]) -> list[Captioned]:
+        """The differences of every pair by each facet; empty if there is only one group."""
+
+    def flipped_tables(self, names: Sequence[str], shown: int) -> list[Captioned]:
+        """The first `shown` items that some runs have right and others have not."""
+        return []
+
+    def run_documents(self) -> list[dict[str, Any]]:
+        """What `--json` says of each run beside its scores."""
+        return [{} for _ in self.metrics]
+
+    @abstractmethod
+    def pair_documents(self) -> list[dict[str, Any]]:
+        """What `--json` says of each pair."""
+
+    def more_documents(self, keys: Sequence[str]) -> dict[str, Any]:
+        """What else `--json` says, where runs are called by `keys`."""
+        return {}
+
+    @abstractmethod
+    def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
+        """What MLflow keeps: name -> value of all runs together, and of each pair."""
+
+
+def signed(difference: Difference, scale: float) -> str:
+    """`+3.3 [-1.0, 7.6]`: a plus before what is more, and no sign before a zero."""
+    text = decimal(scale * difference.value)
+    sign = "" if text.startswith("-") or text == "0.0" else "+"
+    return with_interval(sign + text, difference.interval, scale=scale)
+
+
+def difference_values(name: str, difference: Difference) -> dict[str, float | None]:
+    """`NAME_difference` with `_low` and `_high`, if it has an interval."""
+    values: dict[str, float | None] = {f"{name}_difference": difference.value}
+    if difference.interval is not None:
+        values[f"{name}_difference_low"], values[f"{name}_difference_high"] = difference.interval
+    return values

@@ -1,0 +1,1 @@
+"""Questions that are answered in words."""

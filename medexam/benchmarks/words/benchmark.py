@@ -1,0 +1,161 @@
+"""Questions that are answered in words: what all such benchmarks have in common."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from medexam.benchmarks.base import Benchmark, Feature, Predictions, Scored
+from medexam.benchmarks.paired import TableRun
+from medexam.benchmarks.words import tables
+from medexam.benchmarks.words.comparison import PairedMeasures, compare_tasks
+from medexam.benchmarks.words.values import task_values
+from medexam.datasets import load_task_set
+from medexam.items import TaskSet
+from medexam.metrics import TaskMetrics
+from medexam.metrics.audit import AuditItem
+from medexam.predictions import Prediction, Status
+from medexam.specs import DatasetSpec
+from medexam.tables import Table
+from medexam.tasks import Task, TaskGold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
+    """Tasks in groups (formats or variants), scored by measures that are means over tasks."""
+
+    features = frozenset({Feature.GROUP_WEIGHTS})
+    metrics_type = TaskMetrics
+    legend = tables.LEGEND
+    report_each = True
+    board: tuple[str, ...] = ("f1",)
+
+    def __init__(self, name: str) -> None:
+        self.name = self.family = name
+
+    def load(self, spec: DatasetSpec) -> TaskSet:
+        """The tasks that `spec` selects; raises as `load_task_set` does."""
+        return load_task_set(spec)
+
+    @abstractmethod
+    def score(self, items: TaskSet, predictions: Predictions) -> Scored[TaskMetrics]:
+        """The scores of the predictions on all tasks of the set, by key."""
+
+    def expected(self, gold: TaskGold) -> list[str]:
+        """The right answer's texts."""
+        return list(gold.answers)
+
+    def columns(self, items: Mapping[str, Any]) -> "list[tuple[str, pa.DataType]]":
+        """Group, gold and answer of each task; then one column for each measure that is a mean over tasks."""
+        import pyarrow as pa
+
+        return [
+            ("question", pa.string()),
+            ("group", pa.string()),
+            ("language", pa.string()),
+            ("gold", pa.list_(pa.string())),
+            ("program", pa.string()),
+            ("model", pa.string()),
+            ("status", pa.string()),
+            ("reason", pa.string()),
+            ("text", pa.string()),
+            ("start", pa.int32()),
+            ("end", pa.int32()),
+            ("alignment", pa.string()),
+            ("reply", pa.string()),
+            ("prompt_tokens", pa.int64()),
+            ("completion_tokens", pa.int64()),
+            ("latency_s", pa.float64()),
+            ("finish_reason", pa.string()),
+            ("failure_kind", pa.string()),
+            ("failure_message", pa.string()),
+            *((f"score_{name}", pa.float64()) for name in items),
+        ]
+
+    def row(
+        self, item: Task, gold: TaskGold, prediction: Prediction, items: Mapping[str, Mapping[str, float]]
+    ) -> dict[str, Any]:
+        """The values of `columns` for one task; a score is None if the task has none."""
+        return {
+            "group": item.group,
+            "language": item.language,
+            "gold": self.expected(gold),
+            **{f"score_{name}": scores.get(item.key) for name, scores in items.items()},
+        }
+
+    def overview(self, title: str, runs: Sequence[TableRun[TaskMetrics]]) -> Table:
+        """One row a measure, one column a run."""
+        return tables.overview(title, runs)
+
+    def headline(self, metrics: TaskMetrics) -> Table:
+        """Each measure over all tasks."""
+        return tables.headline(metrics)
+
+    def breakdowns(self, metrics: TaskMetrics, *, published: bool) -> list[Table]:
+        """The measures by group and by subset, and what happened to the answers."""
+        return tables.breakdowns(metrics)
+
+    def group_scores(self, metrics: TaskMetrics, measure: str) -> dict[str, float | None]:
+        """Format or variant -> a measure of it."""
+        known = {group: measures.get(measure) for group, measures in metrics.by_group.items()}
+        return {group: None if found is None else found.value for group, found in known.items()}
+
+    def name_measure(self, name: str) -> str:
+        """Such as `F1`."""
+        return tables.name_measure(name)
+
+    def notes(self, metrics: TaskMetrics) -> tuple[str, ...]:
+        """What is not scored and why."""
+        return metrics.notes
+
+    def values(self, metrics: TaskMetrics) -> dict[str, float]:
+        """Counts and measures, over all tasks and by group and subset."""
+        return task_values(metrics)
+
+    def size(self, metrics: TaskMetrics) -> dict[str, int]:
+        """How many groups there are."""
+        return {"groups": len(metrics.by_group)}
+
+    def compare(self, items: TaskSet, sets: Sequence[TaskSet], runs: Sequence[Predictions]) -> PairedMeasures:
+        """Each measure over whole questions, and the first by group; a run is scored on its own set."""
+        keys = [task.key for task in items.questions]
+        scored = [self.score(_only(each, keys), run) for each, run in zip(sets, runs, strict=True)]
+        return compare_tasks(items.questions, scored)
+
+    def audit_items(self, run: str, items: TaskSet, predictions: Predictions) -> Iterator[AuditItem]:
+        """Every answer in words, with every measure that tells one from another."""
+        scores = self.score(items, predictions).items
+        for task in items.questions:
+            found = predictions.get(task.key)
+            if found is None or found.status is Status.FAILED or found.reply is None:
+                continue
+            yield AuditItem(
+                key=task.key,
+                run=run,
+                group=task.group,
+                question=_show_task(task),
+                reference=_expected(task, items.golds[task.key]),
+                reply=found.text if found.text is not None else found.reply,
+                scores={name: of[task.key] for name, of in scores.items() if task.key in of},
+            )
+
+
+def _only(items: TaskSet, keys: Sequence[str]) -> TaskSet:
+    """The tasks of these keys, in their order."""
+    tasks = {task.key: task for task in items.questions}
+    questions = tuple(tasks[key] for key in keys)
+    return replace(items, questions=questions, golds={key: items.golds[key] for key in keys})
+
+
+def _show_task(task: Task) -> str:
+    parts = (task.context, task.question, "\n".join(task.options), task.given_answer, "\n".join(task.given_reasoning))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _expected(task: Task, gold: TaskGold) -> str:
+    """What the answer should be; of the inverse formats the explanation, for their answer is the wrong one shown."""
+    if task.given_answer:
+        return "\n".join((*gold.incorrect_step, gold.incorrect_explanation)).strip()
+    return "\n".join(gold.answers)

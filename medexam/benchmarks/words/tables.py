@@ -1,0 +1,103 @@
+"""Tables of runs that answer in words: side by side, by group, and what happened to the answers."""
+
+from collections.abc import Mapping, Sequence
+
+from medexam.benchmarks.paired import TableRun
+from medexam.formatting import NONE, percent, with_interval
+from medexam.metrics.task_results import Measure, Measures, TaskMetrics
+from medexam.tables import Table, best_places, unscored_columns
+
+LEGEND = (
+    "Percent of n, in brackets 95 % intervals (bootstrap over questions; Wilson where each scores 0 or 1). An "
+    "unanswered question scores 0."
+)
+COLUMNS = 4
+"""Measures side by side: more do not fit a terminal."""
+MEASURES = {
+    "f1": "F1",
+    "exact_match": "Exact match",
+    "f1_spanish": "F1, Spanish rule",
+    "exact_match_spanish": "Exact match, Spanish rule",
+    "component_f1": "Components: F1",
+    "component_precision": "Components: precision",
+    "component_recall": "Components: recall",
+    "published_forgiving": "Published, forgiving",
+    "paper_forgiving": "Paper, forgiving",
+    "micro_f1": "Micro F1",
+    "step_rate": "Step found",
+    "bleu": "BLEU",
+    "meteor": "METEOR",
+    "rouge": "ROUGE",
+}
+"""A measure's name in tables, where it is not its own with a capital."""
+
+
+def name_measure(name: str) -> str:
+    """A measure as tables call it."""
+    return MEASURES.get(name, name.capitalize())
+
+
+def overview(title: str, runs: Sequence[TableRun[TaskMetrics]]) -> Table:
+    """One row a measure, one column a run; the best of each measure is stressed."""
+    metrics = [run.metrics for run in runs]
+    names = list(dict.fromkeys(name for each in metrics for name in each.measures))
+    rows = [(name_measure(name), *(show_measure(each.measures.get(name)) for each in metrics)) for name in names]
+    rows.append(("No answer", *(percent(each.unanswered / each.n if each.n else None) for each in metrics)))
+    rows.append(("n", *(str(each.n) for each in metrics)))
+    rows += [(header, *values) for header, values in unscored_columns(metrics).items()]
+    among = [run.may_be_best for run in runs]
+    best = {
+        (row, 1 + column)
+        for row, name in enumerate(names)
+        for column in best_places([_value(each.measures.get(name)) for each in metrics], among)
+    }
+    shared = title if len(runs) > 1 else f"{title} · {runs[0].labels['Program']}"
+    headers = ("Measure", *([run.name for run in runs] if len(runs) > 1 else ["Score"]))
+    return Table(shared, headers, tuple(rows), frozenset(best))
+
+
+def headline(metrics: TaskMetrics) -> Table:
+    """Each measure over all questions, with what the scoring depends on."""
+    rows = [(name_measure(name), show_measure(measure)) for name, measure in metrics.measures.items()]
+    rows.append(("No answer", percent(metrics.unanswered / metrics.n if metrics.n else None)))
+    rows += [(name, str(value)) for name, value in metrics.settings.items() if value is not None]
+    return Table("Result", (f"n = {metrics.n}", "Percent [95 % interval]"), tuple(rows))
+
+
+def breakdowns(metrics: TaskMetrics) -> list[Table]:
+    """The tables by group and by subset, and the counts; those that have rows."""
+    tables = _measure_tables("By group", "Group", metrics.by_group)
+    tables += _measure_tables("Subsets", "Questions", metrics.by_subset)
+    rows = tuple((group, what, str(n)) for group, counts in metrics.counts.items() for what, n in counts.items())
+    tables.append(Table("Answers", ("Group", "What", "n"), rows, text_columns=2))
+    return [table for table in tables if table.rows]
+
+
+def show_measure(measure: Measure | None, *, bare: bool = False) -> str:
+    """A measure in percent with its interval, or `bare` without."""
+    return NONE if measure is None else with_interval(percent(measure.value), None if bare else measure.interval)
+
+
+def _measure_tables(title: str, header: str, groups: Mapping[str, Measures]) -> list[Table]:
+    """One row a group, `COLUMNS` measures a table; the first of each table with its interval."""
+    known = ((name, each) for measures in groups.values() for name, each in measures.items())
+    names = list(dict.fromkeys(name for name, each in known if each.value is not None))
+    tables = []
+    for begin in range(0, len(names), COLUMNS):
+        shown = names[begin : begin + COLUMNS]
+        rows = {group: found for group, found in groups.items() if any(name in found for name in shown)}
+        columns = {
+            header: list(rows),
+            "n": [str(max(found[name].n for name in shown if name in found)) for found in rows.values()],
+            **{
+                name_measure(name): [show_measure(found.get(name), bare=place > 0) for found in rows.values()]
+                for place, name in enumerate(shown)
+            },
+        }
+        whole = title if begin == 0 else f"{title}, continued"
+        tables.append(Table(whole, tuple(columns), tuple(zip(*columns.values(), strict=True))))
+    return tables
+
+
+def _value(measure: Measure | None) -> float | None:
+    return None if measure is None else measure.value

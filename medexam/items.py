@@ -1,0 +1,64 @@
+"""What is asked, as one value for every benchmark: items as they are shown, and apart from them what is expected."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from medexam.answer_key import AnswerKey
+from medexam.questions import Language, Question
+from medexam.tasks import Task, TaskGold
+
+
+class Item(Protocol):
+    """One question of any benchmark."""
+
+    @property
+    def key(self) -> str:
+        """Stable and unique."""
+        ...
+
+    @property
+    def language(self) -> Language:
+        """The language it is shown in."""
+        ...
+
+
+I_co = TypeVar("I_co", bound=Item, covariant=True)
+G_co = TypeVar("G_co", bound=Mapping[str, Any], covariant=True)
+
+
+@dataclass(frozen=True)
+class ItemSet(Generic[I_co, G_co]):
+    """The items that a spec selects from a data set in one language, and what they were read from."""
+
+    name: str
+    language: Language
+    version: str
+    """The data set's own version, such as `1.0`."""
+    source: str
+    """The path that was read, with the hub id and revision where the file states them."""
+    fingerprint: str
+    """SHA-256 of the items that the source holds, whatever was selected, in hexadecimal."""
+    golds_fingerprint: str
+    """SHA-256 of what the source expects, whatever was selected, in hexadecimal."""
+    questions: tuple[I_co, ...]
+    """In the order of the source."""
+    golds: G_co
+    """Key -> what is expected, for each of `questions` and no other."""
+    licence: str
+    citation: str
+    left_out: tuple[str, ...] = ()
+    """Keys of the source's questions without an official answer, which cannot be asked."""
+    references: tuple[str, ...] = ()
+    """The right answers of the whole source, over which a scorer weighs words; empty if none is weighed so."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results should know of the data, such as what they do not hold."""
+    files_digest: str = ""
+    """SHA-256 of the files' bytes before they were read; empty if the set was not read from files."""
+
+
+ExamSet = ItemSet[Question, AnswerKey]
+"""Questions with numbered options."""
+TaskSet = ItemSet[Task, Mapping[str, TaskGold]]
+"""Questions that are answered in words."""
+AnySet = ItemSet[Any, Any]

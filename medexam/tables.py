@@ -1,0 +1,51 @@
+"""A table as plain text cells; the terminal, Markdown and the page draw the same ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Captioned = tuple["Table", str]
+"""A table with the caption that says how to read it."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under headers; `best` holds the (row, column) positions to stress."""
+
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    best: frozenset[tuple[int, int]] = frozenset()
+    text_columns: int = 1
+    """How many columns, from the left, hold words and not numbers."""
+
+
+def best_places(scores: Sequence[float | None], among: Sequence[bool]) -> list[int]:
+    """The places of the highest score `among` the runs that may be ranked, ties included; empty for fewer than two."""
+    known = {
+        place: score
+        for place, (score, rival) in enumerate(zip(scores, among, strict=True))
+        if rival and score is not None
+    }
+    return [place for place, score in known.items() if len(known) > 1 and score == max(known.values())]
+
+
+class Counted(Protocol):
+    """Scores that know how many items enter none of them."""
+
+    @property
+    def failed(self) -> int:
+        """Items whose asking failed."""
+        ...
+
+    @property
+    def missing(self) -> int:
+        """Items without a prediction."""
+        ...
+
+
+def unscored_columns(scores: Sequence[Counted]) -> dict[str, list[str]]:
+    """The questions that are not scored, where there are any."""
+    if not any(group.failed or group.missing for group in scores):
+        return {}
+    return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}
