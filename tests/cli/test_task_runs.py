@@ -169,7 +169,7 @@ def test_reports_agree_with_the_run(run, medexam, tmp_path) -> None:
     assert code == 0, err
     assert "wrote page.html (6 questions" in err
     assert (tmp_path / "report.md").read_text() == Path(document["run_dir"], "report.md").read_text()
-    for words in ("Components: F1", "By group", "CQP#E", "Note: "):
+    for words in ("Components: F1", "By group", "CQP#E", "Warning: "):
         assert words in out
 
 
@@ -266,13 +266,17 @@ def test_what_only_exams_have_is_refused_in_one_line(run, medexam, options) -> N
     assert "--html and --markdown work" in err
 
 
-def test_reports_of_both_kinds_are_refused_in_one_line(run, medexam, spec) -> None:
-    (document,) = run()
+def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, spec) -> None:
+    run()
     assert medexam("run", _exam(spec))[0] == 0
     code, out, err = medexam("report", "runs")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "report the ones apart" in err
-    assert document["run_id"] in err
+    assert (code, err) == (0, "")
+    assert "Exam score" in out
+    assert "Components: F1" in out
+    for option in ("--markdown", "--html"):
+        code, out, err = medexam("report", "runs", option, "report")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "report the runs of each apart" in err
 
 
 @pytest.mark.model
