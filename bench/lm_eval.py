@@ -44,7 +44,7 @@ from medexam.programs import build_program
 from medexam.questions import Discipline, Question
 from medexam.serve import Engine, build_engine
 from medexam.serve.local_model.weights import smollm2_folder
-from medexam.specs import DatasetSpec, LikelihoodSpec, ModelSpec
+from medexam.specs import DatasetSpec, EngineNeeds, LikelihoodSpec, ModelSpec
 
 OPTION_TEXT = LikelihoodSpec(kind="likelihood", norm="sum", prompt="lm_eval")
 """The harness's `acc`."""
@@ -223,7 +223,7 @@ async def compare_accuracy(arguments: argparse.Namespace, peer: LMEvalPeer) -> d
     asked = load_questions(arguments.questions)
     harness = embedded_harness(peer, asked.golds)
     theirs = await asyncio.to_thread(partial(harness.ask, asked.questions, batch_size=ACCURACY_BATCH))
-    engine = await build_engine(embedded_model(), guided=False, logprobs=True)
+    engine = await build_engine(embedded_model(), EngineNeeds(logprobs=True))
     report: dict[str, Any] = {"questions": len(asked.questions), **describe(engine, peer)}
     for metric, spec in (("acc", OPTION_TEXT), ("acc_norm", PER_CHARACTER)):
         _, ours = await ask_program(engine, spec, asked.questions)
@@ -249,7 +249,7 @@ async def compare_accuracy(arguments: argparse.Namespace, peer: LMEvalPeer) -> d
 
 async def compare_embedded(arguments: argparse.Namespace, peer: LMEvalPeer) -> dict[str, Any]:
     begun = time.perf_counter()
-    engine = await build_engine(embedded_model(), guided=False, logprobs=True)
+    engine = await build_engine(embedded_model(), EngineNeeds(logprobs=True))
     report: dict[str, Any] = {"medexam_load_s": round(time.perf_counter() - begun, 2), **describe(engine, peer)}
     ours = {"medexam": partial(ask_program, engine, OPTION_TEXT)}
     grid = [{"batch_size": size} for size in arguments.batch_sizes]
@@ -261,7 +261,7 @@ async def compare_embedded(arguments: argparse.Namespace, peer: LMEvalPeer) -> d
 
 
 async def compare_vllm(arguments: argparse.Namespace, peer: LMEvalPeer) -> dict[str, Any]:
-    engine = await build_engine(ModelSpec(engine="vllm", endpoints=(arguments.endpoint,)), guided=False, logprobs=True)
+    engine = await build_engine(ModelSpec(engine="vllm", endpoints=(arguments.endpoint,)), EngineNeeds(logprobs=True))
     info = engine.info()
     report = describe(engine, peer)
     ways = {"medexam": OPTION_TEXT, "medexam_echo": ECHO, LABEL_SIDE: LABEL}

@@ -26,14 +26,14 @@ from medexam.serve.launch.fleet import Fleet
 from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_command import plan_servers
 from medexam.serve.network.keys import make_key
-from medexam.specs.model import ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 
 LOAD_S = 900.0
 
 
 async def rate(addresses: tuple[str, ...], questions: int, mark: str) -> float:
     """Questions a second over these servers."""
-    engine = await build_hosted_engine(ModelSpec(engine="vllm", endpoints=addresses), guided=True)
+    engine = await build_hosted_engine(ModelSpec(engine="vllm", endpoints=addresses), EngineNeeds(guided=True))
     try:
         await run_engine(engine, marked(make_questions(16), f"warm {mark}"))
         asked = marked(make_questions(questions), mark)
@@ -51,7 +51,7 @@ async def rate_of_a_death(fleet: Fleet, victim: int, questions: int, after_s: fl
         await asyncio.sleep(after_s)
         os.killpg(victim, signal.SIGKILL)
 
-    engine = await build_hosted_engine(ModelSpec(engine="vllm", endpoints=fleet.addresses), guided=True)
+    engine = await build_hosted_engine(ModelSpec(engine="vllm", endpoints=fleet.addresses), EngineNeeds(guided=True))
     try:
         await run_engine(engine, marked(make_questions(16), "warm death"))
         started = time.perf_counter()

@@ -353,7 +353,7 @@ def fresh_cache() -> Iterator[Path]:
 @contextmanager
 def clocked() -> Iterator[dict[str, float]]:
     """Seconds that runs spend in each part of retrieval while the context is open."""
-    from medexam.experiments.plan import planner as planning
+    from medexam.experiments.plan import sources
     from medexam.experiments.plan.passage_lookup import Retrieval
 
     spent: dict[str, float] = {}
@@ -372,7 +372,7 @@ def clocked() -> Iterator[dict[str, float]]:
         setattr(owner, name, call)
         return lambda: setattr(owner, name, real)
 
-    places = [(planning, "plan_retriever"), (planning, "plan_retrieval"), (Retrieval, "fill"), (Retrieval, "find")]
+    places = [(sources, "plan_retriever"), (sources, "plan_retrieval"), (Retrieval, "fill"), (Retrieval, "find")]
     undo = [clock(owner, name) for owner, name in places]
     try:
         yield spent

@@ -33,8 +33,8 @@ from medexam.datasets import load_exam_set
 from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.engines.hosted import build_hosted_engine
 from medexam.signatures import render_question
+from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.dataset import DatasetSpec
-from medexam.specs.model import ModelSpec
 
 SYSTEM = "You are an expert in the Spanish residency exams. Answer as {Answer: n}, with the number of one option."
 KEY = os.environ.get("VLLM_API_KEY", "EMPTY")
@@ -167,7 +167,7 @@ def run_dspy(endpoint: str, model: str, asked: list[Asked]) -> tuple[float, int]
 
 
 async def main(endpoint: str, number: int, rounds: int, names: list[str]) -> None:
-    engine = await build_hosted_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), guided=True)
+    engine = await build_hosted_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), EngineNeeds(guided=True))
     address = engine.info().endpoints[0]
     asked = make_questions(number)
     model = engine.info().model

@@ -23,7 +23,7 @@ from medexam.errors import SpecError, TrackingError
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
-    from medexam.experiments.plan.planner import Plan
+    from medexam.experiments.plan.cells import Plan
     from medexam.experiments.run.runner import Stop
     from medexam.experiments.store.stored_run import AnyRun
 

@@ -2,7 +2,7 @@
 
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import AskingProgram, Call, ExamProgram, Steps
-from medexam.programs.building import build_program
+from medexam.programs.building import ProgramContext, build_program
 from medexam.programs.controls import BlindChoice, Control, LongestChoice, RandomChoice
 from medexam.programs.extraction import ExtractExplanation
 from medexam.programs.formats import AnswerByFormat
@@ -41,6 +41,7 @@ __all__ = [
     "OptionRelevance",
     "OptionScores",
     "PassageFinder",
+    "ProgramContext",
     "QuestionReader",
     "RandomChoice",
     "ReadContext",

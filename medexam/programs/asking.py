@@ -19,7 +19,7 @@ from medexam.signatures import (
     SolvedQuestion,
     answer_opening,
 )
-from medexam.specs.program import DIRECT_TOKENS, REASONING_TOKENS
+from medexam.specs.programs.replies import DIRECT_TOKENS, REASONING_TOKENS
 
 
 class DirectAnswer(ExamProgram):

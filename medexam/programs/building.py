@@ -1,6 +1,9 @@
-"""From a program's spec to the live program."""
+"""From a program's spec to the live program: one builder for each kind."""
 
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import dspy
 
@@ -16,80 +19,98 @@ from medexam.programs.reading import ContextReader, EntailedChoice, QuestionRead
 from medexam.questions import Language
 from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt, load_task_words
 from medexam.specs import (
-    BlindSpec,
     ByFormatSpec,
-    ChainOfThoughtSpec,
-    EntailmentSpec,
     ExtractExplanationSpec,
-    FewShotSpec,
     LikelihoodSpec,
-    LongestSpec,
     ProgramSpec,
-    RandomSpec,
-    ReadingSpec,
-    RelevanceSpec,
-    RetrieveThenAnswerSpec,
+    ReplySpec,
     SpanReaderSpec,
-    ZeroShotSpec,
 )
 
+T = TypeVar("T")
 
-def build_program(
-    spec: ProgramSpec,
-    language: Language,
-    *,
-    max_tokens: int | None = None,
-    finder: PassageFinder | None = None,
-    nearest: Nearest | None = None,
-    reader: QuestionReader | None = None,
-    context_reader: ContextReader | None = None,
-) -> dspy.Module:
+
+@dataclass(frozen=True)
+class ProgramContext:
+    """What a program may need beside its spec and its language; each takes its own of it."""
+
+    max_tokens: int | None = None
+    """The model's own budget for a reply, used where the spec has none; None takes the program's default."""
+    finder: PassageFinder | None = None
+    """Finds the passages of a question; only programs that retrieve need one."""
+    nearest: Nearest | None = None
+    """Makes what chooses a question's demonstrations; only loaded programs may need it."""
+    reader: QuestionReader | None = None
+    """Has a question's passages read by a local model; only programs that have them read need one."""
+    context_reader: ContextReader | None = None
+    """Has the text that a task brings along read by a local model; only programs that read such a text need one."""
+
+
+Builder = Callable[[Any, Language, ProgramContext], dspy.Module]
+"""Of a spec of one kind, the language of the questions and a context, the program."""
+_NOTHING = ProgramContext()
+
+
+def build_program(spec: ProgramSpec, language: Language, context: ProgramContext = _NOTHING) -> dspy.Module:
     """A DSPy module that answers questions in `language` as `spec` says.
 
-    `max_tokens` is the model's own budget for a reply, used where the program's spec has none; None takes the
-    program's default. `finder` tells the passages of a question; only programs that retrieve need one. `nearest`
-    makes, of a loaded program's demonstrations, their number and an encoder, what tells those of a question. `reader`
-    tells what a local model read in a question's passages; only programs that have one read need it. `context_reader`
-    tells what it read in the text that a task brings along, in the place of passages. Raises `SpecError` when a prompt
-    file has no words for the program, or what it loads is not such a program.
+    Raises `SpecError` when a prompt file has no words for the program, or what it loads is not such a program, and
+    `ValueError` where `context` lacks what the program needs.
     """
-    match spec:
-        case ZeroShotSpec() | FewShotSpec() | ChainOfThoughtSpec() | RetrieveThenAnswerSpec():
-            prompt = load_prompt(spec, language)
-            adapter = ExamAdapter(spec.answer_format, spec.answer_form)
-            asking = ChainOfThought if spec.reasons else DirectAnswer
-            program: ExamProgram = asking(prompt, adapter, spec.budget(max_tokens))
-            if isinstance(spec, RetrieveThenAnswerSpec):
-                program = WithPassages(program, _known(finder))
-            return program if spec.load is None else load_program(program, spec, language, nearest)
-        case LikelihoodSpec():
-            likelihood = OptionLikelihood(spec, load_likelihood_words(spec, language))
-            return WithPassages(likelihood, _known(finder)) if spec.retrieves else likelihood
-        case ByFormatSpec():
-            return AnswerByFormat(spec, load_task_words(spec, language), max_tokens)
-        case ExtractExplanationSpec():
-            return ExtractExplanation(spec, load_task_words(spec, language), max_tokens)
-        case RelevanceSpec():
-            return OptionRelevance(_known(finder))
-        case SpanReaderSpec() | EntailmentSpec():
-            return SpanExtraction(context_reader) if context_reader is not None else _reading_program(spec, reader)
-        case RandomSpec():
-            return RandomChoice(spec.seed)
-        case BlindSpec():
-            return BlindChoice(spec.option)
-        case LongestSpec():
-            return LongestChoice()
-        case _:
-            assert_never(spec)
+    return BUILDERS[spec.kind](spec, language, context)
 
 
-def _known(finder: PassageFinder | None) -> PassageFinder:
-    if finder is None:
-        raise ValueError("a program that retrieves needs a finder of passages")
-    return finder
+def _build_reply(spec: ReplySpec, language: Language, context: ProgramContext) -> dspy.Module:
+    asking = ChainOfThought if spec.reasons else DirectAnswer
+    adapter = ExamAdapter(spec.answer_format, spec.answer_form)
+    program = asking(load_prompt(spec.words, language), adapter, spec.budget(context.max_tokens))
+    program = _with_passages(program, spec, context)
+    return program if spec.load is None else load_program(program, spec, language, context.nearest)
 
 
-def _reading_program(spec: ReadingSpec, reader: QuestionReader | None) -> dspy.Module:
-    if reader is None:
-        raise ValueError("a program that has passages read needs a reader of questions")
-    return SpanChoice(reader) if isinstance(spec, SpanReaderSpec) else EntailedChoice(reader)
+def _build_likelihood(spec: LikelihoodSpec, language: Language, context: ProgramContext) -> dspy.Module:
+    return _with_passages(OptionLikelihood(spec, load_likelihood_words(spec.words, language)), spec, context)
+
+
+def _build_by_format(spec: ByFormatSpec, language: Language, context: ProgramContext) -> dspy.Module:
+    return AnswerByFormat(spec, load_task_words(spec.words, language), context.max_tokens)
+
+
+def _build_extraction(spec: ExtractExplanationSpec, language: Language, context: ProgramContext) -> dspy.Module:
+    return ExtractExplanation(spec, load_task_words(spec.words, language), context.max_tokens)
+
+
+def _build_span_reader(spec: SpanReaderSpec, _: Language, context: ProgramContext) -> dspy.Module:
+    if spec.local_reader.of_task:
+        return SpanExtraction(_needed(context.context_reader, "a reader of tasks' texts"))
+    return SpanChoice(_needed(context.reader, "a reader of questions"))
+
+
+BUILDERS: Mapping[str, Builder] = MappingProxyType(
+    {
+        **dict.fromkeys(("zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer"), _build_reply),
+        "likelihood": _build_likelihood,
+        "by_format": _build_by_format,
+        "extract_explanation": _build_extraction,
+        "span_reader": _build_span_reader,
+        "entailment": lambda _spec, _, context: EntailedChoice(_needed(context.reader, "a reader of questions")),
+        "relevance": lambda _spec, _, context: OptionRelevance(_needed(context.finder, "a finder of passages")),
+        "random": lambda spec, *_: RandomChoice(spec.seed),
+        "blind": lambda spec, *_: BlindChoice(spec.option),
+        "longest": lambda *_: LongestChoice(),
+    }
+)
+"""Kind of program -> what builds it."""
+
+
+def _with_passages(program: ExamProgram, spec: ProgramSpec, context: ProgramContext) -> ExamProgram:
+    """The program, behind passages where its spec looks some up."""
+    if spec.retrieval is None:
+        return program
+    return WithPassages(program, _needed(context.finder, "a finder of passages"))
+
+
+def _needed(part: T | None, what: str) -> T:
+    if part is None:
+        raise ValueError(f"this program needs {what}: give build_program a ProgramContext with one")
+    return part

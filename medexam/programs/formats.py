@@ -46,7 +46,7 @@ class AnswerByFormat(AskingProgram):
         }
 
     def calls_for(self, question: Task) -> int:
-        """At most so many: one, but one for each option of a guided list, and two for a guided wrong step."""
+        """The most that it may take: one, but one for each option of a guided list, and two for a guided wrong step."""
         if self.guided and question.group == "list":
             return len(question.options)
         return 2 if self.guided and question.group == "multi_hop_inverse" and question.given_reasoning else 1

@@ -15,7 +15,7 @@ from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.questions import Option, Question
 from medexam.signatures import LikelihoodAdapter, LikelihoodWords, WeighOptions, option_texts
 from medexam.specs import LikelihoodSpec
-from medexam.specs.program import ScoreNorm
+from medexam.specs.programs.likelihood import ScoreNorm
 
 UNITS: dict[ScoreNorm, str] = {
     "token_mean": "nats per token",
@@ -49,7 +49,13 @@ class OptionLikelihood(ExamProgram):
     """
 
     def __init__(self, spec: LikelihoodSpec, words: LikelihoodWords) -> None:
-        super().__init__(LikelihoodAdapter(spec))
+        adapter = LikelihoodAdapter(
+            read=spec.read,
+            read_by=spec.read_by,
+            chat_template=spec.chat_template,
+            shows_options=spec.shows_options,
+        )
+        super().__init__(adapter)
         self.spec = spec
         self.weigh = dspy.Predict(WeighOptions.with_instructions(words.context))
         premise = words.premise
@@ -93,7 +99,7 @@ class OptionLikelihood(ExamProgram):
     def _scores(
         self, question: Question, readings: Sequence[ContinuationLogprobs], alone: ContinuationLogprobs | None
     ) -> OptionScores:
-        texts = option_texts(self.spec, question)
+        texts = option_texts(self.spec.read, question)
         premises = alone.continuations if alone else [None] * len(texts)
         orders = []
         for turn, reading in enumerate(readings):

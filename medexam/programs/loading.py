@@ -52,7 +52,7 @@ def load_program(
 
     `nearest` is needed where the demonstrations are chosen for each question.
 
-    Raises `SpecError` where there is no program, it is damaged, or it is not one of this kind, form and language.
+    Raises `SpecError` if there is no program, it is damaged, or it is not one of this kind, form and language.
     """
     assert spec.load is not None  # noqa: S101 - the caller has looked
     path = program_file(spec.load)
@@ -168,7 +168,12 @@ def _naming_damage(path: Path) -> Iterator[None]:
 
 
 def _card(spec: ReplySpec, language: Language) -> dict[str, Any]:
-    return {"kind": spec.kind, "then": getattr(spec, "then", None), "form": spec.answer_form, "language": language}
+    return {
+        "kind": spec.kind,
+        "then": spec.asked_as if spec.asked_as != spec.kind else None,
+        "form": spec.answer_form,
+        "language": language,
+    }
 
 
 def _first_line(error: Exception) -> str:

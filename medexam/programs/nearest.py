@@ -1,4 +1,4 @@
-"""Demonstrations chosen for each question: the solved ones nearest to it, in the place of the same for all.
+"""Demonstrations chosen for each question: the solved ones nearest to it, not the same for all.
 
 Which those are is looked up before anything is asked; programs only ask for them by question.
 """
@@ -14,7 +14,7 @@ from medexam.questions import Question
 
 
 class DemonstrationFinder(Protocol):
-    """Tells which of many solved questions to show before one."""
+    """Finds which of many solved questions to show before one."""
 
     @property
     def k(self) -> int:

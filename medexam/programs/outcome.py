@@ -54,7 +54,7 @@ def build_prediction(
 def read_again(program: AskingProgram, question: Question | Task, stored: Prediction) -> Prediction | None:
     """A stored prediction with its reply read as the program reads replies today; nothing is asked.
 
-    Where there is no reply to be read, for the asking failed or the prompt did not fit, it is as it was. None where it
+    If there is no reply to be read, for the asking failed or the prompt did not fit, it is as it was. None where it
     keeps too little to be read.
     """
     if stored.status is Status.FAILED or stored.reason is Reason.CONTEXT_OVERFLOW:

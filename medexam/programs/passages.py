@@ -21,7 +21,7 @@ _LEAST = 200
 
 
 class PassageFinder(Protocol):
-    """Tells which passages belong to a question."""
+    """Finds the passages of a question."""
 
     def find(self, question: Question) -> Sequence[Hit]:
         """The passages to show, most relevant first."""

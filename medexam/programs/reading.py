@@ -70,7 +70,7 @@ class ReadContext:
 
 
 class ContextReader(Protocol):
-    """Tells what a model read in the context of a task; may take seconds, and is called from any thread."""
+    """Reads the context of a task with a model; may take seconds, and is called from any thread."""
 
     def read_context(self, task: Task) -> ReadContext:
         """The best span."""
@@ -108,7 +108,7 @@ class SpanExtraction(dspy.Module):
 
 
 class QuestionReader(Protocol):
-    """Tells what a model read in the passages of a question; may take seconds, and is called from any thread."""
+    """Reads the passages of a question with a model; may take seconds, and is called from any thread."""
 
     def read_span(self, question: Question) -> ReadSpan:
         """The best span over all passages."""

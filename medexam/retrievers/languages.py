@@ -51,7 +51,7 @@ def warn_of_language(spec: RetrieverSpec, encoder: str | Path, language: Languag
         own = f", or retriever.language: {language} if the corpus is in {asked}" if language == "es" else ""
         found.append(
             f"questions in {asked} are looked up by their words in a corpus in {_NAMES[spec.language]} "
-            f"(retriever.language): {_by_twins([spec.language])}{own}"
+            f"(retriever.language): {_by_translations([spec.language])}{own}"
         )
     models = [] if spec.kind in ("bm25", "tfidf") else [encoder]
     for model in [*models, *([] if spec.rerank is None else [spec.rerank])]:
@@ -60,15 +60,15 @@ def warn_of_language(spec: RetrieverSpec, encoder: str | Path, language: Languag
             reads = " and ".join(_NAMES.get(code, code) for code in sorted(known))
             found.append(
                 f"questions in {asked} are looked up by {Path(model).name}, which reads {reads} only: "
-                f"{_by_twins(sorted(known))}, or choose a model that reads {asked}"
+                f"{_by_translations(sorted(known))}, or choose a model that reads {asked}"
             )
     return found
 
 
-def _by_twins(codes: Sequence[str]) -> str:
+def _by_translations(codes: Sequence[str]) -> str:
     """The way out by the same questions in the first of the languages that questions have."""
     code = next((code for code in codes if code in _NAMES), "en")
-    return f"set program.query_language: {code} to look up their {_NAMES[code]} twins"
+    return f"set program.query_language: {code} to look up their {_NAMES[code]} translations"
 
 
 def _read_card(card: Path) -> frozenset[str] | None:

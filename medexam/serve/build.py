@@ -5,28 +5,17 @@ litellm for the hosted ones.
 """
 
 import asyncio
-from typing import TypedDict
 
 from medexam.serve.contract import Engine
 from medexam.serve.engines.scripted import ScriptedEngine
-from medexam.specs.model import ModelSpec
+from medexam.specs import NO_NEEDS, EngineNeeds, ModelSpec
 
 
-class RequestFeatures(TypedDict):
-    """What requests will hold."""
-
-    guided: bool
-    """Choices."""
-    logprobs: bool
-    """Continuations."""
-
-
-async def build_engine(spec: ModelSpec, *, guided: bool, logprobs: bool = False, near: str | None = None) -> Engine:
+async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, near: str | None = None) -> Engine:
     """Load or reach the model of a spec; raises `EngineError` where it cannot be used.
 
-    `guided` says that requests will hold choices and `logprobs` that they will hold continuations: an engine whose
-    server does not honour them refuses here, before anything is asked. Of the servers of a registry those on the
-    machine `near` are taken alone, where it has some; None takes all.
+    An engine whose server does not honour what requests need refuses here, before anything is asked. Of the servers of
+    a registry those on the machine `near` are taken alone, where it has some; None takes all.
     """
     if spec.engine == "scripted":
         assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
@@ -37,4 +26,4 @@ async def build_engine(spec: ModelSpec, *, guided: bool, logprobs: bool = False,
         return await asyncio.to_thread(EmbeddedEngine, spec)
     from medexam.serve.engines.hosted import build_hosted_engine
 
-    return await build_hosted_engine(spec, guided=guided, logprobs=logprobs, near=near)
+    return await build_hosted_engine(spec, needs, near=near)

@@ -17,7 +17,7 @@ from medexam.signatures.generations import build_config, read_generation
 from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 from medexam.signatures.thinking import split_thinking
-from medexam.specs.program import AnswerForm, AnswerFormat
+from medexam.specs.programs.needs import AnswerForm, AnswerFormat
 
 
 class ExamAdapter(SingleCallAdapter):
@@ -33,7 +33,7 @@ class ExamAdapter(SingleCallAdapter):
         self.answer_form = answer_form
         self.weighs = False
         """Whether a guided answer is the option that the model finds likeliest, told with all options' probabilities as
-        `reading`, in the place of one that it writes."""
+        `reading`, instead of one that it writes."""
 
     def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:
         """The turns of a prompt; the last is the assistant's where the reply is begun for it."""

@@ -7,7 +7,7 @@ function of text; which options are legal comes from the question.
 import re
 from collections.abc import Collection
 
-from medexam.specs.program import AnswerForm
+from medexam.specs.programs.needs import AnswerForm
 
 _BRACKETS: dict[AnswerForm, tuple[str, str]] = {"braces": ("{", "}"), "angles": ("<", ">")}
 

@@ -16,7 +16,7 @@ class Generation:
     """One reply as the engine gave it."""
 
     reply: str | None
-    """All that the assistant's turn holds, with what was put into its mouth; thinking stands in its block. None where
+    """All that the assistant's turn holds, prefilled text included; thinking stands in its block. None where
     nothing was written, only read."""
     finish_reason: str
     """`stop`, or `length` where the reply was cut off at its budget."""

@@ -1,19 +1,19 @@
-"""Reading options in the place of a reply: the signature, and the adapter that makes a question's context and texts.
+"""Reading options instead of a reply: the signature, and the adapter that makes a question's context and texts.
 
-The instructions of the signature are the words around the question, so whoever rewrites instructions rewrites them.
+The instructions of the signature are the words around the question, so rewriting the instructions rewrites them.
 """
 
 from string import Template
+from typing import Literal
 
 import dspy
 from dspy.lm15 import Config, Message, Request, Response
 
-from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
+from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.questions import Question
 from medexam.signatures.generations import Generation
 from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
-from medexam.specs import LikelihoodSpec
 
 
 class WeighOptions(dspy.Signature):
@@ -32,9 +32,20 @@ class LikelihoodAdapter(SingleCallAdapter):
     beginning of the assistant's turn where it is a dialogue.
     """
 
-    def __init__(self, spec: LikelihoodSpec) -> None:
+    def __init__(
+        self,
+        *,
+        read: Literal["option_text", "label"],
+        read_by: ReadBy | Literal["auto"],
+        chat_template: bool,
+        shows_options: bool,
+    ) -> None:
+        """`shows_options` says whether the options stand in the context; the others are settings of a likelihood."""
         super().__init__()
-        self.spec = spec
+        self.read = read
+        self.read_by = read_by
+        self.chat_template = chat_template
+        self.shows_options = shows_options
 
     def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:  # noqa: ARG002
         """The context as one user turn."""
@@ -50,12 +61,12 @@ class LikelihoodAdapter(SingleCallAdapter):
     ) -> Request:
         """The context, and the texts that are read behind it; nothing is sampled, so no setting matters."""
         context = self._context(signature, inputs)
-        lead = "" if self.spec.chat_template or context[-1:].isspace() else " "
+        lead = "" if self.chat_template or context[-1:].isspace() else " "
         asked = ContinuationRequest(
-            texts=tuple(lead + text for text in option_texts(self.spec, inputs["question"])),
-            read_by=self.spec.read_by,
-            given_opening=self.spec.read == "label",
-            template=self.spec.chat_template,
+            texts=tuple(lead + text for text in option_texts(self.read, inputs["question"])),
+            read_by=self.read_by,
+            given_opening=self.read == "label",
+            template=self.chat_template,
         )
         config = Config(extensions={CONTINUATIONS: asked.model_dump(mode="json")})
         return Request(model=model, messages=(Message.user(context),), config=config)
@@ -74,10 +85,10 @@ class LikelihoodAdapter(SingleCallAdapter):
 
     def _context(self, signature: Signature, inputs: Fields) -> str:
         question = inputs["question"]
-        shown = render_question(question) if self.spec.shows_options else question.stem
+        shown = render_question(question) if self.shows_options else question.stem
         return Template(signature.instructions).substitute(question=put_passages_before(inputs.get("passages"), shown))
 
 
-def option_texts(spec: LikelihoodSpec, question: Question) -> list[str]:
+def option_texts(read: Literal["option_text", "label"], question: Question) -> list[str]:
     """What is read for each option: its words or its printed number."""
-    return [str(option.number) if spec.read == "label" else option.text for option in question.options]
+    return [str(option.number) if read == "label" else option.text for option in question.options]

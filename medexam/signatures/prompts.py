@@ -4,6 +4,7 @@ A prompt file maps a language to the instructions of each kind of program, with 
 stands; an example file maps a language to solved questions. Both are part of a run's identity.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -16,7 +17,7 @@ from medexam.questions import Discipline, Exam, Language, Option, Question
 from medexam.signatures.answer_format import render_answer
 from medexam.signatures.task_words import TaskWords, load_task_words
 from medexam.signatures.word_files import read_words_file, validate_words
-from medexam.specs import AskingSpec, FewShotSpec, LikelihoodSpec, ReplySpec, RetrieveThenAnswerSpec, TaskSpec
+from medexam.specs import WordFiles
 
 
 @dataclass(frozen=True)
@@ -98,49 +99,46 @@ class _ExampleFile(RootModel[dict[Language, list[_Example]]]):
     pass
 
 
-def load_words(program: AskingSpec, language: Language) -> Prompt | LikelihoodWords | TaskWords:
-    """All words that `program` asks with in `language`; raises `SpecError` as `load_prompt` does."""
-    if isinstance(program, TaskSpec):
-        return load_task_words(program, language)
-    if isinstance(program, LikelihoodSpec):
-        return load_likelihood_words(program, language)
-    return load_prompt(program, language)
+def load_words(files: WordFiles, language: Language) -> Prompt | LikelihoodWords | TaskWords:
+    """The words of any layout in `language`; raises `SpecError` as `load_prompt` does."""
+    return _LOADERS[files.layout](files, language)
 
 
-def load_prompt(program: ReplySpec, language: Language) -> Prompt:
-    """The words that `program` asks for a reply with in `language`.
+def load_prompt(files: WordFiles, language: Language) -> Prompt:
+    """The words that a program asks for a reply with in `language`.
 
     Raises `SpecError` when the file is missing or malformed, or has no words for this program or language.
     """
-    words, where = _language_words(program, language)
-    kind = program.then if isinstance(program, RetrieveThenAnswerSpec) else program.kind
+    words, where = _language_words(files, language)
+    (kind,) = files.parts
     template: str | None = getattr(words, kind)
     if template is None:
         raise SpecError(f"{where} has no words for {kind} in {language!r}")
-    form = program.answer_form
+    form = files.answer_form
     try:
         instructions = Template(template).substitute(
             form=render_answer(words.number, form), example=render_answer(1, form)
         )
     except (KeyError, ValueError) as error:
         raise SpecError(f"{where}: {kind}: only $form and $example may stand behind a $: {error}") from None
-    examples = load_examples(program.examples, language) if isinstance(program, FewShotSpec) else ()
+    examples = load_examples(files.examples, language) if files.examples is not None else ()
     return Prompt(instructions.strip(), examples)
 
 
-def load_likelihood_words(program: LikelihoodSpec, language: Language) -> LikelihoodWords:
-    """The words before the options that `program` reads in `language`; raises `SpecError` as `load_prompt` does."""
-    words, where = _language_words(program, language)
+def load_likelihood_words(files: WordFiles, language: Language) -> LikelihoodWords:
+    """The words before the options that are read in `language`; raises `SpecError` as `load_prompt` does."""
+    words, where = _language_words(files, language)
     if words.likelihood is None:
         raise SpecError(f"{where} has no words for likelihood in {language!r}")
-    context = getattr(words.likelihood, program.read)
+    read, *others = files.parts
+    context = getattr(words.likelihood, read)
     try:
         shown = Template(context).substitute(question="?")
     except (KeyError, ValueError) as error:
         raise SpecError(f"{where}: likelihood: only $question may stand behind a $: {error}") from None
     if shown == context:
-        raise SpecError(f"{where}: likelihood: the words for {program.read} lack $question")
-    return LikelihoodWords(context, words.likelihood.premise if program.norm == "pmi" else None)
+        raise SpecError(f"{where}: likelihood: the words for {read} lack $question")
+    return LikelihoodWords(context, words.likelihood.premise if "premise" in others else None)
 
 
 def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestion, ...]:
@@ -166,10 +164,17 @@ def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestio
     return tuple(solved)
 
 
-def _language_words(program: ReplySpec | LikelihoodSpec, language: Language) -> tuple[_Instructions, str]:
+def _language_words(files: WordFiles, language: Language) -> tuple[_Instructions, str]:
     """The words of a program's file in a language, and how the file is called."""
-    text, where = read_words_file(program.prompt, "prompt")
+    text, where = read_words_file(files.prompt, "prompt")
     by_language = validate_words(_PromptFile, text, where).root
     if language not in by_language:
         raise SpecError(f"{where} has no words in {language!r} (it has {', '.join(by_language)}); write your own file")
     return by_language[language], where
+
+
+_LOADERS: dict[str, Callable[[WordFiles, Language], Prompt | LikelihoodWords | TaskWords]] = {
+    "instructions": load_prompt,
+    "likelihood": load_likelihood_words,
+    "groups": load_task_words,
+}

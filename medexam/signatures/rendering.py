@@ -17,5 +17,5 @@ def render_question(question: Question) -> str:
 
 
 def put_passages_before(passages: str | None, shown: str) -> str:
-    """What is shown, behind passages where there are any."""
+    """What is shown, behind passages if there are any."""
     return f"{passages}\n\n{shown}" if passages else shown

@@ -40,7 +40,7 @@ class TaskAdapter(SingleCallAdapter):
     def build_request(
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
-        """The prompt as turns, with the choices attached where there are any."""
+        """The prompt as turns, with the choices attached, if any."""
         asked: AskedTask = inputs["asked"]
         extensions: dict[str, Any] = {"choice": list(asked.choices)} if asked.choices else {}
         turns = [turn for turn in self.format(signature, demos, inputs) if turn["role"] != "system"]

@@ -19,11 +19,11 @@ class AskedTask:
 
     task: Task
     said: str = ""
-    """What the reply is begun with."""
+    """How the reply is prefilled."""
     choices: tuple[str, ...] = ()
-    """What the reply may go on with, one of these and nothing else; empty leaves it free."""
+    """What the reply may continue with, one of these and nothing else; empty leaves it free."""
     context: str | None = None
-    """What is shown in the place of the task's own context; None: that."""
+    """What is shown instead of the task's own context; None: that context."""
     count: int = 0
     """How many parts `context` has, where it is shown in numbered parts."""
 

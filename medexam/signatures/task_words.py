@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, RootModel
 from medexam.errors import SpecError
 from medexam.questions import Language
 from medexam.signatures.word_files import read_words_file, validate_words
-from medexam.specs import TaskSpec
+from medexam.specs import WordFiles
 from medexam.tasks import Task
 
 FIELDS: Mapping[str, str] = MappingProxyType(
@@ -29,7 +29,7 @@ class TaskWords:
     """The words of one program in one language."""
 
     system: str
-    """The system turn; empty where there is none."""
+    """The system turn; empty if there is none."""
     groups: Mapping[str, str]
     """Group of tasks that the program asks with -> the user's turn, with `$` before the name of each field."""
 
@@ -49,13 +49,13 @@ class _WordsFile(RootModel[dict[Language, _Words]]):
     pass
 
 
-def load_task_words(program: TaskSpec, language: Language) -> TaskWords:
-    """The words that `program` asks with in `language`; groups of the file that it does not ask with are left out.
+def load_task_words(files: WordFiles, language: Language) -> TaskWords:
+    """The words of a program's groups in `language`; the other groups of the file are left out.
 
     Raises `SpecError` when the file is missing or malformed, has none in this language or for one of the program's
     groups, or names an unknown field.
     """
-    text, where = read_words_file(program.prompt, "prompt")
+    text, where = read_words_file(files.prompt, "prompt")
     by_language = validate_words(_WordsFile, text, where).root
     if language not in by_language:
         raise SpecError(f"{where} has no words in {language!r} (it has {', '.join(by_language)}); write your own file")
@@ -67,10 +67,9 @@ def load_task_words(program: TaskSpec, language: Language) -> TaskWords:
             raise SpecError(
                 f"{where}: {language}.groups.{group}: only ${', $'.join(FIELDS)} may stand there: {error}"
             ) from None
-    wanted = program.own_budgets
-    if missing := [group for group in wanted if group not in words.groups]:
-        raise SpecError(f"program.prompt {program.prompt}: has no words for {', '.join(missing)}")
-    return TaskWords(words.system.strip(), {group: words.groups[group].strip() for group in wanted})
+    if missing := [group for group in files.parts if group not in words.groups]:
+        raise SpecError(f"program.prompt {files.prompt}: has no words for {', '.join(missing)}")
+    return TaskWords(words.system.strip(), {group: words.groups[group].strip() for group in files.parts})
 
 
 def option_letters(options: Sequence[str]) -> list[str]:
@@ -79,7 +78,7 @@ def option_letters(options: Sequence[str]) -> list[str]:
 
 
 def fill(template: str, task: Task, *, context: str | None = None, count: int = 0) -> str:
-    """The user's turn for a task; `context` stands in the place of the task's own, `count` says how many parts it has.
+    """The user's turn for a task; `context` replaces the task's own, `count` says how many parts it has.
 
     Options stand a line each, as they are or behind the letter A, B and so on: beyond Z the characters that follow it
     in ASCII, as ClinIQLink's released code has it. The steps of a reasoning are shown as that code shows them, as a

@@ -16,7 +16,7 @@ WORDS = resources.files("medexam.signatures") / "words"
 def read_words_file(source: str | Path, what: str, suffix: str = "") -> tuple[str, str]:
     """The text of a shipped set of words or of the user's own file, and how it is called in messages.
 
-    `what` is the key of the program's spec that names it. Raises `SpecError` where there is neither.
+    `what` is the key of the program's spec that names it. Raises `SpecError` if there is neither.
     """
     shipped = WORDS / f"{source}{suffix}.yaml"
     if str(source) == Path(source).name and shipped.is_file():

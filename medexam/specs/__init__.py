@@ -6,37 +6,29 @@ from medexam.specs.loading import library_names, load_document, parse_overrides,
 from medexam.specs.matrix import build_cells
 from medexam.specs.model import ModelSpec
 from medexam.specs.optimizer import OptimizerSpec, PartSpec
-from medexam.specs.program import (
-    AskingSpec,
-    BlindSpec,
-    ByFormatSpec,
+from medexam.specs.programs.base import ProgramSpec
+from medexam.specs.programs.controls import BlindSpec, LongestSpec, RandomSpec, RelevanceSpec
+from medexam.specs.programs.likelihood import LikelihoodSpec
+from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
+from medexam.specs.programs.readers import EntailmentSpec, ReadingSpec, SpanReaderSpec
+from medexam.specs.programs.replies import (
     ChainOfThoughtSpec,
-    ControlSpec,
-    EntailmentSpec,
-    ExtractExplanationSpec,
     FewShotSpec,
-    LikelihoodSpec,
-    LongestSpec,
-    ProgramSpec,
-    RandomSpec,
-    ReadingSpec,
-    RelevanceSpec,
     ReplySpec,
     RetrieveThenAnswerSpec,
-    SpanReaderSpec,
-    TaskSpec,
     ZeroShotSpec,
 )
+from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, TaskSpec
 from medexam.specs.retriever import RetrieverSpec
 
 __all__ = [
-    "AskingSpec",
+    "NO_NEEDS",
     "BlindSpec",
     "ByFormatSpec",
     "CellSpec",
     "ChainOfThoughtSpec",
-    "ControlSpec",
     "DatasetSpec",
+    "EngineNeeds",
     "EntailmentSpec",
     "ExperimentSpec",
     "ExtractExplanationSpec",
@@ -48,13 +40,16 @@ __all__ = [
     "PartSpec",
     "ProgramSpec",
     "RandomSpec",
+    "ReaderSettings",
     "ReadingSpec",
     "RelevanceSpec",
     "ReplySpec",
+    "RetrievalSettings",
     "RetrieveThenAnswerSpec",
     "RetrieverSpec",
     "SpanReaderSpec",
     "TaskSpec",
+    "WordFiles",
     "ZeroShotSpec",
     "build_cells",
     "library_names",

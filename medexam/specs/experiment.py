@@ -8,7 +8,8 @@ from medexam.specs.base import Spec
 from medexam.specs.dataset import DatasetSpec
 from medexam.specs.model import ModelSpec
 from medexam.specs.optimizer import OptimizerSpec
-from medexam.specs.program import ProgramSpec, ZeroShotSpec
+from medexam.specs.programs.kinds import ShippedProgram
+from medexam.specs.programs.replies import ZeroShotSpec
 
 ExperimentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
@@ -20,7 +21,7 @@ class CellSpec(Spec):
     """The experiment's name; runs and the MLflow experiment carry it."""
     dataset: DatasetSpec = DatasetSpec()
     model: ModelSpec = ModelSpec()
-    program: ProgramSpec = ZeroShotSpec(kind="zero_shot")
+    program: ShippedProgram = ZeroShotSpec(kind="zero_shot")
     trace_questions: Annotated[int, Field(ge=0, le=1000)] = 0
     """Questions that MLflow also gets a complete trace of, always the same ones; no answer depends on it."""
 
@@ -33,5 +34,5 @@ class ExperimentSpec(CellSpec):
     optimizer: OptimizerSpec | None = None
     """How `medexam optimize` improves the program; None: the spec is only run."""
     matrix: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
-    """Dotted key of the spec -> the values it takes; every combination is a cell. A value stands in the place of the
-    key's own: a program in the matrix owes nothing to the `program` beside it."""
+    """Dotted key of the spec -> the values it takes; every combination is a cell. A value replaces the
+    key's own: a program in the matrix takes nothing from the `program` beside it."""

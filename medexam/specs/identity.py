@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from medexam.specs.experiment import CellSpec
-from medexam.specs.program import AskingSpec, ReplySpec, TaskSpec
 
 DIGEST_LENGTH = 12
 """Hexadecimal digits of a digest: 48 bits, ample for the runs of one folder."""
@@ -21,7 +20,7 @@ IDENTITY_SCHEMA = 2
 
 _RETRIEVING = {"retriever", "k", "query", "query_language"}
 _BY_CONTENT = {"prompt", "examples", "load"}
-"""What names or places say; what lies there is part of the words."""
+"""What names and paths say; the content of the files is part of the words."""
 _READER = {"reader", "revision"}
 
 
@@ -31,7 +30,7 @@ def identity(
     fingerprint: str,
     words: Mapping[str, Any],
     retriever: Mapping[str, Any] | None = None,
-    twins: str | None = None,
+    translations: str | None = None,
     reader: Mapping[str, Any] | None = None,
     model: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -39,8 +38,8 @@ def identity(
 
     `fingerprint` is the SHA-256 of the data set's content, since several sets may be read in one form; `words` is the
     text of the prompts and examples, so that an edited prompt file is another program; `retriever` is what rankings
-    depend on, None for a program that looks nothing up; `twins` is the fingerprint of the questions that are looked up
-    in the place of those that are asked, None where those are; `reader` is the weights of a local model that reads
+    depend on, None for a program that looks nothing up; `translations` is the fingerprint of the questions that are
+    looked up instead of those that are asked, None where those are; `reader` is the weights of a local model that reads
     passages, None for a program without one; `model` is what `known_model` knows of the model that is asked.
     """
     program = cell.program.normal(cell.dataset.language)
@@ -64,17 +63,17 @@ def identity(
     }
     if retriever:
         known["retriever"] = dict(retriever)
-    if twins:
-        known["twins"] = twins
+    if translations:
+        known["twins"] = translations  # Stored identities have this key.
     if reader:
         known["reader"] = dict(reader)
-    if isinstance(program, AskingSpec):
+    if program.asks_model:
         known["model"] = dict(model or {})
         known["words"] = dict(words)
-    if isinstance(program, ReplySpec | TaskSpec):
+    if (budget := program.budget(cell.model.max_tokens)) is not None:
         known["sampling"] = {
             "temperature": cell.model.temperature,
-            "max_tokens": program.budget(cell.model.max_tokens),
+            "max_tokens": budget,
             "seed": cell.model.seed if cell.model.temperature else None,
         }
     return known

@@ -12,7 +12,8 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.specs.experiment import CellSpec, ExperimentSpec
-from medexam.specs.program import KINDS, SpanReaderSpec
+from medexam.specs.programs.kinds import KINDS
+from medexam.specs.programs.readers import SpanReaderSpec
 from medexam.specs.validation import field_at, validate
 
 Tree = dict[str, Any]

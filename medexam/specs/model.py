@@ -41,7 +41,7 @@ class ModelSpec(Spec):
     """Name of the environment variable that holds the key; None: the key that a registry tells, the provider's usual
     variable, or no key."""
     api_key_file: Path | None = None
-    """A file that holds the key and that only its owner may read; in the place of `api_key_env`."""
+    """A file that holds the key and that only its owner may read; instead of `api_key_env`."""
     ca_bundle: Path | None = None
     """vllm: a file of certificates (PEM) that https endpoints are checked against; None: the system's."""
     timeout_s: Annotated[float, Field(gt=0)] = 600.0

@@ -23,13 +23,13 @@ def validate(model: type[M], tree: Mapping[str, Any]) -> M:
 
 def field_at(model: type[BaseModel], path: str, *, what: str = "spec") -> None:
     """Raises `SpecError`, naming the nearest key, unless the dotted `path` exists in `model`."""
-    places: list[type[BaseModel]] = [model]
+    models: list[type[BaseModel]] = [model]
     for depth, key in enumerate(path.split(".")):
-        known = sorted({name for place in places for name in place.model_fields})
+        known = sorted({name for one in models for name in one.model_fields})
         if key not in known:
             where = ".".join(path.split(".")[:depth])
             raise SpecError(f"{what}: {path!r} does not exist: {_unknown(key, known, where)}")
-        places = [inner for place in places if key in place.model_fields for inner in _models(place, key)]
+        models = [inner for one in models if key in one.model_fields for inner in _models(one, key)]
 
 
 def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
@@ -54,17 +54,17 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
 
 def _unknown(key: str, known: list[str], where: str) -> str:
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    place = f" of {where}" if where else ""
-    return (f"did you mean {near[0]!r}? " if near else "") + f"the choices{place} are {', '.join(known)}"
+    of = f" of {where}" if where else ""
+    return (f"did you mean {near[0]!r}? " if near else "") + f"the choices{of} are {', '.join(known)}"
 
 
 def _known(model: type[BaseModel], loc: list[str]) -> list[str]:
-    places: list[type[BaseModel]] = [model]
+    models: list[type[BaseModel]] = [model]
     for key in loc:
-        inner = [m for place in places if key in place.model_fields for m in _models(place, key)]
-        tagged = [place for place in places if _tag(place) == key]
-        places = inner or tagged or places
-    return sorted({name for place in places for name in place.model_fields})
+        inner = [m for one in models if key in one.model_fields for m in _models(one, key)]
+        tagged = [one for one in models if _tag(one) == key]
+        models = inner or tagged or models
+    return sorted({name for one in models for name in one.model_fields})
 
 
 def _tag(model: type[BaseModel]) -> str | None:

@@ -4,7 +4,7 @@ import dspy
 import pytest
 
 from medexam.predictions import Reason, Status
-from medexam.programs import build_failure, build_prediction, build_program
+from medexam.programs import ProgramContext, build_failure, build_prediction, build_program
 from medexam.retrievers.base import Hit, Passage
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
@@ -26,7 +26,7 @@ class Finder:
 
 def ask(spec, question, reply):
     engine = ScriptedEngine(reply)
-    program = build_program(spec, "en", finder=Finder())
+    program = build_program(spec, "en", ProgramContext(finder=Finder()))
     lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question)
@@ -87,7 +87,7 @@ def test_a_question_that_never_fits_stays_unanswered(question) -> None:
 
 
 def test_relevance_takes_the_first_of_the_best(question) -> None:
-    program = build_program(RelevanceSpec(kind="relevance"), "en", finder=Finder())
+    program = build_program(RelevanceSpec(kind="relevance"), "en", ProgramContext(finder=Finder()))
     said = program(question=question)
     assert said.answer == 3
     assert [hit.passage.id for hit in said.hits] == ["a"]

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from medexam.predictions import Reason, Status
-from medexam.programs import Entailments, ReadSpan, build_prediction, build_program
+from medexam.programs import Entailments, ProgramContext, ReadSpan, build_prediction, build_program
 from medexam.programs.reading import choose_by_overlap
 from medexam.programs.stems import stems
 from medexam.questions import Option
@@ -30,7 +30,7 @@ class Reader:
 
 
 def answer(spec, question, said):
-    program = build_program(spec, question.language, reader=Reader(said))
+    program = build_program(spec, question.language, ProgramContext(reader=Reader(said)))
     return build_prediction(question, program(question=question), program=spec.label, spec_digest="d", latency_s=0.1)
 
 
@@ -85,5 +85,5 @@ def test_the_option_that_is_entailed_most_wins_and_scores_are_kept(question) -> 
 
 
 async def test_both_answer_beside_the_network_loop(question) -> None:
-    program = build_program(SPAN, "en", reader=Reader("long distances"))
+    program = build_program(SPAN, "en", ProgramContext(reader=Reader("long distances")))
     assert (await program.acall(question=question)).answer == 4

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from medexam.experiments.plan.passage_lookup import HitCache, Retrieval
-from medexam.programs import Entailments, ReadSpan, build_prediction, build_program, read_again
+from medexam.programs import Entailments, ProgramContext, ReadSpan, build_prediction, build_program, read_again
 from medexam.programs.extraction import read_sentences
 from medexam.programs.formats import read_list
 from medexam.questions import Option
@@ -21,7 +21,8 @@ from medexam.serve import ScriptedEngine
 from medexam.signatures import CLINIQLINK, ExamAdapter, ReasonAndAnswer, find_answers, find_span, parse_answer
 from medexam.signatures import split_thinking as split
 from medexam.specs import CellSpec
-from medexam.specs.program import KINDS, READINGS
+from medexam.specs.programs.base import READINGS
+from medexam.specs.programs.kinds import KINDS
 from medexam.tasks import Task
 
 FOUR = (1, 2, 3, 4)
@@ -65,8 +66,8 @@ def _sealed(outcomes: object) -> str:
     return hashlib.sha256(json.dumps(outcomes, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _program(spec: dict, language="en", **parts):
-    return build_program(CellSpec.model_validate({"name": "x", "program": spec}).program, language, **parts)
+def _program(spec: dict, language="en"):
+    return build_program(CellSpec.model_validate({"name": "x", "program": spec}).program, language)
 
 
 def _formats() -> list[object]:
@@ -229,15 +230,16 @@ def _shown(kind: str, spec: dict, question, tmp_path) -> list[object]:
     if kind == "likelihood":
         words = tuple(Option(number, word) for number, word in enumerate(("a", "ó", "ccc", "d", "e"), start=1))
         asked = [question.model_copy(update={"options": words})]
-    if hasattr(cell, "retriever"):
-        retrieval = Retrieval(cell, "d", lambda _: _Passages(), HitCache(tmp_path, f"{len(fields)}{spec}"[:40]), size=9)
+    if (settings := cell.retrieval) is not None:
+        cache = HitCache(tmp_path, f"{len(fields)}{spec}"[:40])
+        retrieval = Retrieval(settings, "d", lambda _: _Passages(), cache, size=9)
         retrieval.fill(asked)
     if kind in ("by_format", "extract_explanation"):
         asked = [
             Task(f"c/{group}", group, "en", "Q?", CONTEXT, ("x", "y"), "g", ("a", "b"))
             for group in (CLINIQLINK if kind == "by_format" else ["Q#CE"])
         ]
-    program = build_program(cell, "en", finder=retrieval, reader=_Reader())
+    program = build_program(cell, "en", ProgramContext(finder=retrieval, reader=_Reader()))
     engine = ScriptedEngine({"*": SCRIPTED})
     lm = dspy.LM("medexam/scripted", engine=engine.sync, cache=False, num_retries=0)
     with dspy.context(lm=lm):

@@ -208,13 +208,13 @@ def test_medcpt_is_the_commits_of_its_models(hub: Hub, plan, tmp_path: Path) -> 
 def test_a_hub_reader_is_its_commit(hub: Hub) -> None:
     labels = ("entailment", "neutral")
     hub.put(HUB_ID, OLD, lambda folder: save_reader(folder, 1, labels=labels))
-    spec = EntailmentSpec(kind="entailment", reader=HUB_ID)
-    pinned = pin_reader(spec)
+    settings = EntailmentSpec(kind="entailment", reader=HUB_ID).local_reader
+    pinned = pin_reader(settings)
     pairs = [("the heart is a drug", "blood")]
     old = load_entailment_reader(HUB_ID).score(pairs)
     hub.put(HUB_ID, NEW, lambda folder: save_reader(folder, 2, labels=labels))
-    assert (pinned.revision, pin_reader(spec).revision) == (OLD, NEW)
-    assert load_entailment_reader(pinned.reader, pinned.revision).score(pairs) == old
+    assert (pinned.revision, pin_reader(settings).revision) == (OLD, NEW)
+    assert load_entailment_reader(pinned.model, pinned.revision).score(pairs) == old
     assert load_entailment_reader(HUB_ID).score(pairs) != old
     with pytest.raises(CommitUnknownError, match="nobody/nothing: nobody tells"):
-        pin_reader(EntailmentSpec(kind="entailment", reader="nobody/nothing"))
+        pin_reader(EntailmentSpec(kind="entailment", reader="nobody/nothing").local_reader)

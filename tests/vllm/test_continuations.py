@@ -17,7 +17,7 @@ from medexam.programs import build_program
 from medexam.questions import Question
 from medexam.serve import build_engine
 from medexam.serve.network.event_loop import background_loop
-from medexam.specs import DatasetSpec, LikelihoodSpec, ModelSpec
+from medexam.specs import DatasetSpec, EngineNeeds, LikelihoodSpec, ModelSpec
 
 pytestmark = pytest.mark.vllm
 
@@ -36,7 +36,7 @@ def questions() -> list[Question]:
 
 def ask(model: ModelSpec, spec: LikelihoodSpec, questions: Sequence[Question]) -> list[dspy.Prediction]:
     async def answer() -> list[dspy.Prediction]:
-        engine = await build_engine(model, guided=False, logprobs=True)
+        engine = await build_engine(model, EngineNeeds(logprobs=True))
         program = build_program(spec, "en")
         lm = dspy.LM("medexam/m", engine=engine.sync, async_engine=engine, cache=False)
         try:
@@ -80,7 +80,7 @@ def test_echo_and_trie_and_the_weights_themselves_agree_on_200_questions(endpoin
 def test_a_walk_reads_what_a_prompt_for_each_place_reads(endpoint, questions) -> None:
     async def read() -> tuple[list[ContinuationLogprobs], list[ContinuationLogprobs]]:
         """On the loop that the engine's connections belong to."""
-        engine = await build_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), guided=False, logprobs=True)
+        engine = await build_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), EngineNeeds(logprobs=True))
         reader = engine._remote._reader
         offers = reader.offer, replace(reader.offer, walkable=False)
         try:

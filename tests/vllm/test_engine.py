@@ -23,8 +23,8 @@ from medexam.serve.network.endpoints import normalise_address
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.server_pool import ServerPool
 from medexam.signatures import render_question
+from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.dataset import DatasetSpec
-from medexam.specs.model import ModelSpec
 
 pytestmark = pytest.mark.vllm
 
@@ -62,7 +62,7 @@ async def answers(engine: Any, asked: list[Asked]) -> list[str | None]:
 
 @pytest.fixture
 async def engine(endpoint: str) -> AsyncIterator[Engine]:
-    built = await build_hosted_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), guided=True)
+    built = await build_hosted_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), EngineNeeds(guided=True))
     yield built
     await built.aclose()
 
@@ -184,7 +184,7 @@ async def test_merged_words_are_read(endpoint: str) -> None:
 
 def test_any_event_loop_and_none(endpoint: str) -> None:
     spec = ModelSpec(engine="vllm", endpoints=(endpoint,))
-    engine = asyncio.run(build_hosted_engine(spec, guided=True))
+    engine = asyncio.run(build_hosted_engine(spec, EngineNeeds(guided=True)))
     one = questions("en", 1)[0]
     texts = [asyncio.run(engine.complete(one.request)).text, engine.sync.complete(one.request).text]
     asyncio.run(engine.aclose())
@@ -193,7 +193,7 @@ def test_any_event_loop_and_none(endpoint: str) -> None:
 
 async def test_another_model_and_the_version(endpoint: str, engine: Engine) -> None:
     with pytest.raises(EndpointUnreachableError, match=r"not no-such-model; correct model\.name"):
-        await build_hosted_engine(ModelSpec(engine="vllm", name="no-such-model", endpoints=(endpoint,)), guided=False)
+        await build_hosted_engine(ModelSpec(engine="vllm", name="no-such-model", endpoints=(endpoint,)))
     version = httpx.get(f"{normalise_address(endpoint).removesuffix('/v1')}/version").json()["version"]
     info = engine.info()
     assert info.server_version == f"vllm {version}"
@@ -208,7 +208,7 @@ async def test_the_litellm_engine_reaches_it_too(endpoint: str, engine: Engine, 
         endpoints=(endpoint,),
         api_key_env="VLLM_API_KEY",
     )
-    hosted = await build_hosted_engine(spec, guided=True)
+    hosted = await build_hosted_engine(spec, EngineNeeds(guided=True))
     asked = questions("en", 4)
     texts = await answers(hosted, asked)
     assert all(text in one.choices for text, one in zip(texts, asked, strict=True))

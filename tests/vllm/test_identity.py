@@ -29,7 +29,7 @@ def reference() -> tuple[list[int], list[float]]:
 
 def identify(endpoint: str):
     async def look():
-        engine = await build_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), guided=False)
+        engine = await build_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)))
         await engine.aclose()
         return engine.info().identity
 

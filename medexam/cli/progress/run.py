@@ -10,7 +10,7 @@ from rich.text import Text
 
 from medexam.cli.progress.bars import EncodingProgress, WorkProgress
 from medexam.cli.progress.pace import Pace
-from medexam.experiments.plan.planner import AnyCell
+from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction
 

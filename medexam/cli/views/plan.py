@@ -7,11 +7,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.passage_lookup import Preview
-from medexam.experiments.plan.planner import AnyCell, Plan
-from medexam.programs import AskingProgram, WithNearest, build_program
-from medexam.questions import Question
+from medexam.experiments.plan.cells import AnyCell, Plan
+from medexam.programs import AskingProgram
 
 
 def plan_document(plan: Plan) -> list[dict[str, Any]]:
@@ -55,22 +52,10 @@ def print_plan(plan: Plan) -> None:
 
 def _prompt(planned: AnyCell) -> list[dict[str, str]]:
     """The turns of the first call for the first question; empty for a control."""
-    program = planned.program
-    if planned.retrieval is not None and isinstance(program, AskingProgram):
-        cell = planned.cell
-        program = build_program(
-            cell.program,
-            cell.dataset.language,
-            max_tokens=cell.model.max_tokens,
-            finder=Preview(planned.retrieval),
-            nearest=NearestDemonstrations,
-        )
+    question = planned.question_set.questions[0]
+    program = planned.build_preview([question])
     if not isinstance(program, AskingProgram):
         return []
-    question = planned.question_set.questions[0]
-    finder = program.finder if isinstance(program, WithNearest) else None
-    if isinstance(finder, NearestDemonstrations) and isinstance(question, Question):
-        finder.fill([question])
     call = next(program.steps(question))
     shown = call.inputs.get("demos", call.predictor.demos)
     turns: list[dict[str, str]] = program.adapter.format(call.predictor.signature, shown, call.inputs)

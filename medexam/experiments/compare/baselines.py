@@ -9,7 +9,6 @@ from typing import Any
 
 from medexam.benchmarks import Feature
 from medexam.datasets import load_exam_set
-from medexam.experiments.plan.passage_lookup import is_retrieving
 from medexam.experiments.store.data_changes import asked_same_texts
 from medexam.experiments.store.questions import as_asked
 from medexam.experiments.store.stored_run import ExamRun
@@ -17,7 +16,7 @@ from medexam.items import ExamSet
 from medexam.metrics.paired.pairs import count_flips
 from medexam.metrics.paired.results import Flips
 from medexam.predictions import Prediction
-from medexam.specs import DatasetSpec
+from medexam.specs import DatasetSpec, ProgramSpec
 
 _PASSAGES_ONLY = {"kind", "then", "context", "retriever", "k", "query", "query_language"}
 """Settings that a program with passages may have otherwise than the same program without."""
@@ -90,7 +89,7 @@ def _against(
 def _baselines(run: ExamRun, runs: Sequence[ExamRun]) -> list[ExamRun]:
     """The runs to compare `run` with; none where it does not retrieve or asks no model."""
     exams = Feature.EXAMS in run.benchmark.features
-    if not exams or run.model is None or not is_retrieving(run.record.cell.program):
+    if not exams or run.model is None or run.record.cell.program.retrieval is None:
         return []
     candidates = [other for other in runs if _is_comparable(run, other)]
     return [other for other in candidates if _asks_alike(run, other)] or candidates
@@ -101,7 +100,7 @@ def _is_comparable(run: ExamRun, other: ExamRun) -> bool:
     return (
         other.model == run.model
         and not other.mixed
-        and not is_retrieving(other.record.cell.program)
+        and other.record.cell.program.retrieval is None
         and (mine.name, mine.language) == (its.name, its.language)
         and asked_same_texts(run.record, other.record)
         and not set(run.record.questions).isdisjoint(other.record.questions)
@@ -111,11 +110,9 @@ def _is_comparable(run: ExamRun, other: ExamRun) -> bool:
 def _asks_alike(run: ExamRun, other: ExamRun) -> bool:
     """Whether `other` asks as `run` does behind its passages."""
     mine, its = run.record.cell.program, other.record.cell.program
-    kind = getattr(mine, "then", mine.kind)
-    return its.kind == kind and _asking(mine) == _asking(its)
+    return its.kind == mine.asked_as and _asking(mine) == _asking(its)
 
 
-def _asking(program: Any) -> dict[str, Any]:
+def _asking(program: ProgramSpec) -> dict[str, Any]:
     """The settings that say how a question is asked, whatever stands before it."""
-    settings: dict[str, Any] = program.model_dump(exclude=_PASSAGES_ONLY)
-    return settings | {"shows_options": getattr(program, "shows_options", None)}
+    return program.model_dump(exclude=_PASSAGES_ONLY) | {"shows_options": program.shows_options}

@@ -104,12 +104,12 @@ def check_consistency(folders: Sequence[RunFolder]) -> Consistency:
 def differing(one: RunRecord, other: RunRecord) -> list[str]:
     """What two runs differ in beside their language, as dotted keys.
 
-    The files of a data set, with their twins, and the words of a prompt belong to their language; so does the language
-    of the queries if both specs say the same of it.
+    The files of a data set, with their translations, and the words of a prompt belong to their language; so does the
+    language of the queries if both specs say the same of it.
     """
     found = differences(one.identity, other.identity)
     own = {"dataset.language", "dataset.fingerprint", "twins"}
-    queried = {getattr(record.cell.program, "query_language", None) for record in (one, other)}
-    if len(queried) == 1:
+    retrievals = [record.cell.program.retrieval for record in (one, other)]
+    if len({found and found.query_language for found in retrievals}) == 1:
         own.add("program.query_language")
     return [key for key in found if key not in own and not key.startswith("words")]

@@ -23,16 +23,17 @@ from medexam.errors import EngineError
 from medexam.experiments.optimize.budget import Budget, StoppedError
 from medexam.experiments.optimize.call_log import CallLog, LoggedEngine, Purpose, calling_for
 from medexam.experiments.optimize.candidate_queue import Turns
+from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import Trial, mean_score, program_digest, score_prediction
-from medexam.experiments.plan.planner import ExamCell
+from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, ask
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.files import PRIVATE
+from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.programs import ExamProgram, WithNearest, save_program
 from medexam.programs.loading import PROGRAM
 from medexam.questions import Question
-from medexam.specs import OptimizerSpec, ReplySpec
 
 _MODULES = ("random_search", "mipro_optimizer_v2", "copro_optimizer", "gepa.gepa_utils", "bootstrap_trace")
 """DSPy's modules that name `Evaluate`."""
@@ -68,26 +69,23 @@ class Evaluator:
 
     def __init__(
         self,
-        planned: ExamCell,
-        optimizer: OptimizerSpec,
+        plan: OptimizationPlan,
+        admitted: Answerer,
         engine: LoggedEngine,
         log: CallLog,
         budget: Budget,
-        folder: Path,
         observer: TrialObserver,
         keep: Callable[[], None],
     ) -> None:
-        """`planned` holds the validation questions and the model that was admitted.
-
-        Each trial gets a folder of its own in `folder`; `keep` is called after each.
-        """
+        """`admitted` is the model that answers; `keep` is called after each trial."""
         self.trials: dict[str, Trial] = {}
         """Digest of the program -> its trial."""
-        self._planned = planned
-        self._optimizer = optimizer
+        self._planned = replace(plan.validation, answerer=admitted)
+        self._spec = plan.program
+        self._optimizer = plan.optimizer
         self._log = log
         self._budget = budget
-        self._folder = folder
+        self._folder = plan.folder.programs
         self._observer = observer
         self._turns = Turns(observer, lambda: engine.concurrency)
         self._keep = keep
@@ -176,9 +174,7 @@ class Evaluator:
         return said
 
     def _save(self, program: ExamProgram, path: Path) -> None:
-        cell = self._planned.cell
-        assert isinstance(cell.program, ReplySpec)  # noqa: S101 - only such programs are planned
-        save_program(program, path, cell.program, cell.dataset.language)
+        save_program(program, path, self._spec, self._planned.cell.dataset.language)
         path.chmod(PRIVATE)
 
     def _promise(self, program: ExamProgram, questions: Sequence[Question], purpose: Purpose) -> None:

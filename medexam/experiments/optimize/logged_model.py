@@ -19,7 +19,7 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.programs.loading import PROGRAM, read_state
 from medexam.signatures import load_words
 from medexam.signatures.word_files import WORDS
-from medexam.specs import AskingSpec, CellSpec
+from medexam.specs import CellSpec
 
 CODE = Path(__file__).with_name("served_program.py")
 EXAMPLE = {
@@ -27,7 +27,7 @@ EXAMPLE = {
     "options": ["Vitamin A.", "Vitamin B12.", "Vitamin C.", "Vitamin D."],
     "discipline": "medicine",
 }
-_FILES = {"prompt": "", "examples": "_examples"}
+_SUFFIXES = {"prompt": "", "examples": "_examples"}
 """Fields of a program that name a shipped set of words or a file of the user's -> how a shipped one's name ends."""
 _log = logging.getLogger(__name__)
 
@@ -100,11 +100,12 @@ def model_name(cell: CellSpec) -> str:
 
 def unservable(cell: CellSpec) -> str | None:
     """Why the program cannot answer a question that is in no data set; None where it can."""
-    if getattr(cell.program, "query_language", None) not in (None, cell.dataset.language):
-        return "it looks up each question in another language, and a new one has no twin"
+    retrieval, words = cell.program.retrieval, cell.program.words
+    if retrieval is not None and retrieval.query_language not in (None, cell.dataset.language):
+        return "it looks up each question in another language, and a new one has no translation"
     try:
-        if isinstance(cell.program, AskingSpec):
-            load_words(cell.program, cell.dataset.language)
+        if words is not None:
+            load_words(words, cell.dataset.language)
     except SpecError as error:
         return str(error)
     return None
@@ -112,11 +113,12 @@ def unservable(cell: CellSpec) -> str | None:
 
 def _own_files(cell: CellSpec) -> dict[str, str]:
     """The files of the user's that the program reads its words from, by the field that names them."""
-    named = {name: getattr(cell.program, name, None) for name in _FILES}
+    words = cell.program.words
+    named = {"prompt": words.prompt, "examples": words.examples} if words is not None else {}
     return {
         name: str(value)
         for name, value in named.items()
-        if value is not None and not (WORDS / f"{value}{_FILES[name]}.yaml").is_file()
+        if value is not None and not (WORDS / f"{value}{_SUFFIXES[name]}.yaml").is_file()
     }
 
 
@@ -145,7 +147,7 @@ def _write_model(cell: CellSpec, program: Path, target: Path, model: Any, run_id
     document = target.parent / "cell.json"
     document.write_text(json.dumps(cell.model_dump(mode="json"), ensure_ascii=False, indent=2), encoding="utf-8")
     files = {"cell": str(document), "program": str(program), **_own_files(cell)}
-    looks_up = cell.program.kind == "retrieve_then_answer" or "nearest" in read_state(program)["metadata"]["medexam"]
+    looks_up = cell.program.retrieval is not None or "nearest" in read_state(program)["metadata"]["medexam"]
     wanted = {"local": cell.model.engine == "embedded", "retrieval": looks_up}
     extras = [extra for extra, needed in wanted.items() if needed]
     package = f"medexam[{','.join(extras)}]" if extras else "medexam"

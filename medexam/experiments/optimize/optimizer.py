@@ -34,7 +34,7 @@ from medexam.model_identity import Answerer
 from medexam.programs import ExamProgram
 from medexam.questions import Question
 from medexam.serve import Engine, build_engine
-from medexam.specs import ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 
 
 class OptimizationObserver(TrialObserver, Protocol):
@@ -124,12 +124,11 @@ async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, cour
     engines: list[Engine] = []
     try:
         observer.engine_starts(model)
-        guided = plan.program.answer_format == "guided"
-        weighs = plan.optimizer.metric == "log_probability"
-        engines.append(await build_engine(model, guided=guided, logprobs=weighs))
+        weighs = EngineNeeds(logprobs=plan.optimizer.metric == "log_probability")
+        engines.append(await build_engine(model, plan.program.engine_needs | weighs))
         if prompt_model is not None:
             observer.engine_starts(prompt_model)
-            engines.append(await build_engine(prompt_model, guided=False))
+            engines.append(await build_engine(prompt_model))
         admitted = [_admit(plan, course, *one) for one in zip(engines, (MODELS, PROMPT_MODELS), strict=False)]
         logged = [LoggedEngine(*one, course.log, course.budget) for one in zip(engines, admitted, strict=True)]
         engine, writer = logged[0], logged[-1]
@@ -138,14 +137,7 @@ async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, cour
             questions = [*plan.train.questions, *plan.validation.question_set.questions]
             await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
         evaluator = course.evaluator = Evaluator(
-            replace(plan.validation, answerer=admitted[0]),
-            plan.optimizer,
-            engine,
-            course.log,
-            course.budget,
-            plan.folder.programs,
-            observer,
-            course.keep,
+            plan, admitted[0], engine, course.log, course.budget, observer, course.keep
         )
         observer.optimization_starts(plan, course.budget)
         with dspy.context(lm=lm, disable_history=True), gc_paused():
@@ -204,13 +196,12 @@ def _materials(plan: OptimizationPlan, evaluator: Evaluator, prompt_lm: dspy.LM)
     assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
     train = list(plan.train.questions)
     random.Random(plan.optimizer.seed).shuffle(train)  # noqa: S311 - no secret
-    kind = getattr(plan.program, "then", plan.program.kind)
     return Materials(
         program=program,
         spec=plan.optimizer.model_copy(update={"candidates": plan.candidates}),
         train=_examples(train, plan.train.golds),
         validation=_examples(plan.validation.question_set.questions, plan.validation.question_set.golds),
-        reasons=kind == "chain_of_thought",
+        reasons=plan.program.reasons,
         evaluator=evaluator,
         prompt_lm=prompt_lm,
     )

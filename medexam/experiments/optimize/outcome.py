@@ -10,7 +10,7 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import describe_score, metric_title
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.programs import WithNearest, build_program, demonstrations
+from medexam.programs import ProgramContext, WithNearest, build_program, demonstrations
 from medexam.programs.loading import PROGRAM
 from medexam.signatures import render_answer, render_question
 
@@ -88,9 +88,8 @@ def report_lines(optimization: Optimization) -> Iterator[str]:
 
 def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Iterator[str]:
     spec = plan.program.model_copy(update={"load": optimization.folder.path})
-    program = build_program(
-        spec, plan.cell.dataset.language, finder=plan.validation.retrieval, nearest=NearestDemonstrations
-    )
+    context = ProgramContext(finder=plan.validation.retrieval, nearest=NearestDemonstrations)
+    program = build_program(spec, plan.cell.dataset.language, context)
     best = optimization.best
     assert best is not None  # noqa: S101 - the caller has looked
     yield f"# What trial {best.number} ({best.name}) asks with\n"

@@ -13,9 +13,10 @@ import dspy
 from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, RunFolderError, SpecError
 from medexam.experiments.optimize.folder import PROGRAMS, RECORD, OptimizationFolder
+from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.plan.leakage import near_duplicates
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
-from medexam.experiments.plan.planner import ExamCell, plan_experiment
+from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.items import ExamSet

@@ -16,7 +16,7 @@ from typing import Any
 import dspy
 
 from medexam.experiments.optimize.optimization import Optimization
-from medexam.programs import Call, ExamProgram, build_program
+from medexam.programs import Call, ExamProgram, ProgramContext, build_program
 from medexam.programs.loading import PROGRAM, read_state
 from medexam.questions import Discipline, Exam, Option, Question
 from medexam.retrievers.base import Hit, Passage
@@ -62,7 +62,8 @@ def prompt_templates(optimization: Optimization) -> dict[str, Turns]:
     """Name of each prompt -> its turns; a program of one predictor has one prompt, named after the program's kind."""
     cell = optimization.cell
     spec = cell.program.model_copy(update={"load": optimization.folder.path / PROGRAM})
-    program = build_program(spec, cell.dataset.language, finder=_Placeholder(), nearest=_NoDemonstrations)
+    context = ProgramContext(finder=_Placeholder(), nearest=_NoDemonstrations)
+    program = build_program(spec, cell.dataset.language, context)
     assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are optimized
     stem = f"{cell.name}-{cell.program.kind}-{cell.dataset.language}"
     predictors = {id(predictor): name.rsplit(".", 1)[-1] for name, predictor in program.named_predictors()}

@@ -22,11 +22,11 @@ from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.passage_lookup import Retrieval, is_retrieving, plan_retrieval
+from medexam.experiments.plan.passage_lookup import Retrieval, plan_retrieval
 from medexam.experiments.run.language_model import build_lm
 from medexam.paths import cache_dir
 from medexam.predictions import Prediction
-from medexam.programs import WithNearest, build_failure, build_prediction, build_program
+from medexam.programs import ProgramContext, WithNearest, build_failure, build_prediction, build_program
 from medexam.questions import Discipline, Exam, Option, Question
 from medexam.retrievers.building import plan_retriever
 from medexam.serve import Engine, build_engine
@@ -52,20 +52,16 @@ class ServedProgram(PythonModel):
         spec = cell.program.model_copy(update=paths)
         self._cell = cell
         self._retrieval: Retrieval | None = None
-        if is_retrieving(spec):
-            self._retrieval = plan_retrieval(
-                spec, plan_retriever(spec.retriever), cache_dir(), cell.dataset.language, None
-            )
+        if (settings := spec.retrieval) is not None:
+            planned = plan_retriever(settings.retriever)
+            self._retrieval = plan_retrieval(settings, planned, cache_dir(), cell.dataset.language)
         self._looking_up = threading.Lock()
         self._program = build_program(
             spec,
             cell.dataset.language,
-            max_tokens=cell.model.max_tokens,
-            finder=self._retrieval,
-            nearest=NearestDemonstrations,
+            ProgramContext(cell.model.max_tokens, self._retrieval, NearestDemonstrations),
         )
-        guided = getattr(spec, "answer_format", None) == "guided"
-        self._engine = background_loop().run(build_engine(cell.model, guided=guided))
+        self._engine = background_loop().run(build_engine(cell.model, spec.engine_needs))
 
     def predict(
         self,

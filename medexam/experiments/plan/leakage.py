@@ -1,6 +1,6 @@
 """Tested questions that a prompt would give away: demonstrations from an exam that is asked, or nearly the same words.
 
-HEAD-QA's exams repeat questions over the years; whoever is shown one solved has seen the answer of the other.
+HEAD-QA's exams repeat questions over the years; a prompt that shows one solved gives the answer of the other away.
 """
 
 import re
@@ -40,11 +40,11 @@ def near_duplicates(questions: Sequence[Question], others: Sequence[Question]) -
     if not questions or not others:
         return []
     words = [_words(question) for question in (*questions, *others)]
-    places: dict[str, int] = {}
+    columns: dict[str, int] = {}
     for known in words:
         for word in known:
-            places.setdefault(word, len(places))
-    ours, theirs = _incidence(words[: len(questions)], places), _incidence(words[len(questions) :], places)
+            columns.setdefault(word, len(columns))
+    ours, theirs = _incidence(words[: len(questions)], columns), _incidence(words[len(questions) :], columns)
     their_sizes = np.asarray(theirs.sum(axis=1)).ravel()
     found: list[Question] = []
     for start in range(0, len(questions), _ROWS):
@@ -62,8 +62,8 @@ def _words(question: Question) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
-def _incidence(words: Sequence[set[str]], places: dict[str, int]) -> csr_array:
+def _incidence(words: Sequence[set[str]], columns: dict[str, int]) -> csr_array:
     """Row i has a 1 for each word of text i."""
-    columns = [places[word] for known in words for word in known]
+    held = [columns[word] for known in words for word in known]
     ends = np.cumsum([0, *(len(known) for known in words)])
-    return csr_array((np.ones(len(columns), dtype=np.int32), columns, ends), shape=(len(words), len(places)))
+    return csr_array((np.ones(len(held), dtype=np.int32), held, ends), shape=(len(words), len(columns)))

@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeGuard
 
 from filelock import FileLock
 
@@ -18,20 +17,12 @@ from medexam.questions import Language, Question
 from medexam.retrievers.base import Hit, Passage, Retriever
 from medexam.retrievers.building import PlannedRetriever
 from medexam.retrievers.encoders import Progress
+from medexam.specs import RetrievalSettings
 from medexam.specs.identity import digest
-from medexam.specs.program import EntailmentSpec, LikelihoodSpec, RelevanceSpec, RetrieveThenAnswerSpec, SpanReaderSpec
 
-RetrievingSpec = RetrieveThenAnswerSpec | RelevanceSpec | LikelihoodSpec | SpanReaderSpec | EntailmentSpec
 Query = str
-
-
-def is_retrieving(spec: object) -> TypeGuard[RetrievingSpec]:
-    """Whether a program looks up passages."""
-    if isinstance(spec, LikelihoodSpec):
-        return spec.retrieves
-    if isinstance(spec, SpanReaderSpec):
-        return spec.context == "retrieved"
-    return isinstance(spec, RetrieveThenAnswerSpec | RelevanceSpec | EntailmentSpec)
+Translations = Callable[[], Mapping[str, Question]]
+"""Of nothing, key -> the same question in another language; read only where something is looked up."""
 
 
 class HitCache:
@@ -92,7 +83,7 @@ class HitCache:
 class Retrieval:
     """The passages of a run's questions; empty until `fill`."""
 
-    spec: RetrievingSpec
+    settings: RetrievalSettings
     digest: str
     """Identity of the retriever: corpus, method and its settings."""
     build: Callable[[Progress | None], Retriever]
@@ -103,37 +94,37 @@ class Retrieval:
     """Passages of the corpus; None where it is not here, so that nothing can be looked up."""
     warnings: tuple[str, ...] = ()
     """What a reader of the results should know of how passages were found."""
-    twins: Callable[[], Mapping[str, Question]] | None = None
-    """Key -> the same question in the language that queries are written in; None: the question itself."""
+    translations: Translations | None = None
+    """The questions in the language that queries are written in; None: those that are asked."""
     _found: dict[Query, list[Hit]] = field(default_factory=dict)
-    _twins: Mapping[str, Question] = field(default_factory=dict)
+    _translated: Mapping[str, Question] = field(default_factory=dict)
 
     def recall(self, questions: Sequence[Question]) -> list[Query]:
         """Take what is known from before; the queries of which nothing is, each once."""
-        if self.twins is not None and not self._twins:
-            self._twins = self.twins()
+        if self.translations is not None and not self._translated:
+            self._translated = self.translations()
         queries = list(dict.fromkeys(query for question in questions for query in self.queries(question).values()))
-        self._found |= self.cache.read(queries, self.spec.k)
+        self._found |= self.cache.read(queries, self.settings.k)
         return [query for query in queries if query not in self._found]
 
     def fill(self, questions: Sequence[Question], progress: Progress | None = None) -> int:
         """Look up every query of the questions in one pass; how many were not known from before.
 
         `progress` is called with the number of encoded passages while an index is made; an exception that it raises
-        stops that, and what is encoded is kept. Raises `DatasetError` where a question has no twin in the language of
-        the queries.
+        stops that, and what is encoded is kept. Raises `DatasetError` where a question has no translation in the
+        language of the queries.
         """
         missing = self.recall(questions)
         if missing:
-            hits = self.build(progress).search(missing, self.spec.k)
+            hits = self.build(progress).search(missing, self.settings.k)
             found = dict(zip(missing, hits, strict=True))
-            self.cache.write(found, self.spec.k)
+            self.cache.write(found, self.settings.k)
             self._found |= found
         return len(missing)
 
     def find(self, question: Question) -> list[Hit]:
         """The passages to show, most relevant first, each once."""
-        return merge_hits([self._found[query] for query in self.queries(question).values()], self.spec.k)
+        return merge_hits([self._found[query] for query in self.queries(question).values()], self.settings.k)
 
     def in_prefix_order(self, questions: Sequence[Question]) -> list[Question]:
         """The questions, those that show the same first passages next to each other.
@@ -149,27 +140,26 @@ class Retrieval:
     def queries(self, question: Question) -> dict[int, Query]:
         """What is looked up for a question, by the option that it is for; 0 stands for the whole question."""
         asked = self.asked(question)
-        each = isinstance(self.spec, RelevanceSpec) or self.spec.query == "per_option"
-        if each:
+        if self.settings.query == "per_option":
             return {option.number: f"{asked.stem} {option.text}" for option in asked.options}
-        if self.spec.query == "stem":
+        if self.settings.query == "stem":
             return {0: asked.stem}
         return {0: "\n".join([asked.stem, *(option.text for option in asked.options)])}
 
     def asked(self, question: Question) -> Question:
-        """The question in the language of the queries; raises `DatasetError` where it has no twin there."""
-        if self.twins is None:
+        """The question in the language of the queries; raises `DatasetError` where it is not translated."""
+        if self.translations is None:
             return question
-        if question.key not in self._twins:
+        if question.key not in self._translated:
             raise DatasetError(
-                f"{question.key} has no twin in {self.spec.query_language!r} to look up; "
+                f"{question.key} has no translation in {self.settings.query_language!r} to look up; "
                 "leave program.query_language out, or take a data set that has it in both languages"
             )
-        return self._twins[question.key]
+        return self._translated[question.key]
 
 
 class Preview:
-    """Passages for a look at a prompt: those known from before, else a mark in the place of each; nothing is opened."""
+    """Passages for a look at a prompt: those known from before, else a mark for each; nothing is opened."""
 
     def __init__(self, retrieval: Retrieval) -> None:
         self._retrieval = retrieval
@@ -178,7 +168,7 @@ class Preview:
         """The passages to show."""
         if self._retrieval.size is not None and not self._retrieval.recall([question]):
             return self._retrieval.find(question)
-        ranks = range(1, self._retrieval.spec.k + 1)
+        ranks = range(1, self._retrieval.settings.k + 1)
         return [Hit(Passage(f"passage {rank}", "", f"[passage {rank}]", ""), 0.0, rank) for rank in ranks]
 
     def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
@@ -199,38 +189,40 @@ def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
 
 
 def plan_retrieval(
-    spec: RetrievingSpec,
+    settings: RetrievalSettings,
     planned: PlannedRetriever,
     cache: Path,
     language: Language,
-    twins: Callable[[], Mapping[str, Question]] | None,
+    translations: Translations | None = None,
 ) -> Retrieval:
     """The retrieval of a cell whose questions are in `language`, with nothing looked up yet.
 
     Raises `SpecError` where `k` exceeds the corpus, or what the method can rank.
     """
-    planned.check_depth(spec.k)
+    planned.check_depth(settings.k)
     known = digest(planned.identity)
     return Retrieval(
-        spec,
+        settings,
         known,
         build=lambda progress: planned.open(cache, progress),
         cache=HitCache(cache / "retrieval", known),
         size=planned.size,
-        warnings=planned.warnings(spec.query_language or language),
-        twins=twins,
+        warnings=planned.warnings(settings.query_language or language),
+        translations=translations,
     )
 
 
 def plan_without_corpus(
-    spec: RetrievingSpec, reason: MedExamError, twins: Callable[[], Mapping[str, Question]] | None
+    settings: RetrievalSettings, reason: MedExamError, translations: Translations | None = None
 ) -> Retrieval:
     """The retrieval of a cell for a look at its plan, where what it would search is not known here for `reason`."""
 
     def build(_: Progress | None) -> Retriever:
         raise reason
 
-    return Retrieval(spec, "", build, HitCache(Path(), ""), size=None, warnings=(str(reason),), twins=twins)
+    return Retrieval(
+        settings, "", build, HitCache(Path(), ""), size=None, warnings=(str(reason),), translations=translations
+    )
 
 
 def _passage_fields(passage: Passage) -> dict[str, str]:

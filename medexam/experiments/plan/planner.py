@@ -3,27 +3,19 @@
 Planning reads data sets and run folders and asks no model; `medexam plan` prints it, `medexam run` carries it out.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-import dspy
-
-from medexam.benchmarks import Benchmark, Feature, find_benchmark
-from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineError, MedExamError, RunFolderError
-from medexam.experiments.plan.context_lookup import (
-    ContextReading,
-    ReadingRetrieval,
-    pin_reader,
-    reader_identity,
-    with_reader,
-)
+from medexam.benchmarks import Feature, find_benchmark
+from medexam.errors import RunFolderError
+from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
+from medexam.experiments.plan.context_lookup import ContextReading, PassageReading
 from medexam.experiments.plan.leakage import check_demonstrations
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.passage_lookup import Retrieval, is_retrieving, plan_retrieval, plan_without_corpus
 from medexam.experiments.plan.resolve import resolve_cells
-from medexam.experiments.plan.words import asked_words
+from medexam.experiments.plan.sources import Prepared, Sources
 from medexam.experiments.store.data_changes import (
     DataChange,
     describe_earlier,
@@ -31,152 +23,14 @@ from medexam.experiments.store.data_changes import (
     describe_texts,
     find_data_change,
 )
-from medexam.experiments.store.prediction_lines import Outcome
 from medexam.experiments.store.questions import as_asked
-from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
+from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import find_run
 from medexam.experiments.store.work_folder import folders_of, name_part
-from medexam.gc_pause import gc_paused
-from medexam.items import AnySet, ExamSet
-from medexam.model_identity import Answerer
-from medexam.paths import cache_dir
-from medexam.predictions import Prediction, Status
-from medexam.programs import AskingProgram, WithNearest, build_program, demonstrations
-from medexam.questions import Question
-from medexam.retrievers.building import PlannedRetriever, plan_retriever
-from medexam.serve.naming import known_model
-from medexam.specs import (
-    AskingSpec,
-    CellSpec,
-    DatasetSpec,
-    ModelSpec,
-    ProgramSpec,
-    ReadingSpec,
-    RetrieverSpec,
-    SpanReaderSpec,
-)
-from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest, identity
+from medexam.programs import ProgramContext, WithNearest, build_program, demonstrations
+from medexam.specs import CellSpec
+from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
 from medexam.tasks import Task
-
-_UNREACHABLE = (CorpusUnreachableError, CommitUnknownError)
-S_co = TypeVar("S_co", bound=AnySet, covariant=True)
-
-
-@dataclass(frozen=True)
-class PlannedCell(Generic[S_co]):
-    """One run to be made or continued."""
-
-    cell: CellSpec
-    question_set: S_co
-    program: dspy.Module
-    identity: dict[str, Any]
-    spec_digest: str
-    folder: RunFolder
-    retrieval: Retrieval | None
-    """Where the program's passages come from; None where it sees none."""
-    nearest: NearestDemonstrations | None
-    """Which demonstrations a question is shown; None where all are shown the same, or none."""
-    pending: tuple[Any, ...]
-    """Questions still to be asked, in the order of the data set."""
-    right: int
-    """How many of the others are answered right; 0 where an answer is more or less right."""
-    answered: int
-    """How many of all the folder's questions a model has answered, whether they are selected now or not."""
-    answerer: Answerer | None = None
-    """The model that was admitted to the folder; None until it is known, and for a program that asks none."""
-
-    @property
-    def label(self) -> str:
-        """The program and its language, for tables and progress bars."""
-        dataset = self.cell.dataset
-        return " ".join([self.cell.program.label, dataset.language, *dataset.form])
-
-    @property
-    def program_label(self) -> str:
-        """The program alone, as predictions name it."""
-        return self.cell.program.label
-
-    @property
-    def run_id(self) -> str:
-        """The name of the run's folder."""
-        return self.folder.name
-
-    @property
-    def asks_model(self) -> bool:
-        """Whether the program needs an engine; the controls do not."""
-        return isinstance(self.cell.program, AskingSpec)
-
-    @property
-    def corpus_is_here(self) -> bool:
-        """Whether corpus and encoder are known; where they are not, neither is the run's digest."""
-        return self.retrieval is None or self.retrieval.size is not None
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader of the results should know; mostly nothing."""
-        own = self.question_set.notes
-        return own if self.retrieval is None else (*own, *self.retrieval.warnings)
-
-    @property
-    def benchmark(self) -> Benchmark[Any, Any, Any]:
-        """What scores the cell."""
-        return find_benchmark(self.cell.dataset.name)
-
-    @property
-    def is_right(self) -> Callable[[Prediction], bool] | None:
-        """Whether an answer to one of the cell's questions is right; None if answers are more or less right."""
-        if Feature.EXAMS not in self.benchmark.features:
-            return None
-        is_right, golds = self.benchmark.is_right, self.question_set.golds
-        return lambda prediction: is_right(prediction, golds[prediction.question])
-
-    @property
-    def calls(self) -> int:
-        """Calls of a model still to be made, if none is retried."""
-        if not isinstance(self.program, AskingProgram):
-            return 0
-        return sum(self.program.calls_for(question) for question in self.pending)
-
-
-ExamCell = PlannedCell[ExamSet]
-"""A run on questions with numbered options."""
-AnyCell = PlannedCell[AnySet]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """An experiment, or one run of it, ready to run."""
-
-    name: str
-    """The experiment's."""
-    description: str
-    experiment_digest: str
-    """Identity of the experiment, whichever of its cells are planned."""
-    cells: tuple[AnyCell, ...]
-    runs_dir: Path
-    news: tuple[str, ...] = ()
-    """One line for each stored run whose data have changed since."""
-    accept_model_change: bool = False
-    """Whether another model than the one that began a run may go on with it."""
-
-    def record(self, planned: AnyCell) -> RunRecord:
-        """What a cell's `spec.json` says."""
-        return RunRecord(
-            run_id=planned.folder.name,
-            schema=IDENTITY_SCHEMA,
-            spec_digest=planned.spec_digest,
-            identity=planned.identity,
-            cell=planned.cell,
-            description=self.description,
-            dataset_version=planned.question_set.version,
-            dataset_source=planned.question_set.source,
-            dataset_fingerprint=planned.question_set.fingerprint,
-            dataset_golds=planned.question_set.golds_fingerprint,
-            questions=tuple(question.key for question in planned.question_set.questions),
-            experiment_digest=self.experiment_digest,
-            warnings=planned.warnings,
-            readings=planned.cell.program.readings,
-        )
 
 
 def plan_experiment(
@@ -190,11 +44,11 @@ def plan_experiment(
     """What running `document` under `overrides` would do: runs that exist are continued.
 
     `fresh` starts new runs beside those that exist. `only_look` makes a plan that is not carried out: a corpus of the
-    hub that cannot be brought, or an encoder whose commit nobody tells, is a warning then, and the cell counts as a run
+    hub that cannot be fetched, or an encoder whose commit is unknown, is a warning then, and the cell counts as a run
     that was not begun. Raises `SpecError`, `DatasetError`, or `RunFolderError` where a run's folder holds another.
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
-    sources = _Sources(only_look=only_look)
+    sources = Sources(only_look=only_look)
     prepared = [sources.prepare(cell) for cell in cells]
     planned = tuple(_planned(item, _folder(item.cell, item.identity, runs_dir, fresh)) for item in prepared)
     return Plan(
@@ -210,13 +64,12 @@ def plan_experiment(
 def plan_resume(run: str, *, runs_dir: Path) -> Plan:
     """What continuing one run would do: its own cell and its own questions, as its folder keeps them.
 
-    `run` is a run's folder, or its id in `runs_dir`. Raises `RunFolderError` where there is no such run, or where what
-    its answers depend on, the texts of its data included, is not what it was, and `DatasetError` where its data cannot
-    be read.
+    `run` is a run's folder, or its id in `runs_dir`. Raises `RunFolderError` if there is no such run, or if what its
+    answers depend on, the texts of its data included, has changed, and `DatasetError` if its data cannot be read.
     """
     folder = find_run(run, runs_dir)
     record = folder.read_record()
-    prepared = _Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole)
+    prepared = Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole)
     data = prepared.question_set
     if find_data_change(record, data) is DataChange.TEXTS:
         raise RunFolderError(
@@ -246,7 +99,7 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
 
 
 def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
-    """What has changed in the data of the runs that the cells go on with, or take the place of."""
+    """What has changed in the data of the runs that the cells continue, or replace."""
     lines = (
         describe_golds(cell.folder, cell.folder.read_record(), cell.question_set)
         if cell.folder.exists()
@@ -256,189 +109,39 @@ def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
     return tuple(line for line in lines if line is not None)
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """A cell with what it reads."""
-
-    cell: CellSpec
-    question_set: AnySet
-    identity: dict[str, Any]
-    retrieval: Retrieval | None
-    reader: ReadingSpec | None
-    """The program with its reader's content as the revision; None for all others."""
-
-
-class _Sources:
-    """Data sets and corpora, each read once for all cells."""
-
-    def __init__(self, *, only_look: bool) -> None:
-        self._only_look = only_look
-        self._question_sets: dict[DatasetSpec, AnySet] = {}
-        self._retrievers: dict[RetrieverSpec, PlannedRetriever | MedExamError] = {}
-        self._models: dict[ModelSpec, dict[str, Any]] = {}
-
-    def prepare(self, cell: CellSpec, data: DatasetSpec | None = None) -> _Prepared:
-        """`data` None: the questions that the cell selects."""
-        question_set = self._question_set(data or cell.dataset)
-        program = self._pinned(cell.program)
-        retrieval, identity, twin_set = None, None, None
-        if is_retrieving(program):
-            twin_set = self._twins(cell)
-            twins = _by_key(twin_set) if twin_set else None
-            try:
-                planned = self._retriever(program.retriever)
-            except _UNREACHABLE as error:
-                if not self._only_look:
-                    raise
-                retrieval = plan_without_corpus(program, error, twins)
-                identity = program.retriever.model_dump(mode="json")
-            else:
-                retrieval = plan_retrieval(program, planned, cache_dir(), cell.dataset.language, twins)
-                identity = planned.identity
-            if isinstance(program, ReadingSpec):
-                retrieval = with_reader(retrieval)
-        model = self._model(cell.model) if isinstance(program, AskingSpec) else None
-        reader = program if isinstance(program, ReadingSpec) else None
-        known = _identity(cell, question_set, identity, twin_set, model, reader)
-        return _Prepared(cell, question_set, known, retrieval, reader)
-
-    def _pinned(self, program: ProgramSpec) -> ProgramSpec:
-        """The program, its reader pinned where it has one."""
-        if not isinstance(program, ReadingSpec):
-            return program
-        try:
-            return pin_reader(program)
-        except CommitUnknownError:
-            if not self._only_look:
-                raise
-            return program
-
-    def _model(self, spec: ModelSpec) -> dict[str, Any]:
-        if spec not in self._models:
-            try:
-                self._models[spec] = known_model(spec)
-            except EngineError:
-                if not self._only_look:
-                    raise
-                self._models[spec] = {"engine": spec.engine}
-        return self._models[spec]
-
-    def _retriever(self, spec: RetrieverSpec) -> PlannedRetriever:
-        known = self._retrievers.get(spec)
-        if known is None:
-            try:
-                known = plan_retriever(spec)
-            except _UNREACHABLE as error:
-                known = error
-            self._retrievers[spec] = known
-        if isinstance(known, MedExamError):
-            raise known
-        return known
-
-    def _question_set(self, spec: DatasetSpec) -> AnySet:
-        if spec not in self._question_sets:
-            with gc_paused():
-                self._question_sets[spec] = find_benchmark(spec.name).load(spec)
-            find_benchmark(spec.name).check()
-        return self._question_sets[spec]
-
-    def _twins(self, cell: CellSpec) -> AnySet | None:
-        """The questions in the language of the queries; None where that is their own."""
-        language = getattr(cell.program, "query_language", None)
-        if language is None or language == cell.dataset.language:
-            return None
-        # A path names the file of one language.
-        return self._question_set(DatasetSpec(name=cell.dataset.name, language=language))
-
-
-def _by_key(question_set: AnySet) -> Callable[[], dict[str, Question]]:
-    return lambda: {one.key: one for one in question_set.questions if isinstance(one, Question)}
-
-
-def _identity(
-    cell: CellSpec,
-    question_set: AnySet,
-    retriever: dict[str, Any] | None,
-    twins: AnySet | None,
-    model: dict[str, Any] | None,
-    reader: ReadingSpec | None,
-) -> dict[str, Any]:
-    return identity(
-        cell,
-        fingerprint=question_set.fingerprint,
-        words=asked_words(cell.program, cell.dataset.language),
-        retriever=retriever,
-        twins=twins.fingerprint if twins else None,
-        model=model,
-        reader=reader_identity(reader) if reader is not None else None,
-    )
-
-
-def _planned(prepared: _Prepared, folder: RunFolder) -> AnyCell:
-    cell, data, known = prepared.cell, prepared.question_set, prepared.identity
-    folder = replace(folder, spec_digest=digest(known))
-    questions: dict[str, Question | Task] = {question.key: question for question in data.questions}
-    outcomes = folder.read_outcomes() if folder.exists() else {}
-    remaining = pending(questions, outcomes)
-    answered = questions.keys() - set(remaining)
-    program = build_program(
-        cell.program,
-        cell.dataset.language,
+def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
+    cell, data, retrieval, reader = prepared.cell, prepared.question_set, prepared.retrieval, prepared.reader
+    known = digest(prepared.identity)
+    folder = replace(folder, spec_digest=known)
+    pending, right, answered = take_stock(folder, data)
+    context = ProgramContext(
         max_tokens=cell.model.max_tokens,
-        finder=prepared.retrieval,
+        finder=retrieval,
         nearest=NearestDemonstrations,
-        reader=prepared.retrieval if isinstance(prepared.retrieval, ReadingRetrieval) else None,
-        context_reader=_context_reader(prepared.reader, [questions[key] for key in remaining]),
+        reader=retrieval if isinstance(retrieval, PassageReading) else None,
     )
+    if reader is not None and reader.of_task:
+        tasks = [one for one in pending if isinstance(one, Task)]
+        context = replace(context, context_reader=ContextReading(reader, tasks))
+    program = build_program(cell.program, cell.dataset.language, context)
     finder = program.finder if isinstance(program, WithNearest) else None
-    nearest = finder if isinstance(finder, NearestDemonstrations) else None
-    exams = Feature.EXAMS in find_benchmark(data.name).features
-    if exams and (path := getattr(cell.program, "load", None)) is not None:
+    words, exams = cell.program.words, Feature.EXAMS in find_benchmark(data.name).features
+    if exams and words is not None and words.load is not None:
         shown = [demo["question"] for _, demo in demonstrations(program)]
-        check_demonstrations(shown, data.questions, f"program.load {path}")
+        check_demonstrations(shown, data.questions, f"program.load {words.load}")
     return PlannedCell(
         cell=cell,
         question_set=data,
         program=program,
-        identity=known,
-        spec_digest=digest(known),
+        identity=prepared.identity,
+        spec_digest=known,
         folder=folder,
-        retrieval=prepared.retrieval,
-        nearest=nearest,
-        pending=tuple(questions[key] for key in remaining),
-        right=_count_right(data, outcomes, answered),
-        answered=_count_answered(outcomes),
+        retrieval=retrieval,
+        nearest=finder if isinstance(finder, NearestDemonstrations) else None,
+        pending=pending,
+        right=right,
+        answered=answered,
     )
-
-
-def look_again(planned: AnyCell) -> AnyCell:
-    """The cell with what its folder holds by now."""
-    outcomes = planned.folder.read_outcomes()
-    questions = {question.key: question for question in planned.question_set.questions}
-    remaining = pending(questions, outcomes)
-    answered = questions.keys() - set(remaining)
-    return replace(
-        planned,
-        pending=tuple(questions[key] for key in remaining),
-        right=_count_right(planned.question_set, outcomes, answered),
-        answered=_count_answered(outcomes),
-    )
-
-
-def _context_reader(program: ReadingSpec | None, asked: Sequence[Question | Task]) -> ContextReading | None:
-    """What reads the texts that tasks bring along; None for all other programs."""
-    if not isinstance(program, SpanReaderSpec) or program.context != "given":
-        return None
-    return ContextReading(program, [task for task in asked if isinstance(task, Task)])
-
-
-def _count_right(data: AnySet, outcomes: Mapping[str, Outcome], keys: Iterable[str]) -> int:
-    is_right = find_benchmark(data.name).is_right
-    return sum(is_right(outcomes[key], data.golds[key]) for key in keys)
-
-
-def _count_answered(outcomes: Mapping[str, Outcome]) -> int:
-    return sum(outcome.status is not Status.FAILED for outcome in outcomes.values())
 
 
 def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:
@@ -463,12 +166,16 @@ def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) 
 
 def _stem(cell: CellSpec) -> str:
     """What the names of a cell's runs begin with: it says to people what was asked, and identifies nothing."""
-    asks = isinstance(cell.program, AskingSpec)
-    words = [cell.name, *([cell.model.label] if asks else []), cell.program.label, cell.dataset.language]
+    words = [
+        cell.name,
+        *([cell.model.label] if cell.program.asks_model else []),
+        cell.program.label,
+        cell.dataset.language,
+    ]
     return "-".join(map(name_part, words))
 
 
 def _runs_of(experiment: str, spec_digest: str, runs_dir: Path) -> dict[int, RunFolder]:
-    """The runs of a digest in an experiment by the number at the end of their names, 1 where there is none."""
+    """The runs of a digest in an experiment by the number at the end of their names, 1 if they have none."""
     folders = {number: RunFolder(path) for number, path in folders_of(experiment, spec_digest, runs_dir).items()}
     return {number: folder for number, folder in folders.items() if folder.exists()}

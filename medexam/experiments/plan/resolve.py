@@ -7,7 +7,7 @@ from typing import Any
 from medexam.errors import EngineError
 from medexam.serve.launch.profile import with_profile
 from medexam.serve.naming import with_served_name
-from medexam.specs import AskingSpec, CellSpec, ExperimentSpec, ModelSpec, OptimizerSpec, build_cells
+from medexam.specs import CellSpec, ExperimentSpec, ModelSpec, OptimizerSpec, build_cells
 
 _log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ def resolve_cells(
     for an unknown profile and for a server that does not tell its model.
     """
     experiment, cells = build_cells(document, overrides)
-    asking = {cell.model for cell in cells if isinstance(cell.program, AskingSpec)}
+    asking = {cell.model for cell in cells if cell.program.asks_model}
     named = {model: _named(model, only_look=only_look) for model in asking}
     return experiment, [cell.model_copy(update={"model": named.get(cell.model, cell.model)}) for cell in cells]
 
@@ -36,9 +36,7 @@ def _named(model: ModelSpec, *, only_look: bool) -> ModelSpec:
     except EngineError as error:
         if not only_look:
             raise
-        _log.warning(
-            "medexam: warning: %s; until it tells which model it serves, nobody knows which run this is", error
-        )
+        _log.warning("medexam: warning: %s; which run this is depends on the model that it serves", error)
         return model
 
 

@@ -6,14 +6,14 @@ from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.programs import loaded_words
 from medexam.questions import Language
 from medexam.signatures import load_words
-from medexam.specs import AskingSpec, ProgramSpec
+from medexam.specs import ProgramSpec
 
 
 def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
-    """The content of the files that `program` takes its words in `language` from; empty for one that asks no model.
+    """The content of the files that `program` takes its words in `language` from; empty for one without words.
 
-    A loaded program stands in the place of the prompt's words, and an encoder that chooses demonstrations is told by
-    its content. Raises `SpecError` where a file cannot be read, and `EngineError` where the encoder is missing.
+    A loaded program replaces the prompt's words, and the encoder that chooses demonstrations is known by its
+    content. Raises `SpecError` where a file cannot be read, and `EngineError` where the encoder is missing.
     """
     words = read_words(program, language)
     if chosen := words.get("loaded", {}).get("nearest"):
@@ -23,7 +23,7 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
 
 def read_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     """What `asked_words` gives, with such an encoder by its name, so that its weights are not looked at."""
-    if not isinstance(program, AskingSpec):
+    files = program.words
+    if files is None:
         return {}
-    path = getattr(program, "load", None)
-    return load_words(program, language).to_json() if path is None else {"loaded": loaded_words(path)}
+    return load_words(files, language).to_json() if files.load is None else {"loaded": loaded_words(files.load)}

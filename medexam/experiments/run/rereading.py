@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from medexam.benchmarks import find_benchmark
-from medexam.experiments.plan.planner import AnyCell, look_again
+from medexam.experiments.plan.cells import AnyCell
 from medexam.predictions import Failure, Prediction, Status
 from medexam.programs import AskingProgram, read_again
 from medexam.questions import Question
@@ -47,7 +47,7 @@ def read_run_again(planned: AnyCell) -> AnyCell:
         len(stored),
         f", {lost} of them because they keep too little and are asked anew" if lost else "",
     )
-    return look_again(planned)
+    return planned.updated()
 
 
 def _questions(planned: AnyCell, keys: Iterable[str]) -> dict[str, Question | Task]:

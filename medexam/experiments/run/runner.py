@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import dspy
 
 from medexam.errors import EngineError
+from medexam.experiments.plan.cells import AnyCell, Plan
 from medexam.experiments.plan.passage_lookup import Retrieval
-from medexam.experiments.plan.planner import AnyCell, Plan
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.rereading import read_run_again
@@ -30,9 +30,8 @@ from medexam.experiments.store.stored_run import AnyRun
 from medexam.gc_pause import gc_paused
 from medexam.library_logging import truncation_unlogged
 from medexam.serve import Engine, EngineInfo, build_engine
-from medexam.serve.build import RequestFeatures
 from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
-from medexam.specs import LikelihoodSpec, ModelSpec
+from medexam.specs import NO_NEEDS, EngineNeeds, ModelSpec
 from medexam.specs.identity import digest
 
 CONTROL_CONCURRENCY = 1
@@ -76,19 +75,20 @@ class _Engines:
     """One live engine for each model, closed together."""
 
     def __init__(self, cells: Sequence[AnyCell]) -> None:
-        self._guided = {c.cell.model for c in cells if getattr(c.cell.program, "answer_format", None) == "guided"}
-        self._logprobs = {c.cell.model for c in cells if isinstance(c.cell.program, LikelihoodSpec)}
+        self._needs: dict[ModelSpec, EngineNeeds] = {}
+        for cell in (planned.cell for planned in cells):
+            self._needs[cell.model] = self.needs(cell.model) | cell.program.engine_needs
         self._built: dict[ModelSpec, Engine] = {}
 
     async def get(self, model: ModelSpec, observer: RunObserver) -> Engine:
         if model not in self._built:
             observer.engine_starts(model)
-            self._built[model] = await build_engine(model, **self.needs(model))
+            self._built[model] = await build_engine(model, self.needs(model))
         return self._built[model]
 
-    def needs(self, model: ModelSpec) -> RequestFeatures:
-        """What the cells ask of a model, as `build_engine` takes it."""
-        return {"guided": model in self._guided, "logprobs": model in self._logprobs}
+    def needs(self, model: ModelSpec) -> EngineNeeds:
+        """What the requests of all cells to a model hold."""
+        return self._needs.get(model, NO_NEEDS)
 
     async def aclose(self) -> None:
         for engine in self._built.values():
@@ -111,7 +111,7 @@ def in_prefix_order(cells: Sequence[AnyCell]) -> list[int]:
 class Executor(Protocol):
     """Whoever asks the questions of cells on other machines, in the place of this process."""
 
-    async def prepare(self, planned: AnyCell, observer: RunObserver, *, guided: bool, logprobs: bool) -> EngineInfo:
+    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: EngineNeeds) -> EngineInfo:
         """Have every worker reach the cell's model; what really runs there. Raises `EngineError` where none can."""
         ...
 
@@ -182,7 +182,7 @@ async def _run_cell(
     folder, model = planned.folder, planned.cell.model
     asked_by = executor if planned.asks_model and planned.pending else None
     if asked_by is not None:
-        info: EngineInfo | None = await asked_by.prepare(planned, observer, **engines.needs(model))
+        info: EngineInfo | None = await asked_by.prepare(planned, observer, engines.needs(model))
         engine = None
     else:
         engine = await engines.get(model, observer) if planned.asks_model and planned.pending else None

@@ -19,7 +19,6 @@ from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, RunFolder
 from medexam.metrics import Metrics
 from medexam.metrics.results import RunMetrics
 from medexam.predictions import Prediction
-from medexam.specs import AskingSpec
 from medexam.specs.identity import IDENTITY_SCHEMA
 
 RunStatus = Literal["complete", "incomplete"]
@@ -59,7 +58,7 @@ class StoredRun(Generic[M_co]):
     def model(self) -> str | None:
         """The short name of the model that really ran, or of all with their answers; None for a control."""
         cell = self.record.cell
-        if not _asks_model(self.record):
+        if not self.record.cell.program.asks_model:
             return None
         if self.mixed:
             return label_answerers(self.answerers)
@@ -144,12 +143,8 @@ def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Predicti
 
 def find_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount, ...]:
     """Which models gave how many of the selected questions' answers, the commonest first; empty for a control."""
-    answers = folder.scan_predictions() if _asks_model(record) else ()
+    answers = folder.scan_predictions() if record.cell.program.asks_model else ()
     return count_answerers(answers, frozenset(record.questions), read_models(folder))
-
-
-def _asks_model(record: RunRecord) -> bool:
-    return isinstance(record.cell.program, AskingSpec)
 
 
 def reading_warnings(folders: Iterable[RunFolder]) -> list[str]:

@@ -21,14 +21,14 @@ from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.answer_key import Gold
 from medexam.errors import MedExamError
-from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
+from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
-from medexam.experiments.plan.planner import ExamCell, plan_resume
+from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.experiments.track.copies import find_traces
 from medexam.experiments.track.trace_spans import Step, build_spans
 from medexam.predictions import Prediction, RetrievedPassage, Status
-from medexam.programs import Call, ExamProgram, WithNearest, build_program
+from medexam.programs import Call, ExamProgram
 from medexam.questions import Question
 from medexam.signatures import render_question
 
@@ -100,26 +100,10 @@ def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
     questions = {question.key: question for question in planned.question_set.questions}
     with run.folder.opened_predictions() as predictions:
         sample = [key for key in sample_keys(questions, record.cell.trace_questions) if key in predictions]
-        program = _program(planned, [questions[key] for key in sample])
+        program = planned.build_preview([questions[key] for key in sample])
         for key in sample:
             said, gold = predictions[key], planned.question_set.golds[key]
             yield QuestionTrace(questions[key], gold, said, _steps(planned, program, questions[key], said))
-
-
-def _program(planned: ExamCell, questions: Sequence[Question]) -> dspy.Module:
-    """The cell's program, ready to show these questions; passages as far as they are known from before."""
-    cell, program = planned.cell, planned.program
-    if planned.retrieval is not None and isinstance(program, ExamProgram):
-        program = build_program(
-            cell.program,
-            cell.dataset.language,
-            max_tokens=cell.model.max_tokens,
-            finder=Preview(planned.retrieval),
-            nearest=NearestDemonstrations,
-        )
-    if isinstance(program, WithNearest) and isinstance(program.finder, NearestDemonstrations):
-        program.finder.fill(questions)
-    return program
 
 
 def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Prediction) -> tuple[Step, ...]:
@@ -167,7 +151,7 @@ def _retrieve(retrieval: Retrieval, question: Question, passages: Sequence[Retri
         for passage in passages
     ]
     queries = list(retrieval.queries(question).values())
-    return Step("retrieve", "RETRIEVER", {"queries": queries, "k": retrieval.spec.k}, found)
+    return Step("retrieve", "RETRIEVER", {"queries": queries, "k": retrieval.settings.k}, found)
 
 
 def _asked(program: ExamProgram, question: Question, said: Prediction) -> Iterator[list[dict[str, str]]]:

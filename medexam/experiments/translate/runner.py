@@ -70,7 +70,7 @@ async def _run(
     failures: FailureBudget,
 ) -> Stop | None:
     observer.engine_starts(model)
-    engine = await build_engine(model, guided=False)
+    engine = await build_engine(model)
     try:
         ways_out = "or translate into another folder with --out DIR"
         answerer = admit(folder, engine.info().identity, answers=folder.count_replies(), ways_out=ways_out)

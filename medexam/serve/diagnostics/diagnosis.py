@@ -173,7 +173,7 @@ async def _look(target: DiagnosisTarget) -> tuple[Diagnosis, ReplicaSample | Non
     endpoint = target.endpoint
     try:
         seen = await probe_endpoint(endpoint, target.spec.name)
-        engine = await build_engine(target.spec.model_copy(update={"name": seen.model}), guided=False)
+        engine = await build_engine(target.spec.model_copy(update={"name": seen.model}))
         try:
             reads = await check_reads(engine)
         finally:

@@ -18,29 +18,29 @@ from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.launch.own_servers import start_servers
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.server_pool import ServerPool
-from medexam.specs.model import ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 
 _log = logging.getLogger(__name__)
 
 
-async def connect_vllm(spec: ModelSpec, *, guided: bool, logprobs: bool, near: str | None) -> VLLMEngine:
+async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, near: str | None) -> VLLMEngine:
     """The engine of a spec, on the network loop; raises as `build_hosted_engine` does."""
     if spec.start:
-        return await _start_and_reach(spec, guided=guided, logprobs=logprobs)
+        return await _start_and_reach(spec, needs)
     registry = registry_of(spec)
     finder = ServerFinder(registry, spec, near) if registry is not None else None
     if finder is None:
         endpoints = named_endpoints(spec)
     else:
         endpoints = await finder.find_first(spec.wait_s if spec.registry is not None else 0.0)
-    return await _reach(endpoints, finder, spec, guided=guided, logprobs=logprobs)
+    return await _reach(endpoints, finder, spec, needs)
 
 
-async def _start_and_reach(spec: ModelSpec, *, guided: bool, logprobs: bool) -> VLLMEngine:
+async def _start_and_reach(spec: ModelSpec, needs: EngineNeeds) -> VLLMEngine:
     own = await start_servers(spec)
     try:
         finder = ServerFinder(own.registry, spec)
-        engine = await _reach(await finder.find_first(0.0), finder, spec, guided=guided, logprobs=logprobs)
+        engine = await _reach(await finder.find_first(0.0), finder, spec, needs)
     except BaseException:
         await own.stop()
         raise
@@ -49,7 +49,7 @@ async def _start_and_reach(spec: ModelSpec, *, guided: bool, logprobs: bool) -> 
 
 
 async def _reach(
-    endpoints: Sequence[Endpoint], finder: ServerFinder | None, spec: ModelSpec, *, guided: bool, logprobs: bool
+    endpoints: Sequence[Endpoint], finder: ServerFinder | None, spec: ModelSpec, needs: EngineNeeds
 ) -> VLLMEngine:
     timeout_s = min(PROBE_TIMEOUT_S, spec.timeout_s)
     importing = asyncio.create_task(asyncio.to_thread(get_litellm))
@@ -60,9 +60,9 @@ async def _reach(
         raise next(fault for fault in found.values() if isinstance(fault, EndpointSilentError))
     seen = list(there.values())
     _check_same_model(seen)
-    if guided:
+    if needs.guided:
         _check_guided(seen)
-    if logprobs:
+    if needs.logprobs:
         _check_logprobs(seen)
     await importing
     servers = ServerPool(tuple(there), spec.timeout_s, spec.wait_s if finder else 0.0)

@@ -14,7 +14,7 @@ from medexam.errors import LogprobsUnavailableError
 from medexam.serve.contract import Engine, EngineInfo, SyncEngine
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.network.event_loop import background_loop
-from medexam.specs.model import ModelSpec
+from medexam.specs import NO_NEEDS, EngineNeeds, ModelSpec
 
 
 class RemoteEngine(Protocol):
@@ -72,35 +72,31 @@ class HostedEngine:
         await background_loop().run_async(self._remote.close())
 
 
-async def build_hosted_engine(
-    spec: ModelSpec, *, guided: bool, logprobs: bool = False, near: str | None = None
-) -> Engine:
+async def build_hosted_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, near: str | None = None) -> Engine:
     """Reach the servers of a spec and find out what they honour; raises `EngineError` where they cannot be used.
 
-    With `guided`, raises `AnswerFormatError` where no constraint is honoured; with `logprobs`,
-    `LogprobsUnavailableError` where the log-probabilities of given texts cannot be read. `near` as in `build_engine`.
+    Raises `AnswerFormatError` where choices are needed and no constraint is honoured, `LogprobsUnavailableError` where
+    log-probabilities of given texts are needed and cannot be read. `near` as in `build_engine`.
     """
     if spec.engine == "vllm":
         from medexam.serve.engines.connect import connect_vllm
 
-        return HostedEngine(
-            await background_loop().run_async(connect_vllm(spec, guided=guided, logprobs=logprobs, near=near))
-        )
-    if logprobs:
+        return HostedEngine(await background_loop().run_async(connect_vllm(spec, needs, near)))
+    if needs.logprobs:
         raise LogprobsUnavailableError(
             f"engine {spec.engine!r} writes replies and tells no log-probabilities of given texts; "
             "use model.engine vllm or embedded"
         )
-    return HostedEngine(await background_loop().run_async(_build_litellm(spec, guided)))
+    return HostedEngine(await background_loop().run_async(_build_litellm(spec, needs)))
 
 
-async def _build_litellm(spec: ModelSpec, guided: bool) -> RemoteEngine:
+async def _build_litellm(spec: ModelSpec, needs: EngineNeeds) -> RemoteEngine:
     from medexam.serve.engines.litellm import LiteLLMEngine
 
     await asyncio.to_thread(get_litellm)
     engine = LiteLLMEngine(spec)
     try:
-        if guided:
+        if needs.guided:
             await engine.check_guided()
         await engine.identify()
     except BaseException:

@@ -1,4 +1,4 @@
-"""Reading ahead: many questions a batch, each read once, by their twins where queries are in another language."""
+"""Reading ahead: many questions a batch, each read once, as translated where queries are in another language."""
 
 import numpy as np
 import pytest
@@ -41,9 +41,10 @@ class Entailed(Spans):
         return np.array([-1.0 / len(premise) for premise, _ in pairs])
 
 
-def make(spec, tmp_path, twins=None):
-    plain = Retrieval(spec, "d", lambda _: Finder(), HitCache(tmp_path, "d"), size=99, twins=twins)
-    return with_reader(plain)
+def make(spec, tmp_path, translations=None):
+    cache = HitCache(tmp_path, "d")
+    plain = Retrieval(spec.retrieval, "d", lambda _: Finder(), cache, size=99, translations=translations)
+    return with_reader(plain, spec.local_reader)
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def questions(question):
 def test_questions_are_read_ahead_in_the_order_of_asking_and_once(questions, tmp_path) -> None:
     spec, reader = SpanReaderSpec(kind="span_reader", reader="m", k=3), Spans()
     reading = make(spec, tmp_path)
-    reading.load_spans = lambda _: reader
+    reading.load = lambda _: reader
     assert reading.fill(questions) == 12
     ordered = reading.in_prefix_order(questions)
     for question in ordered:
@@ -70,7 +71,7 @@ def test_questions_are_read_ahead_in_the_order_of_asking_and_once(questions, tmp
 def test_each_option_is_judged_by_sentences_of_its_own_passages(questions, tmp_path) -> None:
     reader = Entailed()
     reading = make(EntailmentSpec(kind="entailment", reader="m", k=2), tmp_path)
-    reading.load_entailment = lambda _: reader
+    reading.load = lambda _: reader
     reading.fill(questions[:1])
     read = reading.read_entailments(questions[0])
     assert reader.calls[-1] >= 5 * 2 * 2
@@ -79,22 +80,24 @@ def test_each_option_is_judged_by_sentences_of_its_own_passages(questions, tmp_p
     assert len(read.hits) == 2 * 5 or len({hit.passage.id for hit in read.hits}) == len(read.hits)
 
 
-def test_twins_are_read_in_their_language(questions, tmp_path) -> None:
+def test_translations_are_read_in_their_language(questions, tmp_path) -> None:
     spanish = {one.key: one.model_copy(update={"language": "es", "stem": f"raíz {one.key}"}) for one in questions}
     spec = SpanReaderSpec(kind="span_reader", reader="m", query_language="es")
-    reading = make(spec, tmp_path, twins=lambda: spanish)
-    reading.load_spans = lambda _: Spans()
+    reading = make(spec, tmp_path, translations=lambda: spanish)
+    reading.load = lambda _: Spans()
     reading.fill(questions)
     assert reading.read_span(questions[3]).asked.stem == "raíz q3"
+
+
+def _identity(**settings):
+    return reader_identity(pin_reader(SpanReaderSpec(kind="span_reader", **settings).local_reader))
 
 
 def test_identity_follows_the_weights_and_not_the_place(tmp_path) -> None:
     one = save_reader(tmp_path / "a" / "qa", 1)
     same = save_reader(tmp_path / "b" / "qa", 1)
     other = save_reader(tmp_path / "c" / "qa", 2)
-    first, second, third = (
-        reader_identity(pin_reader(SpanReaderSpec(kind="span_reader", reader=folder))) for folder in (one, same, other)
-    )
+    first, second, third = (_identity(reader=folder) for folder in (one, same, other))
     assert first == second != third
-    hub = reader_identity(pin_reader(SpanReaderSpec(kind="span_reader", reader="who/what", revision="a" * 40)))
+    hub = _identity(reader="who/what", revision="a" * 40)
     assert hub == {"revision": "a" * 40, "tokens": [384, 128]}

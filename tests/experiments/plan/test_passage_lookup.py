@@ -37,7 +37,7 @@ class Counting:
 
 
 def _retrieval(spec, cache, build, **more) -> Retrieval:
-    return Retrieval(spec, "digest", build, cache, size=100, **more)
+    return Retrieval(spec.retrieval, "digest", build, cache, size=100, **more)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_another_program_finds_the_same_passages_without_looking(document, tmp_p
     assert {key: p.passages for key, p in first.items()} == {key: p.passages for key, p in second.items()}
 
 
-def test_queries_in_another_language_find_the_twins_passages(document, tmp_path) -> None:
+def test_queries_in_another_language_find_the_translations_passages(document, tmp_path) -> None:
     _, english = run(document, tmp_path)
     overrides = {"dataset.language": "es", "program.query_language": "en"}
     _, spanish = run(document, tmp_path, overrides)
@@ -200,10 +200,10 @@ def test_a_look_at_a_prompt_opens_nothing(question, tmp_path) -> None:
     assert Preview(retrieval).find(question) == retrieval.find(question)
 
 
-def test_a_question_without_a_twin_is_named(question, tmp_path) -> None:
+def test_a_question_without_a_translation_is_named(question, tmp_path) -> None:
     spec = RetrieveThenAnswerSpec(kind="retrieve_then_answer", query_language="es")
-    retrieval = _retrieval(spec, HitCache(tmp_path, "digest"), lambda progress: Counting(), twins=dict)
-    with pytest.raises(DatasetError, match="no twin in 'es'"):
+    retrieval = _retrieval(spec, HitCache(tmp_path, "digest"), lambda progress: Counting(), translations=dict)
+    with pytest.raises(DatasetError, match="no translation in 'es'"):
         retrieval.fill([question])
 
 

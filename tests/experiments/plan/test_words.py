@@ -141,8 +141,8 @@ def test_the_file_of_the_questions_that_are_looked_up_counts(tmp_path, monkeypat
 
     plain, crossed = digest(), digest(query_language="es")
     assert digest(query_language="en") == plain != crossed
-    twins = folder / "ES" / "test.tsv"
-    twins.write_text(twins.read_text().replace("coughs", "sneezes"))
+    translated = folder / "ES" / "test.tsv"
+    translated.write_text(translated.read_text().replace("coughs", "sneezes"))
     assert digest() == plain
     assert digest(query_language="es") != crossed
 

@@ -12,7 +12,7 @@ from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.predictions import Status
 from medexam.signatures import adapter, parse_answer
-from medexam.specs import program as specs
+from medexam.specs.programs import base as specs
 from watching import Silent
 
 

@@ -80,7 +80,7 @@ class Swapped(Wire):
 
 async def ask(*wires: Wire) -> str:
     spec = ModelSpec(engine="vllm", endpoints=tuple(wire.address for wire in wires), timeout_s=5)
-    engine = await build_engine(spec, guided=False)
+    engine = await build_engine(spec)
     try:
         return (await engine.complete(ASKED)).text or ""
     finally:

@@ -15,7 +15,7 @@ from medexam.serve.discovery import finder as finding
 from medexam.serve.discovery.finder import ServerFinder
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.network.keys import write_key
-from medexam.specs import ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def completions(wire: Wire) -> int:
 async def test_servers_come_and_go_while_they_are_asked(registry, ask) -> None:
     with serving(Wire()) as first, serving(Wire()) as second:
         registry.add(entry(first))
-        engine = await build_engine(spec(registry), guided=True)
+        engine = await build_engine(spec(registry), EngineNeeds(guided=True))
         try:
             registry.add(entry(second))
             await seen(engine, 2)
@@ -71,7 +71,7 @@ async def test_servers_come_and_go_while_they_are_asked(registry, ask) -> None:
 async def test_a_call_waits_for_the_next_server_when_the_last_has_left(registry, ask) -> None:
     with serving(Wire()) as first, serving(Wire()) as second:
         registry.add(entry(first))
-        engine = await build_engine(spec(registry, wait_s=20), guided=True)
+        engine = await build_engine(spec(registry, wait_s=20), EngineNeeds(guided=True))
         try:
             registry.remove(first.address)
             await seen(engine, 0)
@@ -87,7 +87,7 @@ async def test_a_call_waits_for_the_next_server_when_the_last_has_left(registry,
 async def test_a_server_of_another_kind_stays_out(registry, ask, caplog) -> None:
     with serving(Wire()) as first, serving(Wire(structured=False)) as lesser, serving(Wire(models=("big",))) as other:
         registry.add(entry(first))
-        engine = await build_engine(spec(registry), guided=True)
+        engine = await build_engine(spec(registry), EngineNeeds(guided=True))
         try:
             registry.add(entry(lesser), entry(other))
             for _ in range(100):
@@ -104,7 +104,7 @@ async def test_a_server_of_another_kind_stays_out(registry, ask, caplog) -> None
 async def test_a_torn_registry_leaves_the_servers_as_they_were(registry, ask, caplog) -> None:
     with serving(Wire()) as first:
         registry.add(entry(first))
-        engine = await build_engine(spec(registry), guided=True)
+        engine = await build_engine(spec(registry), EngineNeeds(guided=True))
         try:
             registry.path.write_text('{"form": "medexam ser')
             for _ in range(100):
@@ -119,7 +119,7 @@ async def test_a_torn_registry_leaves_the_servers_as_they_were(registry, ask, ca
 
 async def test_a_run_waits_for_the_first_server(registry, caplog) -> None:
     with serving(Wire()) as wire:
-        building = asyncio.create_task(build_engine(spec(registry, wait_s=20), guided=False))
+        building = asyncio.create_task(build_engine(spec(registry, wait_s=20)))
         await asyncio.sleep(0.3)
         assert not building.done()
         registry.add(entry(wire))
@@ -130,7 +130,7 @@ async def test_a_run_waits_for_the_first_server(registry, caplog) -> None:
 async def test_a_run_waits_as_long_as_a_server_loads(registry, caplog) -> None:
     with serving(Wire()) as wire:
         registry.add(entry(wire, ready=False))
-        building = asyncio.create_task(build_engine(spec(registry, wait_s=0), guided=False))
+        building = asyncio.create_task(build_engine(spec(registry, wait_s=0)))
         await asyncio.sleep(0.3)
         assert not building.done()
         registry.add(entry(wire))
@@ -143,7 +143,7 @@ async def test_a_run_waits_as_long_as_a_server_loads(registry, caplog) -> None:
 async def test_a_server_that_never_loaded_is_waited_for_no_longer(registry) -> None:
     with serving(Wire()) as wire:
         registry.add(entry(wire, ready=False))
-        building = asyncio.create_task(build_engine(spec(registry, wait_s=0), guided=False))
+        building = asyncio.create_task(build_engine(spec(registry, wait_s=0)))
         await asyncio.sleep(0.3)
         registry.remove(wire.address)
         with pytest.raises(EndpointUnreachableError, match="no server is registered"):
@@ -153,7 +153,7 @@ async def test_a_server_that_never_loaded_is_waited_for_no_longer(registry) -> N
 async def test_nobody_came(registry) -> None:
     started = time.monotonic()
     with pytest.raises(EndpointUnreachableError, match=r"no server is registered in .*--registry"):
-        await build_engine(spec(registry, wait_s=0.2), guided=False)
+        await build_engine(spec(registry, wait_s=0.2))
     assert time.monotonic() - started < 5
 
 
@@ -161,12 +161,12 @@ async def test_without_endpoints_the_servers_of_this_machine_are_asked(tmp_path,
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path))
     alone = ModelSpec(engine="vllm")
     with pytest.raises(EndpointUnreachableError, match="medexam serve smollm2-cpu"):
-        await build_engine(alone, guided=False)
+        await build_engine(alone)
     with serving(Wire(key="open sesame")) as wire:
         write_key(tmp_path / "the.key", "open-sesame")
         wire.key = "open-sesame"
         Registry(tmp_path / "servers.json").add(entry(wire, key_file=tmp_path / "the.key"))
-        engine = await build_engine(alone, guided=False)
+        engine = await build_engine(alone)
         assert engine.info().model == "tiny"
         await engine.aclose()
 
@@ -175,8 +175,8 @@ async def test_several_models_are_told_apart(registry) -> None:
     with serving(Wire()) as tiny, serving(Wire(models=("big",))) as big:
         registry.add(entry(tiny), entry(big))
         with pytest.raises(EngineError, match=r"2 models \(tiny, big\)"):
-            await build_engine(spec(registry), guided=False)
-        engine = await build_engine(spec(registry, name="big"), guided=False)
+            await build_engine(spec(registry))
+        engine = await build_engine(spec(registry, name="big"))
         assert engine.info().model == "big"
         await engine.aclose()
 

@@ -18,7 +18,7 @@ from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.scoring import takes_trees
 from medexam.serve.local_model.weights import find_weights
 from medexam.serve.logprobs.tokens import split_tokens
-from medexam.specs import DatasetSpec, ModelSpec
+from medexam.specs import DatasetSpec, EngineNeeds, ModelSpec
 
 QUESTIONS = load_exam_set(DatasetSpec(name="headqa_sample", language="en", limit=4)).questions
 TWINS = (" The heart", " The heart muscle", " The heart", " Liver")
@@ -137,7 +137,7 @@ def test_texts_that_cannot_be_read(embedded_engine, texts, message) -> None:
 
 def build(wire: Wire, *, logprobs: bool = True):
     spec = ModelSpec(engine="vllm", endpoints=(wire.address,))
-    return asyncio.run(build_engine(spec, guided=False, logprobs=logprobs))
+    return asyncio.run(build_engine(spec, EngineNeeds(logprobs=logprobs)))
 
 
 def test_echo_and_trie_read_the_same_from_a_server() -> None:

@@ -14,7 +14,7 @@ from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.serve.local_model.constrained_choice import make_choice_job, pick_choices
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.weights import find_weights
-from medexam.specs.model import ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 
 pytestmark = pytest.mark.model
 
@@ -227,7 +227,7 @@ def test_info_says_what_runs(embedded_engine) -> None:
 
 
 async def test_built_from_a_spec_and_closed(ask) -> None:
-    engine = await build_engine(ModelSpec(dtype="float32", device="cpu"), guided=True)
+    engine = await build_engine(ModelSpec(dtype="float32", device="cpu"), EngineNeeds(guided=True))
     assert isinstance(engine, EmbeddedEngine)
     await engine.aclose()
     with pytest.raises(ConfigurationError, match="closed"):

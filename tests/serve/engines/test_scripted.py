@@ -7,7 +7,7 @@ from dspy.lm15 import InvalidRequestError, ServerError
 
 from medexam.errors import SpecError
 from medexam.serve import ScriptedEngine, build_engine
-from medexam.specs.model import ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 
 TABLE = {
     "France": "Paris",
@@ -83,7 +83,7 @@ async def test_behind_dspy() -> None:
 async def test_from_a_file(tmp_path, ask) -> None:
     path = tmp_path / "replies.yaml"
     path.write_text('France: Paris\n"*": {text: "No", finish_reason: length}\n', encoding="utf-8")
-    engine = await build_engine(ModelSpec(engine="scripted", path=path), guided=True)
+    engine = await build_engine(ModelSpec(engine="scripted", path=path), EngineNeeds(guided=True))
     assert (await engine.complete(ask("France?"))).text == "Paris"
     assert engine.info().revision
     await engine.aclose()
@@ -108,6 +108,6 @@ async def test_a_bad_file_is_one_clear_line(tmp_path, content, message) -> None:
     if content is not None:
         path.write_text(content, encoding="utf-8")
     with pytest.raises(SpecError, match=message) as caught:
-        await build_engine(ModelSpec(engine="scripted", path=path), guided=False)
+        await build_engine(ModelSpec(engine="scripted", path=path))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)

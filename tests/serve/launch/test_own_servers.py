@@ -16,7 +16,7 @@ from medexam.errors import EngineError
 from medexam.serve import build_engine
 from medexam.serve.discovery import finder as finding
 from medexam.serve.launch.processes import group_lives
-from medexam.specs import ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 
 ANSWERING = """
 import argparse, os, sys, time
@@ -70,7 +70,7 @@ def own_servers(engine):
 
 
 async def test_a_server_lives_as_long_as_the_engine(profile: Path, ask) -> None:
-    engine = await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), guided=True)
+    engine = await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), EngineNeeds(guided=True))
     try:
         own = own_servers(engine)
         pids = [server.pid for server in own.fleet._servers]
@@ -83,7 +83,7 @@ async def test_a_server_lives_as_long_as_the_engine(profile: Path, ask) -> None:
 
 
 async def test_a_crash_is_outlived(profile: Path, ask) -> None:
-    engine = await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), guided=True)
+    engine = await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), EngineNeeds(guided=True))
     try:
         own = own_servers(engine)
         (server,) = own.fleet._servers
@@ -103,14 +103,14 @@ async def test_one_that_dies_while_loading_says_why(profile: Path) -> None:
     document = yaml.safe_load(profile.read_text())
     profile.write_text(yaml.safe_dump({**document, "flags": ["--die", "now"]}))
     with pytest.raises(EngineError, match="no weights"):
-        await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), guided=True)
+        await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), EngineNeeds(guided=True))
 
 
 async def test_cancelling_while_it_loads_leaves_nothing(profile: Path, tmp_path: Path) -> None:
     document = yaml.safe_load(profile.read_text())
     profile.write_text(yaml.safe_dump({**document, "flags": ["--slow", "60"]}))
     building = asyncio.create_task(
-        build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), guided=True)
+        build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), EngineNeeds(guided=True))
     )
     logs = tmp_path / "cache" / "logs"
     while not logs.is_dir() or not any(logs.iterdir()):

@@ -17,7 +17,7 @@ from medexam.serve.network.connections import open_client, open_model_client
 from medexam.serve.network.endpoints import Endpoint, read_key
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.network.retry import CURABLE
-from medexam.specs.model import ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 
 KEY = "a-key-that-nobody-else-shall-see"
 HELLO = Request(model="m", messages=(Message.user("Hello"),), config=Config(temperature=0.0, max_tokens=4))
@@ -49,7 +49,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def reach(wire: Wire, ca_bundle: Path | None = None) -> Engine:
     spec = ModelSpec(engine="vllm", endpoints=(wire.address,), ca_bundle=ca_bundle, api_key_env="MY_KEY")
-    return await build_hosted_engine(spec, guided=False)
+    return await build_hosted_engine(spec)
 
 
 async def refusal(wire: Wire, ca_bundle: Path | None = None) -> str:
@@ -173,7 +173,7 @@ OWN = [
 async def test_litellm_follows_no_redirect_of_an_endpoint(name: str, guided: bool) -> None:
     with serving(Wire()) as thief, serving(Wire()) as wire:
         spec = ModelSpec(engine="litellm", name=name, endpoints=(wire.address,), api_key_env="MY_KEY")
-        engine = await build_hosted_engine(spec, guided=False)
+        engine = await build_hosted_engine(spec)
         wire.moved |= {f"/v1{path}": thief.address + path for path in ("/chat/completions", "/completions")}
         wire.moved["/v1/responses"] = f"{thief.address}/responses"
         wire.requests.clear()
@@ -195,7 +195,7 @@ async def test_litellm_follows_no_redirect_on_the_same_host() -> None:
     with serving(Wire(moved={"/v1/chat/completions": "/v2/chat/completions"})) as wire:
         spec = ModelSpec(engine="litellm", name="openai/tiny", endpoints=(wire.address,))
         with pytest.raises(EndpointUnreachableError, match="and redirects are not followed"):
-            await build_hosted_engine(spec, guided=False)
+            await build_hosted_engine(spec)
     assert {path for path, _ in wire.requests} == {"/v1/chat/completions"}
 
 
@@ -204,7 +204,7 @@ async def test_a_redirect_while_litellm_is_tried_out() -> None:
         wire.moved["/v1/chat/completions"] = f"{thief.address}/chat/completions"
         spec = ModelSpec(engine="litellm", name="openai/tiny", endpoints=(wire.address,))
         with pytest.raises(EndpointUnreachableError) as caught:
-            await build_hosted_engine(spec, guided=True)
+            await build_hosted_engine(spec, EngineNeeds(guided=True))
     assert str(caught.value).startswith(f"{wire.address}/chat/completions redirects to {thief.address}/chat")
     assert thief.requests == []
 
@@ -216,7 +216,7 @@ async def test_an_endpoint_that_litellm_would_ask_with_its_own_client(name: str)
     with serving(Wire()) as wire:
         spec = ModelSpec(engine="litellm", name=name, endpoints=(wire.address,), api_key_env="MY_KEY")
         with pytest.raises(EngineError) as caught:
-            await build_hosted_engine(spec, guided=False)
+            await build_hosted_engine(spec)
     provider = name.partition("/")[0]
     assert f"names {wire.address} and {name!r} means provider {provider!r}" in str(caught.value)
     assert "write openai/tiny, or leave model.endpoints out" in str(caught.value)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from medexam.errors import EngineError
-from medexam.experiments.plan.planner import AnyCell
+from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.ray.cluster import Cluster, Node
 from medexam.experiments.run.ray.messages import Report
 from medexam.experiments.run.scheduler import GRACE_S, FailureBudget, QuestionObserver

@@ -14,8 +14,8 @@ from typing import Any
 
 import medexam
 from medexam.errors import EndpointSilentError, EngineError, RunFolderError
+from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.plan.passage_lookup import HitCache
-from medexam.experiments.plan.planner import AnyCell
 from medexam.experiments.plan.words import read_words
 from medexam.experiments.run.ray.cluster import Cluster
 from medexam.experiments.run.ray.dispatcher import Member, Round, ask_all, lose
@@ -29,9 +29,8 @@ from medexam.experiments.store.shards import SHARDS
 from medexam.files import make_private_folder, open_private
 from medexam.retrievers.base import Hit
 from medexam.serve import EngineInfo
-from medexam.serve.build import RequestFeatures
 from medexam.serve.pool.prefix_cache import PrefixCount
-from medexam.specs import ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 
 _OWN = {"endpoints", "details", "server_version", "identity"}
 """What workers of one run may differ in."""
@@ -74,7 +73,7 @@ class RayExecutor:
     def _living(self) -> list[Member]:
         return [member for member in self._members if not member.lost]
 
-    async def prepare(self, planned: AnyCell, observer: RunObserver, *, guided: bool, logprobs: bool) -> EngineInfo:
+    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: EngineNeeds) -> EngineInfo:
         """Have every worker see the run's folder and reach the model; what really runs there.
 
         A worker whose server is silent is left out with a warning. Raises `EngineError` where none reaches the model,
@@ -85,7 +84,7 @@ class RayExecutor:
             observer.engine_starts(model)
         await self._check_shared(planned.folder.path.absolute())
         if model not in self._reached:
-            self._reached[model] = await self._reach(model, {"guided": guided, "logprobs": logprobs})
+            self._reached[model] = await self._reach(model, needs)
         return self._reached[model][1]
 
     async def _check_shared(self, folder: Path) -> None:
@@ -129,7 +128,7 @@ class RayExecutor:
                 "folder that all machines share"
             )
 
-    async def _reach(self, model: ModelSpec, needs: RequestFeatures) -> tuple[list[Member], EngineInfo]:
+    async def _reach(self, model: ModelSpec, needs: EngineNeeds) -> tuple[list[Member], EngineInfo]:
         from ray.exceptions import RayActorError
 
         found = await ask_all(self._living, lambda one: one.actor.prepare.remote(model, needs))
@@ -229,14 +228,14 @@ def _shown(planned: AnyCell) -> Shown:
         for question in planned.pending:
             hits = retrieval.find_per_option(question)
             found |= {query: hits[number] for number, query in retrieval.queries(question).items()}
-        twins = retrieval.twins() if retrieval.twins is not None else {}
+        translated = retrieval.translations() if retrieval.translations is not None else {}
         retrieval = replace(
             retrieval,
             build=_build_nothing,
             cache=HitCache(Path(), ""),
-            twins=dict if retrieval.twins is not None else None,
+            translations=dict if retrieval.translations is not None else None,
             _found=found,
-            _twins={one.key: twins[one.key] for one in planned.pending if one.key in twins},
+            _translated={one.key: translated[one.key] for one in planned.pending if one.key in translated},
         )
     return Shown(retrieval, dict(planned.nearest._vectors) if planned.nearest is not None else {})
 

@@ -30,14 +30,13 @@ from medexam.files import make_private_folder, open_private
 from medexam.gc_pause import gc_paused
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
-from medexam.programs import build_program
+from medexam.programs import ProgramContext, WithNearest, build_program
 from medexam.questions import Question
 from medexam.serve import Engine, EngineInfo, build_engine
-from medexam.serve.build import RequestFeatures
 from medexam.serve.discovery.registry import host_name
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
-from medexam.specs import ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 
 REPORT_S = 0.25
 """Seconds after which a worker tells what it has begun, if nothing made it speak before."""
@@ -94,13 +93,14 @@ class _Supplied:
         program = build_program(
             job.cell.program,
             job.cell.dataset.language,
-            max_tokens=job.cell.model.max_tokens,
-            finder=self.shown.retrieval,
-            nearest=partial(NearestDemonstrations, _vectors=self.shown.vectors),
+            ProgramContext(
+                max_tokens=job.cell.model.max_tokens,
+                finder=self.shown.retrieval,
+                nearest=partial(NearestDemonstrations, _vectors=self.shown.vectors),
+            ),
         )
-        finder = getattr(program, "finder", None)
-        if isinstance(finder, NearestDemonstrations):
-            finder.fill(())
+        if isinstance(program, WithNearest) and isinstance(program.finder, NearestDemonstrations):
+            program.finder.fill(())
         planned = _Identified(job.folder.name, job.cell.program.label, program, job.spec_digest, job.answerer)
         self.asking = Asking(planned, self.log, self, FailureBudget(), deque(), lambda: self.engine.concurrency)
 
@@ -214,10 +214,10 @@ class Worker:
         said = await asyncio.to_thread(_read, path)
         return Sight(socket.gethostname(), os.getpid(), medexam.__version__, said, here)
 
-    async def prepare(self, model: ModelSpec, needs: RequestFeatures) -> EngineInfo:
+    async def prepare(self, model: ModelSpec, needs: EngineNeeds) -> EngineInfo:
         """Load or reach the model; raises `EngineError` where it cannot be used."""
         if model not in self._engines:
-            self._engines[model] = await background_loop().run_async(build_engine(model, near=host_name(), **needs))
+            self._engines[model] = await background_loop().run_async(build_engine(model, needs, near=host_name()))
         return self._engines[model].info()
 
     async def begin(self, job: Job, shown: Shown) -> PrefixCount | None:

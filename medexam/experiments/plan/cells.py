@@ -1,0 +1,169 @@
+"""Planned cells and plans: what a run is about to do, before anything is asked."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+import dspy
+
+from medexam.benchmarks import Benchmark, Feature, find_benchmark
+from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
+from medexam.experiments.plan.passage_lookup import Preview, Retrieval
+from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
+from medexam.items import AnySet, ExamSet
+from medexam.model_identity import Answerer
+from medexam.predictions import Prediction, Status
+from medexam.programs import AskingProgram, ProgramContext, WithNearest, build_program
+from medexam.questions import Question
+from medexam.specs import CellSpec
+from medexam.specs.identity import IDENTITY_SCHEMA
+from medexam.tasks import Task
+
+S_co = TypeVar("S_co", bound=AnySet, covariant=True)
+
+
+@dataclass(frozen=True)
+class PlannedCell(Generic[S_co]):
+    """One run to be made or continued."""
+
+    cell: CellSpec
+    question_set: S_co
+    program: dspy.Module
+    identity: dict[str, Any]
+    spec_digest: str
+    folder: RunFolder
+    retrieval: Retrieval | None
+    """Where the program's passages come from; None where it sees none."""
+    nearest: NearestDemonstrations | None
+    """Which demonstrations a question is shown; None where all are shown the same, or none."""
+    pending: tuple[Any, ...]
+    """Questions still to be asked, in the order of the data set."""
+    right: int
+    """How many of the others are answered right; 0 where an answer is more or less right."""
+    answered: int
+    """How many of all the folder's questions a model has answered, whether they are selected now or not."""
+    answerer: Answerer | None = None
+    """The model that was admitted to the folder; None until it is known, and for a program that asks none."""
+
+    @property
+    def label(self) -> str:
+        """The program and its language, for tables and progress bars."""
+        dataset = self.cell.dataset
+        return " ".join([self.cell.program.label, dataset.language, *dataset.form])
+
+    @property
+    def program_label(self) -> str:
+        """The program alone, as predictions name it."""
+        return self.cell.program.label
+
+    @property
+    def run_id(self) -> str:
+        """The name of the run's folder."""
+        return self.folder.name
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether the program needs an engine; the controls do not."""
+        return self.cell.program.asks_model
+
+    @property
+    def corpus_is_here(self) -> bool:
+        """Whether corpus and encoder are known; where they are not, neither is the run's digest."""
+        return self.retrieval is None or self.retrieval.size is not None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the results should know; usually empty."""
+        own = self.question_set.notes
+        return own if self.retrieval is None else (*own, *self.retrieval.warnings)
+
+    @property
+    def benchmark(self) -> Benchmark[Any, Any, Any]:
+        """What scores the cell."""
+        return find_benchmark(self.cell.dataset.name)
+
+    @property
+    def is_right(self) -> Callable[[Prediction], bool] | None:
+        """Whether an answer to one of the cell's questions is right; None if answers are more or less right."""
+        if Feature.EXAMS not in self.benchmark.features:
+            return None
+        is_right, golds = self.benchmark.is_right, self.question_set.golds
+        return lambda prediction: is_right(prediction, golds[prediction.question])
+
+    @property
+    def calls(self) -> int:
+        """Calls of a model still to be made, if none is retried."""
+        if not isinstance(self.program, AskingProgram):
+            return 0
+        return sum(self.program.calls_for(question) for question in self.pending)
+
+    def updated(self) -> Self:
+        """The cell with what its folder holds by now."""
+        pending, right, answered = take_stock(self.folder, self.question_set)
+        return replace(self, pending=pending, right=right, answered=answered)
+
+    def build_preview(self, questions: Sequence[Question | Task]) -> dspy.Module:
+        """The program, ready to show the prompts of these questions.
+
+        Passages are those known from before, else a mark for each; nothing is looked up.
+        """
+        program, cell = self.program, self.cell
+        if self.retrieval is not None and self.asks_model:
+            context = ProgramContext(cell.model.max_tokens, Preview(self.retrieval), NearestDemonstrations)
+            program = build_program(cell.program, cell.dataset.language, context)
+        if isinstance(program, WithNearest) and isinstance(program.finder, NearestDemonstrations):
+            program.finder.fill([question for question in questions if isinstance(question, Question)])
+        return program
+
+
+ExamCell = PlannedCell[ExamSet]
+"""A run on questions with numbered options."""
+AnyCell = PlannedCell[AnySet]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment, or one run of it, ready to run."""
+
+    name: str
+    """The experiment's."""
+    description: str
+    experiment_digest: str
+    """Identity of the experiment, whichever of its cells are planned."""
+    cells: tuple[AnyCell, ...]
+    runs_dir: Path
+    news: tuple[str, ...] = ()
+    """One line for each stored run whose data have changed since."""
+    accept_model_change: bool = False
+    """Whether another model than the one that began a run may go on with it."""
+
+    def record(self, planned: AnyCell) -> RunRecord:
+        """What a cell's `spec.json` says."""
+        return RunRecord(
+            run_id=planned.folder.name,
+            schema=IDENTITY_SCHEMA,
+            spec_digest=planned.spec_digest,
+            identity=planned.identity,
+            cell=planned.cell,
+            description=self.description,
+            dataset_version=planned.question_set.version,
+            dataset_source=planned.question_set.source,
+            dataset_fingerprint=planned.question_set.fingerprint,
+            dataset_golds=planned.question_set.golds_fingerprint,
+            questions=tuple(question.key for question in planned.question_set.questions),
+            experiment_digest=self.experiment_digest,
+            warnings=planned.warnings,
+            readings=planned.cell.program.readings,
+        )
+
+
+def take_stock(folder: RunFolder, data: AnySet) -> tuple[tuple[Question | Task, ...], int, int]:
+    """Pending questions in the data set's order, how many others are right, and all answers of the folder."""
+    outcomes = folder.read_outcomes() if folder.exists() else {}
+    questions: dict[str, Question | Task] = {question.key: question for question in data.questions}
+    remaining = pending(questions, outcomes)
+    is_right = find_benchmark(data.name).is_right
+    right = sum(is_right(outcomes[key], data.golds[key]) for key in questions.keys() - set(remaining))
+    answered = sum(outcome.status is not Status.FAILED for outcome in outcomes.values())
+    return tuple(questions[key] for key in remaining), right, answered

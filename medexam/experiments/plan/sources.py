@@ -1,0 +1,139 @@
+"""What cells read: data sets, corpora and models' identities, each looked at once for all cells of a plan."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from medexam.benchmarks import find_benchmark
+from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineError, MedExamError
+from medexam.experiments.plan.context_lookup import pin_reader, reader_identity, with_reader
+from medexam.experiments.plan.passage_lookup import Retrieval, Translations, plan_retrieval, plan_without_corpus
+from medexam.experiments.plan.words import asked_words
+from medexam.gc_pause import gc_paused
+from medexam.items import AnySet
+from medexam.paths import cache_dir
+from medexam.questions import Question
+from medexam.retrievers.building import PlannedRetriever, plan_retriever
+from medexam.serve.naming import known_model
+from medexam.specs import CellSpec, DatasetSpec, ModelSpec, ReaderSettings, RetrieverSpec
+from medexam.specs.identity import identity
+
+_UNREACHABLE = (CorpusUnreachableError, CommitUnknownError)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A cell with what it reads."""
+
+    cell: CellSpec
+    question_set: AnySet
+    identity: dict[str, Any]
+    retrieval: Retrieval | None
+    reader: ReaderSettings | None
+    """The local model with its content as the revision; None where the program has none."""
+
+
+class Sources:
+    """Data sets and corpora, each read once for all cells."""
+
+    def __init__(self, *, only_look: bool) -> None:
+        self._only_look = only_look
+        self._question_sets: dict[DatasetSpec, AnySet] = {}
+        self._retrievers: dict[RetrieverSpec, PlannedRetriever | MedExamError] = {}
+        self._models: dict[ModelSpec, dict[str, Any]] = {}
+
+    def prepare(self, cell: CellSpec, data: DatasetSpec | None = None) -> Prepared:
+        """The cell with its questions and everything that its answers depend on.
+
+        `data` None: the questions that the cell selects. Raises `SpecError`, `DatasetError` and `EngineError`.
+        """
+        question_set = self._question_set(data or cell.dataset)
+        reader = self._reader(cell)
+        retrieval, identity, translated = None, None, None
+        if (settings := cell.program.retrieval) is not None:
+            translated = self._translations(cell)
+            translations = _by_key(translated) if translated else None
+            try:
+                planned = self._retriever(settings.retriever)
+            except _UNREACHABLE as error:
+                if not self._only_look:
+                    raise
+                retrieval = plan_without_corpus(settings, error, translations)
+                identity = settings.retriever.model_dump(mode="json")
+            else:
+                retrieval = plan_retrieval(settings, planned, cache_dir(), cell.dataset.language, translations)
+                identity = planned.identity
+            if reader is not None:
+                retrieval = with_reader(retrieval, reader)
+        model = self._model(cell.model) if cell.program.asks_model else None
+        known = _identity(cell, question_set, identity, translated, model, reader)
+        return Prepared(cell, question_set, known, retrieval, reader)
+
+    def _reader(self, cell: CellSpec) -> ReaderSettings | None:
+        """The cell's local model with its content as the revision; None where it has none."""
+        reader = cell.program.local_reader
+        try:
+            return None if reader is None else pin_reader(reader)
+        except CommitUnknownError:
+            if not self._only_look:
+                raise
+            return reader
+
+    def _model(self, spec: ModelSpec) -> dict[str, Any]:
+        if spec not in self._models:
+            try:
+                self._models[spec] = known_model(spec)
+            except EngineError:
+                if not self._only_look:
+                    raise
+                self._models[spec] = {"engine": spec.engine}
+        return self._models[spec]
+
+    def _retriever(self, spec: RetrieverSpec) -> PlannedRetriever:
+        known = self._retrievers.get(spec)
+        if known is None:
+            try:
+                known = plan_retriever(spec)
+            except _UNREACHABLE as error:
+                known = error
+            self._retrievers[spec] = known
+        if isinstance(known, MedExamError):
+            raise known
+        return known
+
+    def _question_set(self, spec: DatasetSpec) -> AnySet:
+        if spec not in self._question_sets:
+            with gc_paused():
+                self._question_sets[spec] = find_benchmark(spec.name).load(spec)
+            find_benchmark(spec.name).check()
+        return self._question_sets[spec]
+
+    def _translations(self, cell: CellSpec) -> AnySet | None:
+        """The questions in the language of the queries; None where that is their own."""
+        language = cell.program.retrieval and cell.program.retrieval.query_language
+        if language is None or language == cell.dataset.language:
+            return None
+        # A path names the file of one language.
+        return self._question_set(DatasetSpec(name=cell.dataset.name, language=language))
+
+
+def _by_key(question_set: AnySet) -> Translations:
+    return lambda: {one.key: one for one in question_set.questions if isinstance(one, Question)}
+
+
+def _identity(
+    cell: CellSpec,
+    question_set: AnySet,
+    retriever: dict[str, Any] | None,
+    translations: AnySet | None,
+    model: dict[str, Any] | None,
+    reader: ReaderSettings | None,
+) -> dict[str, Any]:
+    return identity(
+        cell,
+        fingerprint=question_set.fingerprint,
+        words=asked_words(cell.program, cell.dataset.language),
+        retriever=retriever,
+        translations=translations.fingerprint if translations else None,
+        model=model,
+        reader=reader_identity(reader) if reader is not None else None,
+    )

@@ -1,0 +1,1 @@
+"""Which strategy: the `program` part of a spec."""

@@ -1,0 +1,90 @@
+"""What every program says of itself, so that nobody needs to ask which kind it is."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+
+from pydantic import Field
+
+from medexam.questions import Language
+from medexam.specs.base import Spec
+from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
+
+PositiveInt = Annotated[int, Field(ge=1)]
+
+READINGS: Mapping[str, int] = MappingProxyType(
+    {"answer": 1, "thinking": 1, "choice": 1, "format": 1, "span": 1, "sentences": 1}
+)
+"""Reader of replies -> its version; a run keeps those that it was read by. Raise one where its code reads otherwise:
+stored replies are read again then, and nothing is asked. `answer`: signatures.answer_format and the rationale before
+it; `thinking`: signatures.thinking; `choice`: the option that scores choose, in programs.likelihood; `format`:
+programs.formats; `span`: signatures.span_alignment; `sentences`: the numbers in programs.extraction."""
+
+
+class ProgramSpec(Spec):
+    """Base of every kind of program; what it does not override is what a program does that asks no model."""
+
+    if TYPE_CHECKING:
+        kind: str  # A field of each kind's own, after those that it inherits.
+
+    version: ClassVar[int] = 1
+    """Version of what this kind asks, shows, looks up and chooses by code, beside the words of its files; part of a
+    run's identity. Raise it where that code changes."""
+    asks_model: ClassVar[bool] = False
+    """Whether an engine is needed."""
+
+    @property
+    def engine_needs(self) -> EngineNeeds:
+        """What its requests hold."""
+        return NO_NEEDS
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return self.kind
+
+    @property
+    def asked_as(self) -> str:
+        """The kind of program that the question is asked as; another one only behind passages."""
+        return self.kind
+
+    @property
+    def shows_options(self) -> bool:
+        """Whether the question is shown with its options."""
+        return True
+
+    @property
+    def words(self) -> WordFiles | None:
+        """The files of its words; None where it has none."""
+        return None
+
+    @property
+    def retrieval(self) -> RetrievalSettings | None:
+        """How its passages are looked up; None where it sees none."""
+        return None
+
+    @property
+    def local_reader(self) -> ReaderSettings | None:
+        """The local model that it has texts read by; None where it has none read."""
+        return None
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`; empty where an answer is no reply's."""
+        return ()
+
+    @property
+    def readings(self) -> dict[str, int]:
+        """Each of the readers with its version."""
+        return {name: READINGS[name] for name in self.readers}
+
+    def budget(self, of_model: int | None) -> int | dict[str, int] | None:  # noqa: ARG002
+        """Tokens a reply may have, or by group of words, where the model's own spec says `of_model`.
+
+        None where the model writes no reply.
+        """
+        return None
+
+    def normal(self, language: Language) -> Self:  # noqa: ARG002
+        """The same program for questions in `language`, with values instead of what stands for them."""
+        return self

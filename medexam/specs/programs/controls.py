@@ -1,0 +1,56 @@
+"""Programs without a model: chance, the blind choice, and HEAD-QA v1's IR solver and Length control."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from medexam.questions import Language
+from medexam.specs.programs.base import ProgramSpec
+from medexam.specs.programs.needs import RetrievalSettings
+from medexam.specs.programs.retrieving import RetrievingSpec
+
+
+class RandomSpec(ProgramSpec):
+    """Choose an option at random: the chance baseline."""
+
+    kind: Literal["random"]
+    seed: int = 17
+
+
+class BlindSpec(ProgramSpec):
+    """Always choose the same option, without reading."""
+
+    kind: Literal["blind"]
+    option: Annotated[int, Field(ge=1)] = 1
+    """The printed number of the option; a question that has no such option stays unanswered."""
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return f"blind-{self.option}"
+
+
+class LongestSpec(ProgramSpec):
+    """Choose the first of the longest options (HEAD-QA v1's Length control)."""
+
+    kind: Literal["longest"]
+
+
+class RelevanceSpec(RetrievingSpec):
+    """Take the option whose best passage is the most relevant, without a model (HEAD-QA v1's IR solver)."""
+
+    kind: Literal["relevance"]
+
+    @property
+    def retrieval(self) -> RetrievalSettings:
+        """How its passages are looked up: for each option, whatever `query` says."""
+        return RetrievalSettings(self.retriever, self.k, "per_option", self.query_language)
+
+    def normal(self, language: Language) -> Self:
+        """The same program for questions in `language`; each option is looked up, whatever `query` says."""
+        return super().normal(language).model_copy(update={"query": "per_option"})
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return f"relevance-{self.retrieval_label}"

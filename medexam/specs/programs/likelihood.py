@@ -1,0 +1,101 @@
+"""The program that reads options instead of a reply (the paper's section 3.2.3)."""
+
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from medexam.continuations import ReadBy
+from medexam.questions import Language
+from medexam.specs.programs.needs import EngineNeeds, RetrievalSettings, WordFiles
+from medexam.specs.programs.retrieving import RetrievingSpec
+
+ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi"]
+
+
+class LikelihoodSpec(RetrievingSpec):
+    """Have the model write nothing, and take the option that it finds likeliest."""
+
+    asks_model: ClassVar[bool] = True
+    kind: Literal["likelihood"]
+    read: Literal["option_text", "label"] = "option_text"
+    """`option_text` reads the words of each option; `label` reads each option's number, the options being shown."""
+    read_by: ReadBy | Literal["auto"] = "auto"
+    """How the server is asked; `auto` takes the cheapest of the ways that it offers."""
+    norm: ScoreNorm = "token_mean"
+    """What makes the log-probabilities of longer and shorter options comparable: `token_mean` (the paper's geometric
+    mean of the token probabilities), `sum` (nothing), per `byte` or `character` of the option's text, or `pmi`, the
+    gain over the option's probability without the question."""
+    context: Literal["stem", "stem_and_options", "retrieved"] | None = None
+    """What stands before what is read; None: the stem alone for option texts, stem and options for labels. `retrieved`
+    puts passages before that."""
+    chat_template: bool = False
+    """Whether the context becomes a user's turn and what is read the assistant's; else both are plain text."""
+    orders: Literal["given", "cyclic"] = "given"
+    """`cyclic` shows the options in every rotation of their order and averages the probabilities."""
+    abstain_below: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Leave a question blank when the best option's share of the probability is less than this; None never does."""
+    prompt: str | Path = "paper"
+    """A named set of words (`paper`, `lm_eval`) or a path to a YAML file with one's own."""
+
+    @model_validator(mode="after")
+    def _options_are_shown(self) -> Self:
+        if self.read == "label" and self.context == "stem":
+            raise ValueError("read 'label' needs the options shown: set context to 'stem_and_options', or leave it out")
+        if self.orders == "cyclic" and not self.shows_options:
+            raise ValueError(
+                "orders 'cyclic' needs the options shown: set context to 'stem_and_options', or read 'label'"
+            )
+        return self
+
+    @property
+    def engine_needs(self) -> EngineNeeds:
+        """What its requests hold: texts to read."""
+        return EngineNeeds(logprobs=True)
+
+    @property
+    def words(self) -> WordFiles:
+        """The file of its words: those before what is read, and with `pmi` those without the question."""
+        return WordFiles("likelihood", self.prompt, (self.read, *(["premise"] if self.norm == "pmi" else [])))
+
+    @property
+    def retrieval(self) -> RetrievalSettings | None:
+        """How its passages are looked up; None where the context has none."""
+        return super().retrieval if self.context == "retrieved" else None
+
+    def normal(self, language: Language) -> Self:
+        """The same program for questions in `language`, with values instead of what stands for them."""
+        context = self.context or ("stem_and_options" if self.read == "label" else "stem")
+        return super().normal(language).model_copy(update={"context": context})
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What chooses by the scores, by its name in `READINGS`."""
+        return ("choice",)
+
+    @property
+    def shows_options(self) -> bool:
+        """Whether the options stand in the context, beside what is read."""
+        return self.read == "label" or self.context == "stem_and_options"
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        words = ["likelihood", self.read]
+        if self.norm != "token_mean":
+            words.append(self.norm)
+        if self.read == "option_text" and self.shows_options:
+            words.append("options_shown")
+        if self.context == "retrieved":
+            words.append(self.retrieval_label)
+        if self.chat_template:
+            words.append("chat")
+        if self.orders != "given":
+            words.append(self.orders)
+        if self.abstain_below is not None:
+            words.append(f"abstain_{self.abstain_below:g}")
+        if self.read_by != "auto":
+            words.append(self.read_by)
+        if str(self.prompt) != "paper":
+            words.append(Path(self.prompt).stem)
+        return "-".join(words)

@@ -1,0 +1,76 @@
+"""What programs need of those who carry them out, as plain values: a provider need not know the program."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from medexam.questions import Language
+from medexam.specs.retriever import RetrieverSpec
+
+AnswerFormat = Literal["free", "guided"]
+AnswerForm = Literal["braces", "angles"]
+Query = Literal["stem", "stem_and_options", "per_option"]
+
+
+@dataclass(frozen=True)
+class EngineNeeds:
+    """What requests will hold; an engine that does not honour it refuses before anything is asked."""
+
+    guided: bool = False
+    """Choices among given texts."""
+    logprobs: bool = False
+    """Texts whose log-probabilities are read."""
+
+    def __or__(self, other: "EngineNeeds") -> "EngineNeeds":
+        return EngineNeeds(self.guided or other.guided, self.logprobs or other.logprobs)
+
+
+NO_NEEDS = EngineNeeds()
+
+
+@dataclass(frozen=True)
+class WordFiles:
+    """The files that a program takes its words from, and which part of them."""
+
+    layout: Literal["instructions", "likelihood", "groups"]
+    """How the prompt file is laid out: instructions by kind of program, contexts of likelihoods, or templates by group
+    of questions."""
+    prompt: str | Path
+    """A named set of words or a YAML file."""
+    parts: tuple[str, ...]
+    """What is taken of the prompt file."""
+    answer_form: AnswerForm = "braces"
+    """The form of answer that the words ask for."""
+    examples: str | Path | None = None
+    """A named set of solved examples or a YAML file; None shows none."""
+    load: Path | None = None
+    """An optimized program, whose instructions and demonstrations replace the prompt's; None: the prompt's are used."""
+
+
+@dataclass(frozen=True)
+class RetrievalSettings:
+    """How a program's passages are looked up."""
+
+    retriever: RetrieverSpec
+    k: int
+    """Passages a question."""
+    query: Query
+    """What is looked up."""
+    query_language: Language | None
+    """The language of the queries; None: that of the questions."""
+
+
+@dataclass(frozen=True)
+class ReaderSettings:
+    """The local model that a program has texts read by."""
+
+    finds: Literal["spans", "entailment"]
+    """What it finds in a text."""
+    model: str | Path
+    """A folder or a hub id."""
+    revision: str | None
+    """Revision of a hub model; None: the newest."""
+    answer_tokens: int | None = None
+    """Tokens of the longest span; None where it finds none."""
+    of_task: bool = False
+    """Whether it reads the text that a task brings along, not passages."""

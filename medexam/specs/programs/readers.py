@@ -1,0 +1,75 @@
+"""Programs that have a local model read texts, and ask no engine (HEAD-QA v1's reading solvers)."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from medexam.specs.programs.base import PositiveInt
+from medexam.specs.programs.needs import Query, ReaderSettings, RetrievalSettings
+from medexam.specs.programs.retrieving import RetrievingSpec
+
+
+class ReadingSpec(RetrievingSpec):
+    """Base of the programs that have a local model read passages."""
+
+    finds: ClassVar[Literal["spans", "entailment"]]
+    """What the model finds in a text."""
+    reader: str | Path
+    """A folder or a hub id of a transformers model with its weights as safetensors."""
+    revision: str | None = None
+    """Revision of a hub reader; None takes the newest."""
+
+    @property
+    def local_reader(self) -> ReaderSettings:
+        """The local model that it has texts read by."""
+        return ReaderSettings(self.finds, self.reader, self.revision)
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return "-".join([self.kind, Path(self.reader).name, *([self.retrieval_label] if self.retrieval else [])])
+
+
+class SpanReaderSpec(ReadingSpec):
+    """Take the option that shares most with the span that a question answering model finds in passages.
+
+    The form of HEAD-QA v1's DrQA and BiDAF for multiple choice. Of a task that brings its text along, the span itself.
+    """
+
+    finds: ClassVar[Literal["spans", "entailment"]] = "spans"
+    kind: Literal["span_reader"]
+    k: PositiveInt = 5
+    """Passages a question; DrQA's 5."""
+    answer_tokens: PositiveInt = 30
+    """Tokens of the longest span."""
+    context: Literal["retrieved", "given"] = "retrieved"
+    """`given` reads the text that a task brings along, as casimedicos_spans does, and looks nothing up."""
+
+    @property
+    def retrieval(self) -> RetrievalSettings | None:
+        """How its passages are looked up; None where it reads the text of a task."""
+        return super().retrieval if self.context == "retrieved" else None
+
+    @property
+    def local_reader(self) -> ReaderSettings:
+        """The local model that it has texts read by."""
+        of_task = self.context == "given"
+        return replace(super().local_reader, answer_tokens=self.answer_tokens, of_task=of_task)
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return super().label if self.answer_tokens == 30 else f"{super().label}-tokens{self.answer_tokens}"
+
+
+class EntailmentSpec(ReadingSpec):
+    """Take the option that, behind the question, a sentence of the passages entails most.
+
+    The form of HEAD-QA v1's DGEM and Decompatt.
+    """
+
+    finds: ClassVar[Literal["spans", "entailment"]] = "entailment"
+    kind: Literal["entailment"]
+    query: Query = "per_option"
+    """What is looked up; `per_option` looks up the stem with each option, and each option is judged by its own
+    passages; else all are judged by the same."""

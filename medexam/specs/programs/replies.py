@@ -1,0 +1,114 @@
+"""Programs that have a model write a reply with the number of an option (the paper's sections 3.2.1 and 3.2.2)."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from medexam.specs.programs.base import PositiveInt, ProgramSpec
+from medexam.specs.programs.needs import AnswerForm, AnswerFormat, EngineNeeds, WordFiles
+from medexam.specs.programs.retrieving import RetrievingSpec
+
+DIRECT_TOKENS = 64
+"""Default budget of a direct answer: `{Answer: n}` takes 7 tokens, and some models greet first."""
+REASONING_TOKENS = 512
+"""Default budget of a reply that reasons."""
+
+
+class ReplySpec(ProgramSpec):
+    """Base of the programs whose replies hold the number of an option; they can be optimized."""
+
+    asks_model: ClassVar[bool] = True
+    answer_format: AnswerFormat = "free"
+    """`free` asks for the format and parses the reply, as the paper did; `guided` leaves the model nothing but a
+    legal option, so no question stays unanswered."""
+    answer_form: AnswerForm = "braces"
+    """`braces` asks for `{Answer: n}`, the paper's form; `angles` for `<Answer: n>`."""
+    prompt: str | Path = "paper"
+    """A named set of words (`paper`) or a path to a YAML file with one's own."""
+    max_tokens: PositiveInt | None = None
+    """Tokens a reply may have; None: the model's `max_tokens`, else 64 for a direct answer and 512 for reasoning."""
+    load: Path | None = None
+    """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations instead of the
+    prompt's; None asks in the prompt's words."""
+
+    @property
+    def engine_needs(self) -> EngineNeeds:
+        """What its requests hold: a choice where the answer is guided."""
+        return EngineNeeds(guided=self.answer_format == "guided")
+
+    @property
+    def words(self) -> WordFiles:
+        """The files of its words."""
+        return WordFiles("instructions", self.prompt, (self.asked_as,), self.answer_form, load=self.load)
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`."""
+        return ("answer", "thinking")
+
+    @property
+    def reasons(self) -> bool:
+        """Whether a reply reasons before it answers."""
+        return self.asked_as == "chain_of_thought"
+
+    def budget(self, of_model: int | None) -> int:
+        """Tokens a reply may have, where the model's own spec says `of_model`."""
+        return self.max_tokens or of_model or (REASONING_TOKENS if self.reasons else DIRECT_TOKENS)
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        words = [self.kind]
+        if self.answer_format == "guided":
+            words.append("guided")
+        if self.answer_form != "braces":
+            words.append(self.answer_form)
+        if str(self.prompt) != "paper":
+            words.append(Path(self.prompt).stem)
+        if self.load is not None:
+            words.append("optimized")
+        return "-".join(words)
+
+
+class ZeroShotSpec(ReplySpec):
+    """Ask directly (the paper's figure 6)."""
+
+    kind: Literal["zero_shot"]
+
+
+class FewShotSpec(ReplySpec):
+    """Show solved examples first (the paper's figure 7)."""
+
+    kind: Literal["few_shot"]
+    examples: str | Path = "paper"
+    """A named set of examples (`paper`) or a path to a YAML file with one's own."""
+
+    @property
+    def words(self) -> WordFiles:
+        """The files of its words, that of its examples too."""
+        return replace(super().words, examples=self.examples)
+
+
+class ChainOfThoughtSpec(ReplySpec):
+    """Reason briefly, then answer (the paper's figure 8)."""
+
+    kind: Literal["chain_of_thought"]
+
+
+class RetrieveThenAnswerSpec(ReplySpec, RetrievingSpec):
+    """Show passages of a corpus before the question (the paper's section 3.2.2), then ask."""
+
+    kind: Literal["retrieve_then_answer"]
+    then: Literal["zero_shot", "chain_of_thought"] = "zero_shot"
+    """How the question is asked behind its passages, in that program's words."""
+
+    @property
+    def asked_as(self) -> str:
+        """The kind of program that the question is asked as behind its passages."""
+        return self.then
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        then = [] if self.then == "zero_shot" else [self.then]
+        return "-".join([super().label, *then, self.retrieval_label])

@@ -1,0 +1,95 @@
+"""Programs that answer in words, each for the questions of a benchmark."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+
+from medexam.specs.dataset import Format
+from medexam.specs.programs.base import PositiveInt, ProgramSpec
+from medexam.specs.programs.needs import AnswerFormat, EngineNeeds, WordFiles
+
+CLOSED_TOKENS = 1024
+"""Default budget of true/false, multiple choice and lists; the ClinIQLink shared task's."""
+OPEN_TOKENS = 2048
+"""Default budget of answers in prose; the ClinIQLink shared task's."""
+QUOTE_TOKENS = 512
+"""Default budget of a quotation: the longest answers of the published data."""
+_CLOSED = frozenset({"true_false", "multiple_choice", "list"})
+
+
+class TaskSpec(ProgramSpec):
+    """Base of the programs that answer in words."""
+
+    if TYPE_CHECKING:
+        prompt: str | Path  # A field of each kind's own, with a default of its own.
+
+    asks_model: ClassVar[bool] = True
+    answer_format: AnswerFormat = "free"
+    """`free` asks and reads what comes; `guided` leaves the model nothing but well-formed answers."""
+    max_tokens: PositiveInt | None = None
+    """Tokens a reply may have; None: the model's `max_tokens`, else the program's own."""
+
+    @property
+    def engine_needs(self) -> EngineNeeds:
+        """What its requests hold: choices where the answer is guided."""
+        return EngineNeeds(guided=self.answer_format == "guided")
+
+    @property
+    def words(self) -> WordFiles:
+        """The file of its words."""
+        return WordFiles("groups", self.prompt, tuple(self.own_budgets))
+
+    @property
+    def own_budgets(self) -> Mapping[str, int]:
+        """Group of words that the program asks with -> tokens a reply may have by default."""
+        raise NotImplementedError
+
+    def budget(self, of_model: int | None) -> dict[str, int]:
+        """Group of words -> tokens a reply may have, where the model's own spec says `of_model`."""
+        return {group: self.max_tokens or of_model or own for group, own in self.own_budgets.items()}
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        words = [self.kind]
+        if self.answer_format == "guided":
+            words.append("guided")
+        if str(self.prompt) != type(self).model_fields["prompt"].default:
+            words.append(Path(self.prompt).stem)
+        return "-".join(words)
+
+
+class ByFormatSpec(TaskSpec):
+    """Ask each question in the words of its format, as ClinIQLink does."""
+
+    kind: Literal["by_format"]
+    prompt: str | Path = "cliniqlink"
+    """A named set of words (`cliniqlink`) or a path to a YAML file with one's own."""
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`."""
+        return ("format", "thinking")
+
+    @property
+    def own_budgets(self) -> Mapping[str, int]:
+        """Format -> tokens a reply may have by default."""
+        return {kind: CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS for kind in get_args(Format)}
+
+
+class ExtractExplanationSpec(TaskSpec):
+    """Have the model quote the part of a text that answers a question; the answer is a literal part of it, or none."""
+
+    kind: Literal["extract_explanation"]
+    prompt: str | Path = "extraction"
+    """A named set of words (`extraction`) or a path to a YAML file with one's own."""
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`."""
+        return ("sentences",) if self.answer_format == "guided" else ("span", "thinking")
+
+    @property
+    def own_budgets(self) -> Mapping[str, int]:
+        """The one group of words that is asked with, `quote` or `sentences`, and its default."""
+        return {"sentences" if self.answer_format == "guided" else "quote": QUOTE_TOKENS}

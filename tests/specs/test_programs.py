@@ -1,0 +1,63 @@
+"""What each kind of program says of itself; whoever carries it out asks for nothing else."""
+
+import pytest
+
+from medexam.programs.building import BUILDERS
+from medexam.signatures import load_words
+from medexam.specs import CellSpec, EngineNeeds
+from medexam.specs.programs.kinds import KINDS
+
+REQUIRED = {"span_reader": {"reader": "r"}, "entailment": {"reader": "r"}}
+SILENT = {"random", "blind", "longest", "relevance", "span_reader", "entailment"}
+"""Kinds that ask no model."""
+
+
+def _program(kind, **settings):
+    fields = {"kind": kind, **REQUIRED.get(kind, {}), **settings}
+    dataset = {"by_format": {"name": "cliniqlink"}, "extract_explanation": {"name": "casimedicos_spans"}}
+    return CellSpec.model_validate({"name": "x", "dataset": dataset.get(kind, {}), "program": fields}).program
+
+
+def test_every_kind_can_be_built() -> None:
+    assert BUILDERS.keys() == KINDS.keys()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_program_that_asks_a_model_has_words_and_readers(kind) -> None:
+    program = _program(kind)
+    assert program.asks_model == (kind not in SILENT)
+    assert (program.words is not None, bool(program.readings)) == (program.asks_model, program.asks_model)
+    if program.words is not None:
+        assert load_words(program.words, "en").to_json()
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "needs"),
+    [
+        ("zero_shot", {}, EngineNeeds()),
+        ("chain_of_thought", {"answer_format": "guided"}, EngineNeeds(guided=True)),
+        ("by_format", {"answer_format": "guided"}, EngineNeeds(guided=True)),
+        ("likelihood", {}, EngineNeeds(logprobs=True)),
+        ("longest", {}, EngineNeeds()),
+    ],
+)
+def test_an_engine_must_honour_what_requests_hold(kind, settings, needs) -> None:
+    assert _program(kind, **settings).engine_needs == needs
+    assert EngineNeeds(guided=True) | needs == EngineNeeds(guided=True, logprobs=needs.logprobs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "query"),
+    [
+        ("zero_shot", {}, None),
+        ("retrieve_then_answer", {}, "stem"),
+        ("relevance", {"query": "stem"}, "per_option"),
+        ("likelihood", {}, None),
+        ("likelihood", {"context": "retrieved", "query": "per_option"}, "per_option"),
+        ("span_reader", {}, "stem"),
+        ("entailment", {}, "per_option"),
+    ],
+)
+def test_passages_are_looked_up_where_a_program_shows_or_reads_them(kind, settings, query) -> None:
+    retrieval = _program(kind, **settings).retrieval
+    assert (retrieval and retrieval.query) == query
