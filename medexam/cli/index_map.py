@@ -80,8 +80,8 @@ def _warn_of_language(encoder: "EncoderRecord", language: "Language") -> None:
     if known is not None and language not in known:
         sys.stderr.write(
             f"medexam: {encoder.label} reads {', '.join(sorted(known))} and not {language}, so the questions' places "
-            "say little: draw their English translations with --language en, or build an index with an encoder that reads "
-            "both\n"
+            "say little: draw their English translations with --language en, or build an index with an encoder that "
+            "reads both\n"
         )
 
 
