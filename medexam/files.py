@@ -41,7 +41,7 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
 
     A reader sees the file of before or the whole new one, also after a power cut. Raises `OSError`.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.draft")
+    draft = path.parent / f".{path.name}.{os.getpid()}.{get_ident()}.draft"
     try:
         draft.unlink(missing_ok=True)
         draft.touch(PRIVATE if private else 0o666, exist_ok=False)

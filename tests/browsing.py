@@ -110,7 +110,7 @@ class Browser:
             async with self._session.get(address) as reply:
                 tabs = [tab for tab in await reply.json() if tab["type"] == "page"]
         self._socket = await self._session.ws_connect(tabs[0]["webSocketDebuggerUrl"], max_msg_size=0)
-        for domain in ("Page", "Runtime", "BackgroundLoop", "Log"):
+        for domain in ("Page", "Runtime", "Network", "Log"):
             await self._send(f"{domain}.enable", {})
 
     async def _send(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
