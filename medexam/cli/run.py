@@ -119,7 +119,7 @@ def _carry_out(plan: "Plan", settings: RunSettings) -> "tuple[list[AnyRun], Stop
     address = settings.ray_address
     where = f"the Ray cluster at {address}" if address else "a Ray cluster on this machine"
     sys.stderr.write(f"Preparing {where} ...\n")
-    embedded = any(planned.cell.model.engine == "embedded" for planned in asks)
+    embedded = any(planned.cell.model.loads_weights for planned in asks)
     with open_cluster(address) as cluster, TerminalProgress() as progress:
         executor = RayExecutor(cluster, workers=settings.ray_workers, a_gpu_each=embedded)
         return run_plan(plan, progress, max_failures=settings.max_failures, executor=executor)

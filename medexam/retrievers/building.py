@@ -14,7 +14,7 @@ from medexam.questions import Language
 from medexam.retrievers.base import Retriever
 from medexam.retrievers.corpora import Corpus, chunk_corpus, load_corpus
 from medexam.retrievers.encoder_weights import MINILM, is_folder
-from medexam.retrievers.encoders import MEDCPT, Encoder, Precision, Progress, find_encoder
+from medexam.retrievers.encoders import Encoder, Precision, Progress, find_encoder
 from medexam.retrievers.fusion import DEPTH
 from medexam.retrievers.index_manifest import (
     MANIFEST,
@@ -29,9 +29,6 @@ from medexam.retrievers.languages import warn_of_language
 from medexam.retrievers.reranking import find_cross_encoder
 from medexam.specs import RetrieverSpec
 from medexam.specs.identity import digest
-
-_DENSE = ("medcpt", "dense")
-_LEXICAL = ("bm25", "tfidf")
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class PlannedRetriever:
 
     def _open(self, cache: Path, progress: Progress | None) -> Retriever:
         spec = self.spec
-        if spec.kind in _DENSE:
+        if not spec.uses_words:
             return self._open_dense(cache, progress)
         from medexam.retrievers.lexical import BM25Retriever, TfidfRetriever
 
@@ -139,9 +136,9 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     """
     identity: dict[str, Any] = {"kind": spec.kind}
     corpus: Corpus | None = None
-    encoder = encoder_name(spec)
+    encoder = spec.encoder_name
     manifest = _named_index(spec)
-    if manifest is not None and spec.kind in _DENSE and spec.corpus is None:
+    if manifest is not None and not spec.uses_words and spec.corpus is None:
         if spec.skip_bad or spec.chunk_tokens is not None:
             raise SpecError(
                 "retriever.skip_bad and retriever.chunk_tokens say how a corpus is read, and retriever.index stands "
@@ -166,9 +163,9 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
         if not manifest.hashed:
             identity["encoder"] = revision
         _check_named(manifest, spec, fingerprint, revision)
-    elif spec.kind not in _LEXICAL:
+    elif spec.uses_vectors:
         identity["encoder"] = revision = find_encoder(encoder, spec.revision).revision
-    if spec.kind not in _DENSE:
+    if spec.uses_words:
         identity["language"] = spec.language
     if spec.kind == "fusion":
         identity["constant"] = spec.fusion_constant
@@ -191,11 +188,6 @@ def usual_index(corpus: Corpus, encoder: Encoder, cache: Path) -> Path:
     return cache / "indexes" / f"{corpus.fingerprint[:12]}-{digest(EncoderRecord.of(encoder).identity)}"
 
 
-def encoder_name(spec: RetrieverSpec) -> str | Path:
-    """The encoder that a spec means."""
-    return spec.encoder or (MEDCPT if spec.kind == "medcpt" else MINILM)
-
-
 def _deepest(spec: RetrieverSpec, size: int) -> int:
     """The most passages of a corpus of `size` that can be asked for."""
     return min(DEPTH, size) if spec.kind == "fusion" else size
@@ -211,14 +203,14 @@ def _check_ranked(spec: RetrieverSpec, key: str, value: int, size: int) -> None:
 
 
 def _named_index(spec: RetrieverSpec) -> IndexManifest | None:
-    """The manifest of the index that a spec names and its kind searches; None where there is no such."""
-    if spec.index is None or spec.kind in _LEXICAL:
+    """The manifest of the index that a spec names and its kind searches; None if there is none."""
+    if spec.index is None or not spec.uses_vectors:
         return None
     if not (spec.index / MANIFEST).exists() and not (spec.index / PROGRESS).exists():
         corpus = "" if spec.corpus is None else f"--corpus {spec.corpus} "
         raise SpecError(
             f"retriever.index: no index at {spec.index}; make it with `medexam index build {corpus}"
-            f"--encoder {encoder_name(spec)} --out {spec.index}`"
+            f"--encoder {spec.encoder_name} --out {spec.index}`"
         )
     return read_manifest(spec.index)
 

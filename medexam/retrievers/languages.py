@@ -41,19 +41,19 @@ def read_languages(encoder: str | Path) -> frozenset[str] | None:
 
 
 def warn_of_language(spec: RetrieverSpec, encoder: str | Path, language: Language) -> list[str]:
-    """What to say where queries in `language` are sent to a retriever that reads another one; mostly nothing.
+    """What to say where queries in `language` are sent to a retriever that reads another one; usually empty.
 
     `encoder` is the one that the spec means, where its kind has one.
     """
     found = []
     asked = _NAMES[language]
-    if spec.kind in ("bm25", "tfidf", "fusion") and language != spec.language:
+    if spec.uses_words and language != spec.language:
         own = f", or retriever.language: {language} if the corpus is in {asked}" if language == "es" else ""
         found.append(
             f"questions in {asked} are looked up by their words in a corpus in {_NAMES[spec.language]} "
             f"(retriever.language): {_by_translations([spec.language])}{own}"
         )
-    models = [] if spec.kind in ("bm25", "tfidf") else [encoder]
+    models = [encoder] if spec.uses_vectors else []
     for model in [*models, *([] if spec.rerank is None else [spec.rerank])]:
         known = read_languages(model)
         if known is not None and language not in known:

@@ -18,7 +18,7 @@ def with_served_name(spec: ModelSpec) -> ModelSpec:
 
     Waits for a server as a run does. Raises `EngineError` where none answers, or where it serves several models.
     """
-    if spec.engine != "vllm" or spec.name is not None or spec.start:
+    if not spec.is_named_by_server:
         return spec
     return spec.model_copy(update={"name": background_loop().run(_ask_name(spec))})
 

@@ -73,11 +73,6 @@ class DatasetSpec(Spec):
         return self
 
     @property
-    def holds_tasks(self) -> bool:
-        """Whether its questions are answered in words, not by the number of an option."""
-        return self.name in TASKS
-
-    @property
     def whole(self) -> "DatasetSpec":
         """Everything that this data set holds, in the same form, whatever is selected here."""
         return DatasetSpec(name=self.name, language=self.language, path=self.path, explained=self.explained)

@@ -92,6 +92,21 @@ class ModelSpec(Spec):
         return Path(first.removeprefix(REGISTRY)).expanduser() if first.startswith(REGISTRY) else None
 
     @property
+    def loads_weights(self) -> bool:
+        """Whether the process that asks holds the model itself."""
+        return self.engine == "embedded"
+
+    @property
+    def is_billed(self) -> bool:
+        """Whether a provider bills each token."""
+        return self.engine == "litellm" and not self.endpoints
+
+    @property
+    def is_named_by_server(self) -> bool:
+        """Whether only a server that runs already knows the model's name."""
+        return self.engine == "vllm" and self.name is None and not self.start
+
+    @property
     def label(self) -> str:
         """Short name for tables: the model's own, without its folder or organisation."""
         if self.engine == "scripted":

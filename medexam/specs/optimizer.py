@@ -71,6 +71,26 @@ class OptimizerSpec(Spec):
     """Minutes of asking, at most; None sets no limit."""
 
     @property
+    def bootstraps(self) -> bool:
+        """Whether replies of the model are tried as demonstrations."""
+        return self.kind in ("bootstrap", "random_search", "mipro")
+
+    @property
+    def writes_instructions(self) -> bool:
+        """Whether a model writes instructions."""
+        return self.kind in ("mipro", "copro", "gepa")
+
+    @property
+    def programs(self) -> int:
+        """Programs that are tried in a round, the one as written included."""
+        return 2 if self.kind in ("labeled", "knn", "bootstrap") else self.candidates
+
+    @property
+    def asked_rounds(self) -> int:
+        """How often each of them is asked anew."""
+        return self.rounds if self.kind == "copro" else 1
+
+    @property
     def budget(self) -> tuple[int | None, int | None, float | None]:
         """Calls, tokens and minutes at most."""
         return self.max_calls, self.max_tokens, self.max_minutes

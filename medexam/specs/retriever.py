@@ -49,6 +49,21 @@ class RetrieverSpec(Spec):
         return self
 
     @property
+    def uses_vectors(self) -> bool:
+        """Whether an encoder's vectors are compared."""
+        return self.kind in ("medcpt", "dense", "fusion")
+
+    @property
+    def uses_words(self) -> bool:
+        """Whether words are compared."""
+        return self.kind in ("bm25", "tfidf", "fusion")
+
+    @property
+    def encoder_name(self) -> str | Path:
+        """The encoder that is meant, whether this kind has one or not."""
+        return self.encoder or ("medcpt" if self.kind == "medcpt" else "minilm")
+
+    @property
     def label(self) -> str:
         """Short name for tables and folders."""
         words: list[str] = [self.kind]

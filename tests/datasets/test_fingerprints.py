@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from medexam.datasets import load_exam_set, load_task_set
+from medexam.benchmarks import find_benchmark
 from medexam.datasets.fingerprints import (
     fingerprint_golds,
     fingerprint_questions,
@@ -25,7 +25,7 @@ from task_data import items_of, write_casimedicos, write_cliniqlink, write_squad
 def _prints(name, path, **settings) -> tuple[str, str]:
     """Of the questions, and of the golds."""
     spec = DatasetSpec(name=name, path=path, **settings)
-    found = load_task_set(spec) if spec.holds_tasks else load_exam_set(spec)
+    found = find_benchmark(name).load(spec)
     return found.fingerprint, found.golds_fingerprint
 
 

@@ -64,7 +64,7 @@ class WorkProgress:
     def engine_starts(self, model: ModelSpec) -> None:
         """Say that a model is being loaded or a server probed."""
         where = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
-        named = model.engine == "embedded" or model.name or model.profile
+        named = model.loads_weights or model.name or model.profile
         what = f"{model.label} ({model.engine})" if named else f"engine {model.engine}"
         self._console.print(f"Preparing {what}{where} ...", highlight=False)
 

@@ -30,8 +30,7 @@ class TrialProgress(WorkProgress):
     def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:
         """Open the bar."""
         self._budget = budget
-        rounds = plan.optimizer.rounds if plan.optimizer.kind == "copro" else 1
-        total = rounds * plan.candidates * len(plan.validation.question_set.questions)
+        total = plan.optimizer.asked_rounds * plan.candidates * len(plan.validation.question_set.questions)
         self._task = self._bars.add_task(f"{plan.optimizer.kind} {plan.program.label}", total=total, note="")
 
     def trial_starts(self, name: str, questions: int) -> None:
@@ -101,7 +100,7 @@ def print_plan(plan: OptimizationPlan) -> None:
     table = Table(title=f"{plan.folder.name}", title_justify="left", show_header=False)
     table.add_column()
     table.add_column()
-    writes = " and the writing of instructions" if spec.kind in ("mipro", "gepa", "copro") else ""
+    writes = " and the writing of instructions" if spec.writes_instructions else ""
     rows = {
         "optimizer": f"{spec.kind}, by {spec.metric.replace('_', ' ')}",
         "program": f"{plan.program.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",

@@ -148,7 +148,7 @@ def _write_model(cell: CellSpec, program: Path, target: Path, model: Any, run_id
     document.write_text(json.dumps(cell.model_dump(mode="json"), ensure_ascii=False, indent=2), encoding="utf-8")
     files = {"cell": str(document), "program": str(program), **_own_files(cell)}
     looks_up = cell.program.retrieval is not None or "nearest" in read_state(program)["metadata"]["medexam"]
-    wanted = {"local": cell.model.engine == "embedded", "retrieval": looks_up}
+    wanted = {"local": cell.model.loads_weights, "retrieval": looks_up}
     extras = [extra for extra, needed in wanted.items() if needed]
     package = f"medexam[{','.join(extras)}]" if extras else "medexam"
     card = Model(

@@ -30,11 +30,6 @@ from medexam.specs.validation import validate
 _BUDGET = {"max_calls", "max_tokens", "max_minutes"}
 _BY_CONTENT = {"train", "validation", "encoder", "prompt_model"}
 """What an optimizer's spec names; what is meant by it stands in the identity."""
-_BOOTSTRAPPING = {"bootstrap", "random_search", "mipro"}
-_PAIRS = {"labeled", "knn", "bootstrap"}
-"""Optimizers that propose one program."""
-_WRITING = {"mipro", "copro", "gepa"}
-"""Optimizers that have instructions written."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,7 @@ class OptimizationPlan:
     @property
     def wanted(self) -> int:
         """Programs that the spec asks for, whatever the budget allows."""
-        return _wanted(self.optimizer)
+        return self.optimizer.programs
 
     @property
     def trial_calls(self) -> int:
@@ -229,7 +224,7 @@ def _identity(optimizer: OptimizerSpec, model: ModelSpec, *, only_look: bool) ->
 
 def _prompt_model(optimizer: OptimizerSpec, model: ModelSpec) -> ModelSpec | None:
     writer = optimizer.prompt_model
-    return writer if optimizer.kind in _WRITING and writer != model else None
+    return writer if optimizer.writes_instructions and writer != model else None
 
 
 def _digest_golds(exam_set: ExamSet) -> str:
@@ -263,7 +258,7 @@ def _without(exam_set: ExamSet, keys: set[str]) -> ExamSet:
 
 
 def _attempt_calls(optimizer: OptimizerSpec, validation: ExamCell, train: ExamSet) -> int:
-    if optimizer.kind not in _BOOTSTRAPPING:
+    if not optimizer.bootstraps:
         return 0
     program = validation.program
     assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
@@ -272,17 +267,12 @@ def _attempt_calls(optimizer: OptimizerSpec, validation: ExamCell, train: ExamSe
 
 
 def _most_calls(optimizer: OptimizerSpec, candidates: int, trial: int, attempt: int) -> int:
-    trials = candidates * (optimizer.rounds if optimizer.kind == "copro" else 1)
-    return trials * trial + (candidates - 1) * attempt
-
-
-def _wanted(optimizer: OptimizerSpec) -> int:
-    return 2 if optimizer.kind in _PAIRS else optimizer.candidates
+    return candidates * optimizer.asked_rounds * trial + (candidates - 1) * attempt
 
 
 def _affordable(optimizer: OptimizerSpec, validation: ExamCell, train: ExamSet) -> int:
     """The candidates that the calls allow; raises `SpecError` where those are less than two."""
-    wanted = _wanted(optimizer)
+    wanted = optimizer.programs
     if optimizer.max_calls is None:
         return wanted
     program = validation.program

@@ -78,7 +78,7 @@ def list_prices(model: ModelSpec) -> dict[str, float] | None:
 
     Only what a provider bills has a price: a model of the `litellm` engine without an endpoint of its own.
     """
-    if model.engine != "litellm" or model.endpoints:
+    if not model.is_billed:
         return None
     from medexam.serve.engines.litellm_calls import get_litellm
 
