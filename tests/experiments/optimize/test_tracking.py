@@ -313,14 +313,14 @@ def test_a_row_that_is_no_question_is_refused(quick, uri, client, row, said) -> 
         _load(_place(model)).predict(pd.DataFrame([row]))
 
 
-def test_a_program_that_needs_a_twin_is_not_served(tmp_path) -> None:
+def test_a_program_that_needs_a_translation_is_not_served(tmp_path) -> None:
     cell = CellSpec.model_validate(
         {
             "name": "x",
             "program": {"kind": "retrieve_then_answer", "query_language": "es", "retriever": {"kind": "bm25"}},
         }
     )
-    assert "twin" in unservable(cell)
+    assert "translation" in unservable(cell)
     gone = CellSpec.model_validate({"name": "x", "program": {"kind": "zero_shot", "prompt": str(tmp_path / "my.yaml")}})
     assert "my.yaml" in unservable(gone)
     assert unservable(CellSpec(name="x")) is None
