@@ -11,8 +11,6 @@ from tempfile import TemporaryDirectory
 from threading import get_ident
 from typing import IO, TypeVar
 
-from pydantic import ValidationError
-
 from medexam.errors import RunFolderError
 
 PRIVATE = 0o600
@@ -91,6 +89,8 @@ def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[
         try:
             parsed = parse(line)
         except (ValueError, KeyError, TypeError) as error:
+            from pydantic import ValidationError  # not above: `medexam --help` would take an eighth longer
+
             detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
             raise RunFolderError(
                 f"{path}, line {number} is damaged ({detail}); remove the line to ask it again"

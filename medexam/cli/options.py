@@ -91,15 +91,17 @@ def _repeats(field: Field[Any]) -> bool:
     return get_origin(get_args(field.type)[0]) is tuple
 
 
-def refuse(context: typer.Context, parameters: Collection[str], why: str) -> None:
+def refuse(context: typer.Context, parameters: Collection[str] | type[Any], why: str) -> None:
     """Raises `SpecError` if the command line gives one of these options or arguments, which would be ignored.
 
-    `why` says what they need, or which option to leave out.
+    `parameters` are their names, or the settings model that has them. `why` says what they need, or which option to
+    leave out.
     """
+    names = {field.name for field in fields(parameters)} if isinstance(parameters, type) else parameters
     given = [
         parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.name).upper()
         for parameter in context.command.params
-        if parameter.name in parameters and _is_given(context, str(parameter.name))
+        if parameter.name in names and _is_given(context, str(parameter.name))
     ]
     if given:
         raise SpecError(f"{', '.join(given)}: {why}")

@@ -9,55 +9,50 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli import serve_options as options
-from medexam.cli.options import refuse, refuse_others
+from medexam.cli.options import refuse, refuse_others, settings_as_flags
 from medexam.errors import EngineError
+from medexam.serve.launch.settings import SLURM, Allocation, ServerSettings
+from medexam.settings import Setting
 
 if TYPE_CHECKING:
     from medexam.serve.discovery.registry import Registry
     from medexam.serve.launch.fleet import Fleet
     from medexam.serve.launch.processes import Launch
-    from medexam.serve.launch.settings import ServerSettings
-    from medexam.serve.launch.slurm import Allocation
-    from medexam.serve.launch.slurm_job import ServeJob
 
 _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
+@dataclass(frozen=True)
+class FleetSettings:
+    """How servers that were started are watched, and where runs find them."""
+
+    log: Annotated[Path | None, Setting("Folder for vLLM's output, or a file that ends in .log; ./ by default.")] = None
+    timeout: Annotated[float, Setting("Seconds that the model may take to load.", min=1)] = 1800.0
+    restarts: Annotated[int, Setting("How often a server that crashed is started again.", min=0)] = 3
+    registry: Annotated[
+        Path | None, Setting("File that tells runs where servers are; this machine's own by default.")
+    ] = None
+
+
+@settings_as_flags
 def serve(
     context: typer.Context,
-    model: options.Model = None,
-    list_profiles: options.ListProfiles = False,
-    replicas: options.Replicas = 1,
-    gpus: options.Gpus = None,
-    python: options.Python = None,
-    container: options.Container = None,
-    container_runtime: options.Runtime = "docker",
-    port: options.Port = None,
-    host: options.Host = "127.0.0.1",
-    served_model_name: options.ServedName = None,
-    max_model_len: options.MaxContext = None,
-    log: options.Log = None,
-    timeout: options.Timeout = 1800.0,
-    restarts: options.Restarts = 3,
-    registry: options.RegistryFile = None,
-    show: options.Show = False,
-    slurm: options.Slurm = False,
-    nodes: options.Nodes = 1,
-    span: options.Span = False,
-    partition: options.Partition = None,
-    time: options.Time = "04:00:00",
-    requeues: options.Requeues = 3,
-    account: options.Account = None,
-    gpus_per_node: options.GpusPerNode = None,
-    slurm_option: options.SlurmOption = None,
-    slurm_folder: options.SlurmFolder = Path("slurm"),
+    servers: ServerSettings,
+    fleet: FleetSettings,
+    allocation: Allocation,
+    model: Annotated[
+        str | None, typer.Argument(help="A profile, a hub id, a model folder, or smollm2.", metavar="PROFILE|MODEL")
+    ] = None,
+    list_profiles: Annotated[bool, typer.Option("--list", help="List the profiles and the GPUs they take.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Print the command, or the job's script.")] = False,
+    slurm: Annotated[bool, typer.Option("--slurm", help="Submit a Slurm job.", rich_help_panel=SLURM)] = False,
 ) -> None:
     """Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are.
 
@@ -68,46 +63,29 @@ def serve(
         refuse_others(context, {"list_profiles"}, "--list shows the profiles and serves nothing: leave it out")
         _list_profiles()
         return
-    if container is not None:
+    if servers.container is not None:
         refuse(context, {"python"}, "the container has a Python of its own: leave out one of the two")
     else:
         refuse(context, {"container_runtime"}, "it runs a container: name its image with --container IMAGE")
     if model is None:
         raise EngineError("nothing to serve: name a PROFILE or a MODEL; `medexam serve --list` shows the profiles")
-    from medexam.serve.discovery.registry import Registry, local_registry
-    from medexam.serve.launch.settings import ServerSettings
-    from medexam.serve.launch.slurm_job import ServeJob
+    from medexam.serve.launch.own_servers import vllm_python
 
-    settings = ServerSettings(
-        replicas=replicas,
-        gpus=_numbers(gpus),
-        python=_python(python),
-        container=container,
-        container_runtime=container_runtime,
-        port=port,
-        host=host,
-        served_name=served_model_name,
-        max_context=max_model_len,
-    )
+    servers = replace(servers, python=servers.python or vllm_python())
     flags = tuple(context.args)
     if slurm:
-        refuse(context, options.OF_NODES, "a job's nodes choose port, address and logs themselves: leave it out")
-        if span and nodes == 1:
-            raise EngineError("--span needs several nodes; say how many with --nodes")
-        allocation = _allocate(slurm_folder, nodes, time, requeues, partition, account, gpus_per_node, slurm_option)
-        told = Registry(registry) if registry else local_registry()
-        job = ServeJob(model, told.path, allocation.folder, settings, flags, timeout, restarts, span)
-        _serve_by_slurm(job, allocation, told if registry else None, show=show)
+        refuse(context, {"port", "host", "log"}, "a job's nodes choose port, address and logs themselves: leave it out")
+        _serve_by_slurm(model, servers, flags, fleet, allocation, show=show)
         return
-    refuse(context, options.OF_SLURM, "this belongs to a Slurm job: add --slurm, or leave it out")
+    refuse(context, Allocation, "this belongs to a Slurm job: add --slurm, or leave it out")
     if show:
-        refuse(context, options.OF_FLEET, "--print shows vLLM's command, which has no such option: leave it out")
-    launches = _plan(model, settings, flags, show=show)
+        refuse(context, FleetSettings, "--print shows vLLM's command, which has no such option: leave it out")
+    launches = _plan(model, servers, flags, show=show)
     if not show:
-        _serve_here(launches, host, registry, log or Path(), timeout, restarts)
+        _serve_here(launches, servers.host, fleet)
 
 
-def _plan(model: str, settings: "ServerSettings", flags: Sequence[str], *, show: bool) -> "Sequence[Launch]":
+def _plan(model: str, settings: ServerSettings, flags: Sequence[str], *, show: bool) -> "Sequence[Launch]":
     from medexam.serve.launch.vllm_command import plan_servers
 
     if not show:
@@ -120,35 +98,33 @@ def _plan(model: str, settings: "ServerSettings", flags: Sequence[str], *, show:
     return launches
 
 
-def _serve_here(
-    launches: "Sequence[Launch]", host: str, registry: Path | None, logs: Path, timeout_s: float, restarts: int
-) -> None:
+def _serve_here(launches: "Sequence[Launch]", host: str, settings: FleetSettings) -> None:
     import httpx
 
-    from medexam.serve.discovery.registry import Registry, host_name, local_registry
+    from medexam.serve.discovery.registry import host_name
     from medexam.serve.launch.fleet import Fleet
     from medexam.serve.network.keys import kept_key, make_key
 
-    told = Registry(registry) if registry else local_registry()
+    registry = _registry(settings)
     key = os.environ.get("VLLM_API_KEY") or make_key()
-    key_file = told.path.parent / "keys" / f"{httpx.URL(launches[0].address).port}-{os.getpid()}.key"
+    key_file = registry.path.parent / "keys" / f"{httpx.URL(launches[0].address).port}-{os.getpid()}.key"
     with (
         _stopped_by_signals(),
         kept_key(key_file, key),
         Fleet(
             launches,
-            logs=logs,
+            logs=settings.log or Path(),
             key=key,
             key_file=key_file,
-            registry=told,
-            restarts=restarts,
-            public_host=host_name() if registry and host in _EVERY_ADDRESS else None,
+            registry=registry,
+            restarts=settings.restarts,
+            public_host=host_name() if settings.registry and host in _EVERY_ADDRESS else None,
             tell=_tell,
         ) as fleet,
     ):
-        _wait(fleet, launches[0].model, timeout_s)
+        _wait(fleet, launches[0].model, settings.timeout)
         sys.stdout.write("".join(f"{address}\n" for address in fleet.addresses))
-        sys.stdout.write(f"{_run_command(told if registry else None)}\n")
+        sys.stdout.write(f"{_run_command(registry if settings.registry else None)}\n")
         sys.stdout.flush()
         sys.stderr.write(f"healthy; runs find the key in {key_file}; Ctrl-C stops it\n")
         fleet.watch()
@@ -158,44 +134,40 @@ def _tell(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def _serve_by_slurm(job: "ServeJob", allocation: "Allocation", registry: "Registry | None", *, show: bool) -> None:
-    from medexam.serve.launch.slurm import job_script, submit
+def _registry(settings: FleetSettings) -> "Registry":
+    from medexam.serve.discovery.registry import Registry, local_registry
 
+    return Registry(settings.registry) if settings.registry else local_registry()
+
+
+def _serve_by_slurm(
+    model: str,
+    servers: ServerSettings,
+    flags: tuple[str, ...],
+    fleet: FleetSettings,
+    allocation: Allocation,
+    *,
+    show: bool,
+) -> None:
+    from medexam.serve.launch.slurm import job_script, submit
+    from medexam.serve.launch.slurm_job import ServeJob
+
+    if allocation.span and allocation.nodes == 1:
+        raise EngineError("--span needs several nodes; say how many with --nodes")
+    allocation = replace(allocation, folder=allocation.folder.expanduser().absolute())
+    registry = _registry(fleet)
+    job = ServeJob(
+        model, registry.path, allocation.folder, servers, flags, fleet.timeout, fleet.restarts, allocation.span
+    )
     if show:
         sys.stdout.write(f"{job_script(job, allocation)}\n")
         return
     number = submit(job, allocation)
-    sys.stdout.write(f"{number}\n{_run_command(registry, wait=True)}\n")
+    sys.stdout.write(f"{number}\n{_run_command(registry if fleet.registry else None, wait=True)}\n")
     sys.stderr.write(
         f"submitted job {number}; `scancel {number}` stops it\n"
         f"registry: {job.registry}\n"
         f"logs: {allocation.folder}/{number}_*_log.err, and vLLM's in {allocation.folder}/{number}/\n"
-    )
-
-
-def _allocate(
-    folder: Path,
-    nodes: int,
-    time: str,
-    requeues: int,
-    partition: str | None,
-    account: str | None,
-    gpus_per_node: int | None,
-    pairs: list[str] | None,
-) -> "Allocation":
-    """What Slurm is asked for; its other options as `KEY=VALUE`, or `KEY` alone where one has no value."""
-    from medexam.serve.launch.slurm import Allocation, parse_minutes
-
-    split = [pair.lstrip("-").partition("=") for pair in pairs or []]
-    return Allocation(
-        folder=folder.expanduser().absolute(),
-        nodes=nodes,
-        minutes=parse_minutes(time),
-        requeues=requeues,
-        partition=partition,
-        account=account,
-        gpus_per_node=gpus_per_node,
-        options={key.replace("_", "-"): value if equals else True for key, equals, value in split},
     )
 
 
@@ -250,21 +222,6 @@ def _list_profiles() -> None:
         "GPUs that one server takes, by the memory of a card, and the thousands of tokens of its context; "
         "a profile without any runs on the processor\n"
     )
-
-
-def _python(named: Path | None) -> Path | None:
-    from medexam.serve.launch.own_servers import vllm_python
-
-    return named or vllm_python()
-
-
-def _numbers(text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise EngineError(f"--gpus {text}: not a list of GPUs; write their numbers, such as --gpus 0,1") from None
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import pytest
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
 from medexam.serve.discovery.registry import Registry
-from medexam.serve.launch.slurm import parse_minutes
+from medexam.serve.launch.settings import parse_minutes
 from medexam.serve.network.keys import read_key_file
 
 

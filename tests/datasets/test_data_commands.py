@@ -127,6 +127,6 @@ def test_show_tells_of_a_question_without_an_official_answer(run, records, write
 
 
 def test_importing_the_commands_loads_nothing_heavy() -> None:
-    script = "import sys, medexam.cli.data.commands; print({'pydantic', 'pyarrow', 'datasets'} & set(sys.modules))"
+    script = "import sys, medexam.cli.main; print({'pydantic', 'dspy', 'pyarrow', 'datasets'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

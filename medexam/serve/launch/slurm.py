@@ -6,18 +6,17 @@ each node.
 
 import contextlib
 import io
-import math
 import os
 import re
 import secrets
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError
+from medexam.serve.launch.settings import Allocation
 from medexam.serve.launch.slurm_job import ServeJob
 from medexam.serve.launch.vllm_flags import Node
 
@@ -29,25 +28,6 @@ NOT_SHARED = 72
 _WARNING_S = 90
 """Seconds before its walltime at which a job is warned; less for one of a few minutes."""
 _SIGN = ".medexam-shared"
-
-
-@dataclass(frozen=True)
-class Allocation:
-    """What the job asks Slurm for."""
-
-    folder: Path
-    """Script and logs; every node must see it."""
-    nodes: int = 1
-    minutes: int = 240
-    """After which the job is stopped, and comes back."""
-    requeues: int = 3
-    """How often it may come back."""
-    partition: str | None = None
-    account: str | None = None
-    gpus_per_node: int | None = None
-    """None: as many as the servers of a node take by their profile, as far as the submitting machine can tell."""
-    options: Mapping[str, str | bool] = field(default_factory=dict)
-    """More of sbatch's options, such as `{"mem": "200G", "exclusive": True}`."""
 
 
 def submit(job: ServeJob, allocation: Allocation) -> str:
@@ -80,22 +60,6 @@ def job_script(job: ServeJob, allocation: Allocation) -> str:
         for launch in job.plan(node, printing=True):
             lines += [*(f"# {note}" for note in launch.notes), f"# {where} starts: {launch}"]
     return "\n".join([text.rstrip("\n"), "", *lines])
-
-
-def parse_minutes(text: str) -> int:
-    """Minutes in Slurm's `MINUTES`, `HH:MM:SS`, `D-HH` or `D-HH:MM:SS`, rounded up; raises `EngineError`."""
-    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text.strip())
-    if found is None:
-        raise EngineError(f"--time {text}: not a time; write HH:MM:SS or D-HH:MM:SS")
-    days, *rest = found.groups()
-    first, second, third = (int(part or 0) for part in rest)
-    if days is None and rest[2] is None:  # MINUTES or MINUTES:SECONDS
-        total = first + second / 60
-    else:
-        total = (int(days or 0) * 24 + first) * 60 + second + third / 60
-    if total == 0:
-        raise EngineError("--time 0: give the job some time, such as 04:00:00")
-    return math.ceil(total)
 
 
 def _gpus(job: ServeJob, allocation: Allocation) -> int | None:
