@@ -1,7 +1,6 @@
 """What an optimization may ask: calls, tokens and minutes, none of which is ever exceeded.
 
-What a call will take is known only when it is over, so each holds the most that it can take until then; a call that
-does not fit waits for those in flight, and ends the optimization where none is. It knows nothing of DSPy.
+It knows nothing of DSPy.
 """
 
 import asyncio
@@ -37,9 +36,10 @@ class Budget:
         """Why nothing more may be asked; None while something may."""
         self._begun = time.monotonic() - seconds
         self._in_flight = 0
-        self._held = 0
-        self._promised = 0
-        self._freed = asyncio.Condition()
+        self._tokens_in_flight = 0
+        """The most that the calls in flight can take."""
+        self._reserved = 0
+        self._call_ended = asyncio.Condition()
 
     @property
     def seconds(self) -> float:
@@ -53,60 +53,64 @@ class Budget:
 
     @property
     def calls_left(self) -> int | None:
-        """Calls that may still begin and are promised to nobody; None without a limit."""
-        return None if self.limits.calls is None else self.limits.calls - self.calls - self._promised
+        """Calls that may still begin and are not reserved; None without a limit."""
+        return None if self.limits.calls is None else self.limits.calls - self.calls - self._reserved
 
     def stop(self, why: str) -> None:
         """Let no further call begin."""
         self.stopped = self.stopped or why
 
     def check(self) -> None:
-        """Raises `StoppedError` where nothing more may be asked."""
+        """Raises `StoppedError` if nothing more may be asked."""
         left = self.seconds_left
         if left is not None and left <= 0:
             self.stop(f"{self.limits.minutes:g} minutes are over")
         if self.stopped is not None:
             raise StoppedError(self.stopped)
 
-    def promise(self, calls: int) -> bool:
-        """Keep so many calls for one purpose; whether there are so many."""
+    def reserve(self, calls: int) -> bool:
+        """Keep calls for one trial, so that none is begun that cannot end; False if fewer are left."""
         left = self.calls_left
         if left is not None and left < calls:
             return False
-        self._promised += calls
+        self._reserved += calls
         return True
 
     def release(self, calls: int) -> None:
-        """Give back what was promised and not taken."""
-        self._promised -= calls
+        """Give back reserved calls that were not made."""
+        self._reserved -= calls
 
-    async def begin(self, most_tokens: int, *, promised: bool) -> None:
-        """One call begins, which takes `most_tokens` at most; `promised` takes it from what was promised.
+    async def begin(self, most_tokens: int, *, reserved: bool) -> None:
+        """Begin one call that takes `most_tokens` at most; `reserved` if a reserved one is used up.
 
-        Raises `StoppedError` where the budget does not allow it.
+        Raises `StoppedError` if the budget does not allow it.
         """
-        async with self._freed:
+        async with self._call_ended:
+            # What a call takes is known only when it is over. Until then it counts with the most that it can take, so
+            # the limit holds whatever the calls in flight turn out to cost. One that does not fit waits for them: they
+            # mostly take less. With none in flight, waiting would change nothing.
             while not self._fits(most_tokens):
                 if not self._in_flight:
                     self.stop(f"{self.limits.tokens} tokens do not suffice for another call")
                 self.check()
-                await self._freed.wait()
+                await self._call_ended.wait()
             self.check()
-            if promised:
-                self._promised -= 1
+            if reserved:
+                self._reserved -= 1
             elif self.calls_left is not None and self.calls_left <= 0:
+                # Reserved calls may still begin, so this call fails and the optimization is not stopped.
                 raise StoppedError(f"{self.limits.calls} calls are spent")
             self.calls += 1
             self._in_flight += 1
-            self._held += most_tokens
+            self._tokens_in_flight += most_tokens
 
-    async def end(self, most_tokens: int, tokens: int | None) -> None:
-        """The call took so many tokens; None, where that is unknown, counts as the most."""
-        async with self._freed:
+    async def end(self, most_tokens: int, tokens: int) -> None:
+        """The call that could take `most_tokens` took `tokens`."""
+        async with self._call_ended:
             self._in_flight -= 1
-            self._held -= most_tokens
-            self.tokens += most_tokens if tokens is None else tokens
-            self._freed.notify_all()
+            self._tokens_in_flight -= most_tokens
+            self.tokens += tokens
+            self._call_ended.notify_all()
 
     def _fits(self, tokens: int) -> bool:
-        return self.limits.tokens is None or self.tokens + self._held + tokens <= self.limits.tokens
+        return self.limits.tokens is None or self.tokens + self._tokens_in_flight + tokens <= self.limits.tokens

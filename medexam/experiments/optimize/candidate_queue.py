@@ -1,4 +1,4 @@
-"""Programs that are asked one after the other, the next as soon as the model has nearly run out of questions.
+"""The queue of candidate programs: the next is asked as soon as the model has nearly run out of questions.
 
 So the model is kept busy, and whatever interrupts an optimization finds most of what was begun whole.
 """
@@ -12,61 +12,62 @@ from medexam.experiments.run.scheduler import QuestionObserver
 from medexam.predictions import Prediction
 
 
-class Turn:
-    """One program's turn; it hears what is asked and passes it on."""
+class QueuedCandidate:
+    """One program that is being asked; a `QuestionObserver` that counts for its queue."""
 
-    def __init__(self, turns: "Turns", questions: int) -> None:
-        self._turns = turns
-        self.left = questions
+    def __init__(self, queue: "CandidateQueue", questions: int) -> None:
+        self._queue = queue
+        self.pending = questions
         """Questions that are not answered yet."""
 
     def asked(self) -> None:
         """One question is in flight from now on."""
-        self._turns.observer.asked()
+        self._queue.observer.asked()
 
     def answered(self, prediction: Prediction) -> None:
         """One question is done."""
-        self.left -= 1
-        self._turns.answered(1)
-        self._turns.observer.answered(prediction)
+        self.pending -= 1
+        self._queue.settle(1)
+        self._queue.observer.answered(prediction)
 
     def stopping(self, in_flight: int) -> None:
         """Ctrl-C came."""
-        self._turns.observer.stopping(in_flight)
+        self._queue.observer.stopping(in_flight)
 
 
-class Turns:
-    """Hands out turns in the order in which they are asked for; it belongs to the loop it is used on."""
+class CandidateQueue:
+    """Admits candidates in the order in which they come; it belongs to the loop that it is used on."""
 
-    def __init__(self, observer: QuestionObserver, in_flight: Callable[[], int]) -> None:
-        """`in_flight` tells how many questions keep the model busy; it may change."""
+    def __init__(self, observer: QuestionObserver, concurrency: Callable[[], int]) -> None:
+        """`concurrency` tells how many questions keep the model busy; it may change."""
         self.observer = observer
-        self._in_flight = in_flight
+        self._concurrency = concurrency
         self._pending = 0
         self._active = 0
-        self._room = asyncio.Event()
+        self._free = asyncio.Event()
 
     @asynccontextmanager
-    async def taking(self, questions: int) -> AsyncIterator[Turn]:
-        """A turn of so many questions, as soon as there is room for it."""
-        while self._pending >= self._in_flight():
-            self._room.clear()
-            await self._room.wait()
-        turn = Turn(self, questions)
+    async def admit(self, questions: int) -> AsyncIterator[QueuedCandidate]:
+        """Wait until the model may be asked a candidate's questions; for the block, the candidate."""
+        while self._pending >= self._concurrency():
+            self._free.clear()
+            await self._free.wait()
+        candidate = QueuedCandidate(self, questions)
         self._pending += questions
         self._active += 1
         try:
-            yield turn
+            yield candidate
         finally:
             self._active -= 1
-            self.answered(turn.left)
+            # Of a candidate that was cut off, the questions without an answer are not pending any more either.
+            self.settle(candidate.pending)
 
     def share(self) -> int:
-        """How many questions of one turn may be in flight."""
-        return math.ceil(self._in_flight() / max(1, self._active))
+        """How many questions of one candidate may be in flight."""
+        return math.ceil(self._concurrency() / max(1, self._active))
 
-    def answered(self, questions: int) -> None:
-        """So many questions are pending no more."""
+    def settle(self, questions: int) -> None:
+        """Count questions as pending no more."""
         self._pending -= questions
-        if self._pending < self._in_flight():
-            self._room.set()
+        if self._pending < self._concurrency():
+            self._free.set()

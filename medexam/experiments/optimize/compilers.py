@@ -4,8 +4,6 @@ Each function runs in a thread and asks through the evaluator and the language m
 tried is what the evaluator has seen. Nothing of an optimizer is written anew here.
 """
 
-import contextlib
-import io
 import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -26,8 +24,9 @@ from dspy.teleprompt import (
 )
 
 from medexam.errors import EngineError, MedExamError
-from medexam.experiments.optimize.call_log import Purpose, calling_for
-from medexam.experiments.optimize.evaluator import Evaluator, evaluating_here
+from medexam.experiments.optimize.dspy_evaluation import Candidate, evaluating_by
+from medexam.experiments.optimize.evaluator import Evaluator
+from medexam.experiments.optimize.logged_engine import CallGroup, call_group
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.programs import ExamProgram, WithNearest
 from medexam.specs import OptimizerSpec
@@ -41,7 +40,7 @@ _NEVER = 10**9
 
 
 @dataclass(frozen=True)
-class Materials:
+class OptimizerInputs:
     """What an optimizer works with."""
 
     program: ExamProgram
@@ -56,6 +55,11 @@ class Materials:
     """Writes instructions."""
 
     @property
+    def candidate(self) -> Candidate:
+        """The program for an optimizer that evaluates by itself what it proposes."""
+        return Candidate(self.program)
+
+    @property
     def labeled(self) -> int:
         """Demonstrations without a reply of the model that may fill a prompt up."""
         return 0 if self.reasons else self.spec.demos
@@ -67,112 +71,119 @@ class Materials:
         )
 
 
-def is_right(example: dspy.Example, said: Any, trace: Any = None) -> bool:  # noqa: ARG001 - DSPy passes it
-    """Whether a reply led to the right answer, so that it may be shown."""
-    return bool(said.answer == example.answer)
+def score_answer(example: dspy.Example, said: Any, trace: Any = None) -> float:  # noqa: ARG001 - DSPy passes it
+    """The score of an answer that the evaluator gave; of another, 1 if it is right and may be shown, else 0."""
+    return float(said.get("score", said.answer == example.answer))
 
 
-def compile_program(materials: Materials) -> None:
+def compile_program(inputs: OptimizerInputs) -> None:
     """Try what the optimizer proposes, and beside that the program as written.
 
-    Raises `StoppedError` where the budget ends it and `EngineError` where the models do not answer.
+    Raises `StoppedError` if the budget ends it and `EngineError` if the models do not answer.
     """
-    with evaluating_here(), contextlib.redirect_stdout(io.StringIO()):
-        _beside_each_other([partial(_as_written, materials), partial(_COMPILERS[materials.spec.kind], materials)])
+    validation = {example.question.key for example in inputs.validation}
+    with evaluating_by(inputs.evaluator.answer, validation):
+        _run_at_once([partial(_as_written, inputs), partial(_COMPILERS[inputs.spec.kind], inputs)])
 
 
-def _as_written(m: Materials) -> None:
-    with m.evaluator.trying(AS_WRITTEN, 0):
-        m.evaluator.evaluate(m.program, m.validation)
+def _as_written(given: OptimizerInputs) -> None:
+    with given.evaluator.naming(AS_WRITTEN, 0):
+        given.evaluator.evaluate(given.program, given.validation)
 
 
-def _labeled(m: Materials) -> None:
-    with m.evaluator.trying("labeled", 1):
-        m.evaluator.evaluate(LabeledFewShot(k=m.spec.demos).compile(m.program, trainset=m.sample(0)), m.validation)
+def _labeled(given: OptimizerInputs) -> None:
+    with given.evaluator.naming("labeled", 1):
+        given.evaluator.evaluate(
+            LabeledFewShot(k=given.spec.demos).compile(given.program, trainset=given.sample(0)), given.validation
+        )
 
 
-def _knn(m: Materials) -> None:
-    finder = NearestDemonstrations(m.train, m.spec.demos, m.spec.encoder)
-    finder.fill([example.question for example in m.validation])
-    program = m.program.reset_copy()
+def _knn(given: OptimizerInputs) -> None:
+    finder = NearestDemonstrations(given.train, given.spec.demos, given.spec.encoder)
+    finder.fill([example.question for example in given.validation])
+    program = given.program.reset_copy()
     for predictor in program.predictors():
-        predictor.demos = list(m.train)
-    with m.evaluator.trying("knn", 1):
-        m.evaluator.evaluate(WithNearest(program, finder), m.validation)
+        predictor.demos = list(given.train)
+    with given.evaluator.naming("knn", 1):
+        given.evaluator.evaluate(WithNearest(program, finder), given.validation)
 
 
-def _bootstrap(m: Materials) -> None:
+def _bootstrap(given: OptimizerInputs) -> None:
     optimizer = BootstrapFewShot(
-        metric=is_right, max_bootstrapped_demos=m.spec.demos, max_labeled_demos=m.labeled, max_errors=_NEVER
+        metric=score_answer, max_bootstrapped_demos=given.spec.demos, max_labeled_demos=given.labeled, max_errors=_NEVER
     )
-    with calling_for(Purpose(BOOTSTRAPPING)):
-        program = optimizer.compile(m.program, trainset=m.sample(0))
-    with m.evaluator.trying("bootstrap", 1):
-        m.evaluator.evaluate(program, m.validation)
+    with call_group(CallGroup(BOOTSTRAPPING)):
+        program = optimizer.compile(given.program, trainset=given.sample(0))
+    with given.evaluator.naming("bootstrap", 1):
+        given.evaluator.evaluate(program, given.validation)
 
 
-def _random_search(m: Materials) -> None:
+def _random_search(given: OptimizerInputs) -> None:
     """All candidates beside each other: DSPy makes and scores the one of each seed in a thread of its own."""
-    seeds = range(-2 if m.labeled else -1, m.spec.candidates)[: m.spec.candidates - 1]
+    seeds = range(-2 if given.labeled else -1, given.spec.candidates)[: given.spec.candidates - 1]
 
     def search(number: int, seed: int) -> None:
         optimizer = BootstrapFewShotWithRandomSearch(
-            metric=is_right,
-            max_bootstrapped_demos=m.spec.demos,
-            max_labeled_demos=m.labeled,
-            num_candidate_programs=m.spec.candidates,
+            metric=score_answer,
+            max_bootstrapped_demos=given.spec.demos,
+            max_labeled_demos=given.labeled,
+            num_candidate_programs=given.spec.candidates,
             max_errors=_NEVER,
         )
-        with m.evaluator.trying(_seed_name(seed), number), calling_for(Purpose(BOOTSTRAPPING)):
-            optimizer.compile(m.program, trainset=m.sample(max(0, seed)), valset=list(m.validation), restrict=[seed])
+        with given.evaluator.naming(_seed_name(seed), number), call_group(CallGroup(BOOTSTRAPPING)):
+            optimizer.compile(
+                given.candidate, trainset=given.sample(max(0, seed)), valset=list(given.validation), restrict=[seed]
+            )
 
-    _beside_each_other([partial(search, number, seed) for number, seed in enumerate(seeds, start=1)])
+    _run_at_once([partial(search, number, seed) for number, seed in enumerate(seeds, start=1)])
 
 
-def _mipro(m: Materials) -> None:
+def _mipro(given: OptimizerInputs) -> None:
     try:
         import optuna  # noqa: F401
     except ImportError:
         raise MedExamError("optimizer.kind 'mipro' needs optuna: pip install 'medexam[optimize]'") from None
     optimizer = MIPROv2(
-        metric=is_right,
-        prompt_model=m.prompt_lm,
+        metric=score_answer,
+        prompt_model=given.prompt_lm,
         auto=None,
-        num_candidates=max(2, m.spec.candidates // 2),
-        max_bootstrapped_demos=m.spec.demos,
-        max_labeled_demos=m.labeled,
+        num_candidates=max(2, given.spec.candidates // 2),
+        max_bootstrapped_demos=given.spec.demos,
+        max_labeled_demos=given.labeled,
         max_errors=_NEVER,
-        seed=m.spec.seed,
+        seed=given.spec.seed,
     )
-    with m.evaluator.trying("mipro"), calling_for(Purpose(INSTRUCTIONS)), _writing_instructions():
+    with given.evaluator.naming("mipro"), call_group(CallGroup(INSTRUCTIONS)), _writing_instructions():
         optimizer.compile(
-            m.program,
-            trainset=m.sample(0),
-            valset=list(m.validation),
-            num_trials=m.spec.candidates - 1,
+            given.candidate,
+            trainset=given.sample(0),
+            valset=list(given.validation),
+            num_trials=given.spec.candidates - 1,
             minibatch=False,
             program_aware_proposer=False,
         )
 
 
-def _copro(m: Materials) -> None:
-    optimizer = COPRO(metric=is_right, prompt_model=m.prompt_lm, breadth=m.spec.candidates, depth=m.spec.rounds)
-    with m.evaluator.trying("copro"), calling_for(Purpose(INSTRUCTIONS)), _writing_instructions():
-        optimizer.compile(m.program, trainset=list(m.validation), eval_kwargs={})
+def _copro(given: OptimizerInputs) -> None:
+    optimizer = COPRO(
+        metric=score_answer, prompt_model=given.prompt_lm, breadth=given.spec.candidates, depth=given.spec.rounds
+    )
+    with given.evaluator.naming("copro"), call_group(CallGroup(INSTRUCTIONS)), _writing_instructions():
+        optimizer.compile(given.candidate, trainset=list(given.validation), eval_kwargs={})
 
 
-def _gepa(m: Materials) -> None:
+def _gepa(given: OptimizerInputs) -> None:
     optimizer = GEPA(
         metric=_with_feedback,
-        max_metric_calls=m.spec.candidates * len(m.validation),
-        reflection_lm=m.prompt_lm,
-        seed=m.spec.seed,
+        max_metric_calls=given.spec.candidates * len(given.validation),
+        reflection_lm=given.prompt_lm,
+        seed=given.spec.seed,
     )
-    with m.evaluator.trying("gepa"), calling_for(Purpose(INSTRUCTIONS)), _writing_instructions():
-        optimizer.compile(m.program, trainset=m.sample(0), valset=list(m.validation))
+    with given.evaluator.naming("gepa"), call_group(CallGroup(INSTRUCTIONS)), _writing_instructions():
+        optimizer.compile(given.candidate, trainset=given.sample(0), valset=list(given.validation))
 
 
-_COMPILERS: dict[OptimizerKind, Callable[[Materials], None]] = {
+_COMPILERS: dict[OptimizerKind, Callable[[OptimizerInputs], None]] = {
     "labeled": _labeled,
     "knn": _knn,
     "bootstrap": _bootstrap,
@@ -189,8 +200,10 @@ def _with_feedback(
     trace: Any = None,  # noqa: ARG001
     pred_name: Any = None,  # noqa: ARG001
     pred_trace: Any = None,  # noqa: ARG001
-) -> dspy.Prediction:
-    """What GEPA's reflection reads of an answer."""
+) -> dspy.Prediction | float:
+    """What GEPA's reflection reads of an answer; the score alone where the evaluator gave the answer."""
+    if "score" in said:
+        return said.score
     options = {option.number: option.text for option in example.question.options}
     right = f"The right answer is {example.answer}: {options[example.answer]}"
     if said.answer == example.answer:
@@ -203,7 +216,7 @@ def _seed_name(seed: int) -> str:
     return {-2: "labeled", -1: "bootstrap"}.get(seed, f"random {seed}")
 
 
-def _beside_each_other(work: Sequence[Callable[[], None]]) -> None:
+def _run_at_once(work: Sequence[Callable[[], None]]) -> None:
     """Do each in a thread of its own; the first error is raised when all have ended."""
     with ThreadPoolExecutor(max_workers=len(work), thread_name_prefix="candidate") as pool:
         futures: list[Future[None]] = [pool.submit(copy_context().run, one) for one in work]

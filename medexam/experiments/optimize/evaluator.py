@@ -1,44 +1,40 @@
 """Trials: programs that DSPy's optimizers propose, asked by the machinery of a run.
 
-DSPy's optimizers score a candidate by calling `Evaluate`, each in its own module; while one compiles, ours stands
-there. It asks on the network loop, many questions at a time and several candidates beside each other, and keeps every
-prediction.
+They are asked on the event loop, many questions at a time and several candidates beside each other, and every
+prediction is kept.
 """
 
 import asyncio
-import importlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Protocol
 
 import dspy
-from dspy.evaluate.evaluate import EvaluationResult
 
 from medexam.errors import EngineError
 from medexam.experiments.optimize.budget import Budget, StoppedError
-from medexam.experiments.optimize.call_log import CallLog, LoggedEngine, Purpose, calling_for
-from medexam.experiments.optimize.candidate_queue import Turns
+from medexam.experiments.optimize.call_log import CallLog
+from medexam.experiments.optimize.candidate_queue import CandidateQueue
+from medexam.experiments.optimize.dspy_evaluation import Answers
+from medexam.experiments.optimize.logged_engine import CallGroup, LoggedEngine, call_group
 from medexam.experiments.optimize.plan import OptimizationPlan
-from medexam.experiments.optimize.trials import Trial, mean_score, program_digest, score_prediction
+from medexam.experiments.optimize.trials import Trial, program_digest, score_prediction, score_trial
 from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, ask
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.files import PRIVATE
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
-from medexam.programs import ExamProgram, WithNearest, save_program
+from medexam.programs import ExamProgram, save_program
 from medexam.programs.loading import PROGRAM
 from medexam.questions import Question
 
-_MODULES = ("random_search", "mipro_optimizer_v2", "copro_optimizer", "gepa.gepa_utils", "bootstrap_trace")
-"""DSPy's modules that name `Evaluate`."""
 PART = "parts of the validation"
-"""What calls are for that score a program on some of the validation questions."""
+"""Group of the calls that score a program on some questions only."""
 
 
 class TrialObserver(QuestionObserver, Protocol):
@@ -52,20 +48,23 @@ class TrialObserver(QuestionObserver, Protocol):
 
 
 @dataclass
-class _Slot:
-    """What a thread of an optimizer evaluates."""
+class _Naming:
+    """What the trials of an optimizer's thread are called."""
 
-    evaluator: "Evaluator"
+    name: str
     number: int | None
     """The next trial's; None takes the next that is free."""
-    name: str
 
 
-_slot: ContextVar[_Slot | None] = ContextVar("slot", default=None)
+_naming: ContextVar[_Naming | None] = ContextVar("naming", default=None)
 
 
 class Evaluator:
-    """Asks programs the validation questions; its methods are called in the optimizer's threads."""
+    """Asks programs the validation questions.
+
+    `naming`, `evaluate` and `answer` are called in the optimizer's threads, and wait for the loop that the evaluator
+    was made on; all else runs on that loop, so nothing needs a lock between threads.
+    """
 
     def __init__(
         self,
@@ -87,12 +86,12 @@ class Evaluator:
         self._budget = budget
         self._folder = plan.folder.programs
         self._observer = observer
-        self._turns = Turns(observer, lambda: engine.concurrency)
+        self._queue = CandidateQueue(observer, lambda: engine.concurrency)
         self._keep = keep
         self._loop = asyncio.get_running_loop()
         self._active: set[asyncio.Task[Any]] = set()
         self._next = 1
-        self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property
     def ordered(self) -> list[Trial]:
@@ -110,104 +109,130 @@ class Evaluator:
             task.cancel()
 
     @contextmanager
-    def trying(self, name: str, number: int | None = None) -> Iterator[None]:
-        """What is evaluated within is called by this name and number; None takes the next number that is free."""
-        token = _slot.set(_Slot(self, number, name))
+    def naming(self, name: str, number: int | None = None) -> Iterator[None]:
+        """Give the trials of the block this name, and the first this number; None takes the next that is free."""
+        token = _naming.set(_Naming(name, number))
         try:
             yield
         finally:
-            _slot.reset(token)
+            _naming.reset(token)
 
     def evaluate(self, program: ExamProgram, examples: Sequence[dspy.Example]) -> list[Prediction]:
         """The program's predictions of these questions, waited for.
 
-        All validation questions make a trial. Raises `StoppedError` where the budget does not allow it, and
-        `EngineError` where questions fail, however often they are asked.
+        All validation questions make a trial. Raises `StoppedError` if the budget does not allow it, and `EngineError`
+        if questions fail twice.
         """
         questions = [example.question for example in examples]
+        # The coroutine runs in a copy of this thread's context: DSPy's settings, the naming and the call group.
         return asyncio.run_coroutine_threadsafe(self._evaluate(program, questions), self._loop).result()
 
+    def answer(self, program: ExamProgram, examples: Sequence[dspy.Example]) -> Answers:
+        """The same as DSPy's optimizers read it, by question."""
+        metric = self._optimizer.metric
+        return {
+            one.question: dspy.Prediction(
+                answer=one.answer,
+                rationale=one.rationale,
+                reply=one.reply,
+                score=score_prediction(one, example.answer, metric),
+            )
+            for example, one in zip(examples, self.evaluate(program, examples), strict=True)
+        }
+
     async def _evaluate(self, program: ExamProgram, questions: Sequence[Question]) -> list[Prediction]:
-        task = asyncio.current_task()
+        task, digest = asyncio.current_task(), program_digest(program)
         assert task is not None  # noqa: S101 - coroutines run in tasks
         self._active.add(task)
         try:
-            return await self._answered(program, questions)
+            # Optimizers propose the same program twice; the second waits, and then finds the trial of the first.
+            async with self._locks[digest]:
+                whole = {one.key for one in questions} == {one.key for one in self._planned.question_set.questions}
+                folder = RunFolder(self._folder / (digest if whole else f"{digest}-part"), digest)
+                planned = replace(self._planned, program=program, folder=folder, spec_digest=digest)
+                if not whole:
+                    return await self._ask(planned, questions, CallGroup(PART))
+                if digest in self.trials:
+                    found = folder.read_predictions()
+                    return [found[question.key] for question in questions]
+                return await self._try(planned, program, questions)
         finally:
             self._active.discard(task)
 
-    async def _answered(self, program: ExamProgram, questions: Sequence[Question]) -> list[Prediction]:
-        digest = program_digest(program)
-        async with self._alone[digest]:
-            return await self._asked(program, questions, digest)
-
-    async def _asked(self, program: ExamProgram, questions: Sequence[Question], digest: str) -> list[Prediction]:
-        whole = {question.key for question in questions} == {q.key for q in self._planned.question_set.questions}
-        folder = RunFolder(self._folder / digest, digest)
-        if whole and digest in self.trials:
-            found = folder.read_predictions()
-            return [found[question.key] for question in questions]
-        purpose = Purpose(digest if whole else PART)
-        if whole:
-            self._promise(program, questions, purpose)
-        name = slot.name if (slot := _slot.get()) else self._optimizer.kind
-        number = self._number() if whole else None
-        folder.create()
-        (folder.path / PREDICTIONS).unlink(missing_ok=True)
-        if whole:
-            self._save(program, folder.path / PROGRAM)
-            self._observer.trial_starts(name, len(questions))
+    async def _try(self, planned: ExamCell, program: ExamProgram, questions: Sequence[Question]) -> list[Prediction]:
+        """Ask all validation questions, and keep the trial."""
+        digest = planned.spec_digest
+        group = self._reserve(program, questions, digest)
         try:
-            with calling_for(purpose):
-                found = await self._ask(
-                    replace(self._planned, program=program, folder=folder, spec_digest=digest), questions
-                )
+            naming = _naming.get()
+            name, number = naming.name if naming else self._optimizer.kind, self._take_number()
+            planned.folder.create()
+            self._save(program, planned.folder.path / PROGRAM)
+            self._observer.trial_starts(name, len(questions))
+            said = await self._ask(planned, questions, group)
         finally:
-            self._budget.release(purpose.promised)
-        said = [found[question.key] for question in questions]
-        self._check_model(said)
-        if number is not None:
-            trial = self._scored(number, name, digest, program, said)
-            self.trials[digest] = trial
-            self._observer.trial_ends(trial)
-            self._keep()
+            # What the log answered, or what was never asked, was not called.
+            self._budget.release(group.reserved)
+        trial = self.trials[digest] = score_trial(
+            number,
+            name,
+            digest,
+            program,
+            said,
+            key=planned.question_set.golds,
+            metric=self._optimizer.metric,
+            usage=self._log.usage(digest),
+            answered_by=planned.answerer.print if planned.answerer else None,
+        )
+        self._observer.trial_ends(trial)
+        self._keep()
         return said
 
     def _save(self, program: ExamProgram, path: Path) -> None:
         save_program(program, path, self._spec, self._planned.cell.dataset.language)
         path.chmod(PRIVATE)
 
-    def _promise(self, program: ExamProgram, questions: Sequence[Question], purpose: Purpose) -> None:
+    def _reserve(self, program: ExamProgram, questions: Sequence[Question], digest: str) -> CallGroup:
+        """The calls that the trial still needs; half a trial is worth nothing, so it begins with all or not at all."""
         self._budget.check()
         needed = sum(program.calls_for(question) for question in questions)
-        missing = max(0, needed - self._log.spent(purpose.name).calls)
-        if not self._budget.promise(missing):
+        # The log answers what an earlier session asked for this trial.
+        missing = max(0, needed - self._log.usage(digest).calls)
+        if not self._budget.reserve(missing):
             raise StoppedError(f"{self._budget.limits.calls} calls do not suffice for another trial of {needed}")
-        purpose.promised = missing
+        return CallGroup(digest, missing)
 
-    async def _ask(self, planned: ExamCell, questions: Sequence[Question]) -> dict[str, Prediction]:
+    async def _ask(self, planned: ExamCell, questions: Sequence[Question], group: CallGroup) -> list[Prediction]:
         """Ask, and ask once more what failed."""
-        for _ in range(2):
-            found = planned.folder.read_predictions()
-            remaining = set(pending([question.key for question in questions], found))
-            if not remaining:
-                return found
-            left = tuple(question for question in questions if question.key in remaining)
-            async with self._turns.taking(len(left)) as turn:
-                with planned.folder.appending() as log:
-                    await ask(replace(planned, pending=left), log, turn, FailureBudget(), concurrency=self._turns.share)
-        found = planned.folder.read_predictions()
-        failed = pending([question.key for question in questions], found)
-        if failed:
+        folder = planned.folder
+        keys = [question.key for question in questions]
+        folder.create()
+        # A session that was interrupted left some here; the log answers those again, and counts them.
+        (folder.path / PREDICTIONS).unlink(missing_ok=True)
+        found: dict[str, Prediction] = {}
+        with call_group(group):
+            for _ in range(2):
+                missing = set(pending(keys, found))
+                if not missing:
+                    break
+                left = tuple(question for question in questions if question.key in missing)
+                async with self._queue.admit(len(left)) as candidate:
+                    with folder.appending() as log:
+                        work = replace(planned, pending=left)
+                        await ask(work, log, candidate, FailureBudget(), concurrency=self._queue.share)
+                found = folder.read_predictions()
+        if failed := pending(keys, found):
             failure = found[failed[0]].failure if failed[0] in found else None
             raise EngineError(
                 f"{len(failed)} of {len(questions)} questions failed"
                 f"{f' ({failure.kind}: {failure.message})' if failure else ''}"
             )
-        return found
+        said = [found[key] for key in keys]
+        self._check_model(said)
+        return said
 
     def _check_model(self, said: Iterable[Prediction]) -> None:
-        """Raises `EngineError` where a reply names another model than the one that was admitted."""
+        """Raises `EngineError` if a reply names another model than the one that was admitted."""
         admitted = self._planned.answerer
         assert admitted is not None  # noqa: S101 - models are admitted before programs are tried
         others = {str(one.model) for one in said if one.answered_by not in (None, admitted.print)}
@@ -217,73 +242,11 @@ class Evaluator:
                 "models answered cannot be ranked; go on once the first one answers again, or start anew with --fresh"
             )
 
-    def _number(self) -> int:
-        slot = _slot.get()
-        if slot is not None and slot.number is not None:
-            number, slot.number = slot.number, None
+    def _take_number(self) -> int:
+        naming = _naming.get()
+        if naming is not None and naming.number is not None:
+            number, naming.number = naming.number, None
         else:
             number = self._next
         self._next = max(self._next, number + 1)
         return number
-
-    def _scored(self, number: int, name: str, digest: str, program: ExamProgram, said: Sequence[Prediction]) -> Trial:
-        key, spent = self._planned.question_set.golds, self._log.spent(digest)
-        return Trial(
-            number=number,
-            name=name,
-            digest=digest,
-            demos=_shown(program),
-            n=len(said),
-            right=sum(one.answer == key[one.question].number for one in said),
-            unanswered=sum(one.answer is None for one in said),
-            score=mean_score(said, key, self._optimizer.metric),
-            calls=spent.calls,
-            tokens=spent.tokens,
-            answered_by=self._planned.answerer.print if self._planned.answerer else None,
-        )
-
-    def result(self, program: ExamProgram, examples: Sequence[dspy.Example]) -> EvaluationResult:
-        """What DSPy's optimizers expect of an evaluation; the score in percent."""
-        said = self.evaluate(program, examples)
-        metric = self._optimizer.metric
-        scores = [score_prediction(one, ex.answer, metric) for one, ex in zip(said, examples, strict=True)]
-        rows = [
-            (example, dspy.Prediction(answer=one.answer, rationale=one.rationale, reply=one.reply), score)
-            for example, one, score in zip(examples, said, scores, strict=True)
-        ]
-        return EvaluationResult(score=round(100 * sum(scores) / len(scores), 2), results=rows)
-
-
-def _shown(program: ExamProgram) -> int:
-    if isinstance(program, WithNearest):
-        return program.finder.k
-    return sum(len(predictor.demos) for predictor in program.predictors())
-
-
-class _Evaluate(dspy.Evaluate):
-    """Stands where DSPy's own does: our programs are asked by the evaluator, anything else as DSPy would."""
-
-    def __call__(self, program: Any, **overrides: Any) -> EvaluationResult:
-        slot = _slot.get()
-        if slot is not None and isinstance(program, ExamProgram) and "forward" not in vars(program):
-            devset = overrides.get("devset")
-            return slot.evaluator.result(program, devset if devset is not None else self.devset)
-        return super().__call__(program, **overrides)
-
-
-@contextmanager
-def evaluating_here() -> Iterator[None]:
-    """Have DSPy's optimizers evaluate by the `Evaluator` whose `trying` they are called in, and draw no bars."""
-    modules = [importlib.import_module(f"dspy.teleprompt.{name}") for name in _MODULES]
-    bootstrap: Any = importlib.import_module("dspy.teleprompt.bootstrap")
-    before = [module.Evaluate for module in modules]
-    bars = bootstrap.tqdm
-    for module in modules:
-        module.Evaluate = _Evaluate  # type: ignore[attr-defined]
-    bootstrap.tqdm = SimpleNamespace(tqdm=iter)
-    try:
-        yield
-    finally:
-        for module, theirs in zip(modules, before, strict=True):
-            module.Evaluate = theirs  # type: ignore[attr-defined]
-        bootstrap.tqdm = bars

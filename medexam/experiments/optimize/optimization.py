@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from medexam.errors import RunFolderError
-from medexam.experiments.optimize.call_log import Spent
+from medexam.experiments.optimize.call_log import CallUsage
 from medexam.experiments.optimize.folder import RECORD, TRIALS, OptimizationFolder
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import Trial, best_trial
@@ -51,8 +51,8 @@ class Optimization:
     why: str | None
     """What ended it early; None where nothing did."""
     seconds: float
-    spent: Spent
-    beside: Spent
+    spent: CallUsage
+    beside: CallUsage
     """What of it went into anything but trials: bootstrapping and writing instructions."""
     trials: tuple[Trial, ...]
     """By number."""
@@ -91,11 +91,11 @@ def write_optimization(
     ending: Ending,
     why: str | None,
     seconds: float,
-    spent: Spent,
+    spent: CallUsage,
     trials: Sequence[Trial],
 ) -> Optimization:
     """Write what is known now; raises `RunFolderError` where that fails."""
-    beside = Spent(
+    beside = CallUsage(
         spent.calls - sum(trial.calls for trial in trials), spent.tokens - sum(trial.tokens for trial in trials)
     )
     record = {
@@ -142,8 +142,8 @@ def load_optimization(folder: OptimizationFolder) -> Optimization:
             ending=Ending(record["ending"]),
             why=record["why"],
             seconds=record["seconds"],
-            spent=Spent(**record["spent"]),
-            beside=Spent(**record["beside"]),
+            spent=CallUsage(**record["spent"]),
+            beside=CallUsage(**record["beside"]),
             trials=tuple(
                 Trial(**{name: value for name, value in row.items() if name in known}) for row in trials["trials"]
             ),

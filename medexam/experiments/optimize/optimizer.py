@@ -17,10 +17,11 @@ import dspy
 from medexam.answer_key import AnswerKey
 from medexam.errors import EngineError
 from medexam.experiments.optimize.budget import Budget, Limits, StoppedError
-from medexam.experiments.optimize.call_log import CallLog, LoggedEngine
-from medexam.experiments.optimize.compilers import Materials, compile_program
+from medexam.experiments.optimize.call_log import CallLog
+from medexam.experiments.optimize.compilers import OptimizerInputs, compile_program
 from medexam.experiments.optimize.evaluator import Evaluator, TrialObserver
 from medexam.experiments.optimize.folder import CALLS, PROMPT_MODELS
+from medexam.experiments.optimize.logged_engine import LoggedEngine
 from medexam.experiments.optimize.optimization import Ending, Optimization, load_optimization, write_optimization
 from medexam.experiments.optimize.outcome import write_outcome
 from medexam.experiments.optimize.plan import OptimizationPlan
@@ -141,7 +142,7 @@ async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, cour
         )
         observer.optimization_starts(plan, course.budget)
         with dspy.context(lm=lm, disable_history=True), gc_paused():
-            await _compile(_materials(plan, evaluator, prompt_lm), observer, course)
+            await _compile(_inputs(plan, evaluator, prompt_lm), observer, course)
     finally:
         for built in engines:
             await built.aclose()
@@ -150,17 +151,17 @@ async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, cour
 def _admit(plan: OptimizationPlan, course: _Course, engine: Engine, file: str) -> Answerer:
     """Raises `RunFolderError` where another model gave the replies of the log."""
     identity, ways_out = engine.info().identity, "or start anew with --fresh"
-    admitted = admit(plan.folder, identity, answers=course.log.replies, file=file, ways_out=ways_out)
+    admitted = admit(plan.folder, identity, answers=course.log.answered, file=file, ways_out=ways_out)
     # Every program is asked anew under the context of now; a prompt that was cut elsewhere is another call.
     return replace(admitted, shorter=False)
 
 
-async def _compile(materials: Materials, observer: OptimizationObserver, course: _Course) -> None:
+async def _compile(inputs: OptimizerInputs, observer: OptimizationObserver, course: _Course) -> None:
     """Let the optimizer work until it is through or something ends it."""
-    budget, evaluator = course.budget, materials.evaluator
+    budget, evaluator = course.budget, inputs.evaluator
     left = budget.seconds_left
     end = None if left is None else asyncio.get_running_loop().call_later(max(0.0, left), evaluator.cancel)
-    work = asyncio.ensure_future(asyncio.to_thread(compile_program, materials))
+    work = asyncio.ensure_future(asyncio.to_thread(compile_program, inputs))
     try:
         await asyncio.shield(work)
     except StoppedError as error:
@@ -191,12 +192,12 @@ async def _wind_down(work: "asyncio.Future[None]", evaluator: Evaluator) -> None
         await work
 
 
-def _materials(plan: OptimizationPlan, evaluator: Evaluator, prompt_lm: dspy.LM) -> Materials:
+def _inputs(plan: OptimizationPlan, evaluator: Evaluator, prompt_lm: dspy.LM) -> OptimizerInputs:
     program = plan.validation.program
     assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
     train = list(plan.train.questions)
     random.Random(plan.optimizer.seed).shuffle(train)  # noqa: S311 - no secret
-    return Materials(
+    return OptimizerInputs(
         program=program,
         spec=plan.optimizer.model_copy(update={"candidates": plan.candidates}),
         train=_examples(train, plan.train.golds),

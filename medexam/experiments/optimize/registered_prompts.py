@@ -22,7 +22,7 @@ from medexam.questions import Discipline, Exam, Option, Question
 from medexam.retrievers.base import Hit, Passage
 from medexam.signatures import render_question
 
-Turns = list[dict[str, str]]
+Messages = list[dict[str, str]]
 LINKED = "mlflow.linkedPrompts"
 """The tag in which a run lists its prompts, as MLflow's own `link_prompt_version_to_run` writes it; that call asks the
 store that the process has set, whatever its client was given."""
@@ -45,8 +45,8 @@ def register_prompts(client: Any, optimization: Optimization, run_id: str, exper
         return []
     versions = []
     try:
-        for name, turns in prompt_templates(optimization).items():
-            versions.append((name, _version(client, optimization, name, turns, run_id)))
+        for name, messages in prompt_templates(optimization).items():
+            versions.append((name, _version(client, optimization, name, messages, run_id)))
             _link_to_experiment(client, name, experiment_id)
     except MlflowException as error:
         if error.error_code not in _NO_REGISTRY:
@@ -58,8 +58,8 @@ def register_prompts(client: Any, optimization: Optimization, run_id: str, exper
     return [f"{name}/{version}" for name, version in versions]
 
 
-def prompt_templates(optimization: Optimization) -> dict[str, Turns]:
-    """Name of each prompt -> its turns; a program of one predictor has one prompt, named after the program's kind."""
+def prompt_templates(optimization: Optimization) -> dict[str, Messages]:
+    """Name of each prompt -> its messages; the one prompt of a single predictor is named after the program's kind."""
     cell = optimization.cell
     spec = cell.program.model_copy(update={"load": optimization.folder.path / PROGRAM})
     context = ProgramContext(finder=_Placeholder(), nearest=_NoDemonstrations)
@@ -72,29 +72,29 @@ def prompt_templates(optimization: Optimization) -> dict[str, Turns]:
     for call in calls:
         name = stem if len(calls) == 1 else f"{stem}-{predictors[id(call.predictor)]}"
         demos = call.inputs.get("demos", call.predictor.demos)
-        turns = program.adapter.format(call.predictor.signature, demos, call.inputs)
-        templates[name] = [_with_variables(turn) for turn in turns]
+        messages = program.adapter.format(call.predictor.signature, demos, call.inputs)
+        templates[name] = [_with_variables(message) for message in messages]
     return templates
 
 
-def _version(client: Any, optimization: Optimization, name: str, turns: Turns, run_id: str) -> str:
-    """The version that holds these turns, which is made where there is none."""
+def _version(client: Any, optimization: Optimization, name: str, messages: Messages, run_id: str) -> str:
+    """The version that holds these messages, which is made where there is none."""
     state = read_state(optimization.folder.path)
     shown = {part: state[part]["demos"] for part in sorted(state.keys() - {"metadata"})}
-    text = json.dumps([turns, shown], ensure_ascii=False)
+    text = json.dumps([messages, shown], ensure_ascii=False)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     if client.search_prompts(filter_string=f"name = '{name}'"):
         for known in client.search_prompt_versions(name):
             if known.tags.get("medexam.prompt_digest") == digest:
                 return str(known.version)
-    if len(json.dumps(turns)) > _LENGTH:
+    if len(json.dumps(messages)) > _LENGTH:
         text = f"Longer than a prompt may be in MLflow; see {PROGRAM} of run {run_id}."
-        turns = [{"role": "system", "content": text}]
+        messages = [{"role": "system", "content": text}]
     best, cell = optimization.best, optimization.cell
     assert best is not None  # noqa: S101 - the caller has looked
     made = client.register_prompt(
         name,
-        turns,
+        messages,
         commit_message=f"{optimization.optimizer.kind}, trial {best.number} ({best.name})",
         tags={
             "medexam.prompt_digest": digest,
@@ -133,8 +133,8 @@ _QUESTION = Question(
 _RATIONALE = "{{rationale}}"
 
 
-def _with_variables(turn: dict[str, str]) -> dict[str, str]:
-    return {**turn, "content": turn["content"].replace(render_question(_QUESTION), _QUESTION.stem)}
+def _with_variables(message: dict[str, str]) -> dict[str, str]:
+    return {**message, "content": message["content"].replace(render_question(_QUESTION), _QUESTION.stem)}
 
 
 def _calls(program: ExamProgram) -> Iterator[Call]:

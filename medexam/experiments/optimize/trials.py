@@ -10,9 +10,10 @@ from typing import Any
 import dspy
 
 from medexam.answer_key import AnswerKey
+from medexam.experiments.optimize.call_log import CallUsage
 from medexam.metrics.intervals import rate_interval
 from medexam.predictions import Prediction, normalise_scores
-from medexam.programs import demonstrations
+from medexam.programs import ExamProgram, WithNearest, demonstrations
 from medexam.specs.optimizer import Metric
 
 WRONG_COSTS = 1 / 3
@@ -97,10 +98,34 @@ def describe_score(score: float, metric: Metric) -> str:
     return f"{score:.3f}" if metric == "log_probability" else f"{100 * score:.1f}"
 
 
-def mean_score(predictions: Sequence[Prediction], key: AnswerKey, metric: Metric) -> float:
-    """The metric over all predictions: of 1, or nats."""
-    scores = [score_prediction(said, key[said.question].number, metric) for said in predictions]
-    return sum(scores) / len(scores)
+def score_trial(
+    number: int,
+    name: str,
+    digest: str,
+    program: ExamProgram,
+    said: Sequence[Prediction],
+    *,
+    key: AnswerKey,
+    metric: Metric,
+    usage: CallUsage,
+    answered_by: str | None,
+) -> Trial:
+    """The trial of a program with this digest that predicted `said`; `usage` is what its calls have cost."""
+    scores = [score_prediction(one, key[one.question].number, metric) for one in said]
+    nearest = program.finder.k if isinstance(program, WithNearest) else None
+    return Trial(
+        number=number,
+        name=name,
+        digest=digest,
+        demos=sum(len(predictor.demos) for predictor in program.predictors()) if nearest is None else nearest,
+        n=len(said),
+        right=sum(one.answer == key[one.question].number for one in said),
+        unanswered=sum(one.answer is None for one in said),
+        score=sum(scores) / len(scores),
+        calls=usage.calls,
+        tokens=usage.tokens,
+        answered_by=answered_by,
+    )
 
 
 def _plain(demo: Mapping[str, Any]) -> dict[str, Any]:

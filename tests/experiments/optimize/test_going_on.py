@@ -8,7 +8,7 @@ import pytest
 
 from medexam.datasets.locating import SAMPLE_FOLDER
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.optimize.call_log import CallLog
+from medexam.experiments.optimize.call_log import CallLog, LoggedCall
 from medexam.experiments.optimize.folder import CALLS, RECORD, find_optimization
 from medexam.experiments.optimize.optimization import Ending, load_optimization
 from medexam.experiments.optimize.optimizer import optimize, why_nothing_more
@@ -129,11 +129,12 @@ def test_it_does_not_go_on_with_another_model(document, run_optimizer, tmp_path,
 
 def test_a_logged_reply_answers_for_its_own_model_alone(tmp_path) -> None:
     log = CallLog(tmp_path / CALLS)
-    log.add("trial", "first", "key", 3, {"text": "one"}, again=True)
+    call = LoggedCall(group="trial", key="key", answered_by="first", tokens=3, reply={"text": "one"})
+    log.add(call, repeatable=True)
     for one in (log, CallLog(tmp_path / CALLS)):
-        assert one.recall("second", "key", again=True) is None
-        assert one.recall("first", "key", again=True) == {"text": "one"}
-        assert one.replies == 1
+        assert one.recall("second", "key", repeatable=True) is None
+        assert one.recall("first", "key", repeatable=True) == {"text": "one"}
+        assert one.answered == 1
 
 
 def test_replies_that_name_another_model_end_it(document, tmp_path, monkeypatch) -> None:

@@ -6,9 +6,12 @@ import pytest
 import yaml
 
 from medexam.experiments.optimize.optimization import Ending
+from medexam.serve.engines.scripted import ScriptedEngine, ScriptedReply
+
+WRITTEN = "Answer as the examiner would."
 
 FIELDS = {
-    "proposed_instruction": "Answer as the examiner would.",
+    "proposed_instruction": WRITTEN,
     "proposed_prefix_for_output_field": "Answer:",
     "observations": "Medical questions.",
     "summary": "Medical exams.",
@@ -39,18 +42,36 @@ def test_instructions_are_written_by_the_prompt_model_and_tried(run_optimizer, w
         ]
         for trial in done.trials
     }
-    assert "Answer as the examiner would." in words
+    assert WRITTEN in words
     assert done.beside.calls > 0
 
 
-def test_reflection_writes_instructions_from_feedback(run_optimizer, tmp_path) -> None:
-    path = tmp_path / "reflection.yaml"
-    path.write_text(yaml.safe_dump({"*": "```\nAnswer as the examiner would.\n```"}))
-    done, _ = run_optimizer(
-        {"optimizer.kind": "gepa", "optimizer.prompt_model": {"engine": "scripted", "path": str(path)}},
-    )
+def test_reflection_writes_instructions_that_become_trials(run_optimizer, document, monkeypatch, sample, key) -> None:
+    class Model(ScriptedEngine):
+        """Answers right once the instructions say how."""
+
+        def answer(self, request):
+            text = str(request.messages[-1].parts[0].text)
+            found = [one for one in sample.questions if one.stem in text]
+            right = WRITTEN in str(request.system)
+            reply = f"{{Answer: {key[found[-1].key].number if right else 9}}}" if found else "{}"
+            self._replies = {"*": ScriptedReply(text=reply)}
+            return super().answer(request)
+
+    waiting = [Model({"*": ""}), ScriptedEngine({"*": json.dumps({"new_instruction": WRITTEN})})]
+
+    async def build_engine(*_, **__):
+        return waiting.pop(0)
+
+    monkeypatch.setattr("medexam.experiments.optimize.optimizer.build_engine", build_engine)
+    writer = {"engine": "scripted", "path": document["model"]["path"], "name": "writer"}
+    done, _ = run_optimizer({"optimizer.kind": "gepa", "optimizer.prompt_model": writer})
     assert done.ending is Ending.COMPLETE, done.why
-    assert done.trials
+    assert [(trial.number, trial.name) for trial in done.trials] == [(0, "as written"), (1, "gepa")]
+    assert [trial.right for trial in done.trials] == [0, 24]
+    state = json.loads((done.folder.path / "program.json").read_text())
+    assert state["respond"]["signature"]["instructions"] == WRITTEN
+    assert done.trials[1].calls == 24
 
 
 def test_a_model_that_cannot_write_them_is_named(run_optimizer, document) -> None:
