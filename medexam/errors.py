@@ -41,10 +41,6 @@ class EndpointSilentError(EndpointUnreachableError):
     """No server answers at the endpoint now; one may later."""
 
 
-class ContextOverflowError(EngineError):
-    """A prompt is longer than the model's context."""
-
-
 class LogprobsUnavailableError(EngineError):
     """A server does not return the log-probabilities that it was asked for, or returns others."""
 

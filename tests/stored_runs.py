@@ -87,6 +87,4 @@ def made_up_exams(questions: Sequence[Question], key: AnswerKey) -> ExamSet:
         golds_fingerprint="cd" * 32,
         questions=tuple(questions),
         golds=key,
-        licence="",
-        citation="",
     )

@@ -7,7 +7,6 @@ import difflib
 from collections import Counter
 
 from medexam.answer_key import AnswerKey, Gold
-from medexam.datasets.catalogue import CATALOGUE
 from medexam.datasets.file_digest import digest_files
 from medexam.datasets.fingerprints import fingerprint_golds, fingerprint_questions
 from medexam.datasets.reading import read_rows
@@ -30,7 +29,6 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
     stated = {row.question.key: row.gold for row in reading.rows if row.gold is not None}
     golds = {number: Gold(number=number) for number in set(stated.values())}
     questions = select_questions([row.question for row in reading.rows if row.gold is not None], spec)
-    entry = CATALOGUE[spec.name]
     return ExamSet(
         name=spec.name,
         language=spec.language,
@@ -41,8 +39,6 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         questions=questions,
         golds=AnswerKey({question.key: golds[stated[question.key]] for question in questions}),
         left_out=tuple(row.question.key for row in reading.rows if row.gold is None),
-        licence=entry.licence,
-        citation=entry.citation,
         files_digest=files_digest,
     )
 

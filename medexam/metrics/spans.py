@@ -62,8 +62,8 @@ def score_span(prediction: str, references: Sequence[str], normalisation: Normal
         raise ValueError(f"references is the text {references!r}: put it into a list, even where it is the only one")
     if not references:
         raise ValueError("a span needs at least one reference: leave questions without an answer out")
-    said = _words(prediction, normalisation)
-    wanted = [_words(reference, normalisation) for reference in references]
+    said = comparable_words(prediction, normalisation)
+    wanted = [comparable_words(reference, normalisation) for reference in references]
     return SpanScores(float(said in wanted), max(_f1(said, words) for words in wanted))
 
 
@@ -80,18 +80,14 @@ def score_spans(pairs: Iterable[tuple[str, Sequence[str]]], normalisation: Norma
     return SpanSetScores(n, 100 * exact_match / n, 100 * f1 / n)
 
 
-def normalise_span(text: str, normalisation: Normalisation = "squad") -> str:
-    """What is compared: NFC, lower case, no punctuation, no articles, single spaces; in this order.
+def comparable_words(text: str, normalisation: Normalisation = "squad") -> Words:
+    """What is compared: NFC, lower case, no punctuation, no articles, split at spaces; in this order.
 
     `squad` drops the 32 ASCII marks and a, an, the. `spanish` drops all of Unicode's punctuation and un, una, unos,
     unas, el, la, los, las, as Lewis et al. (2020), "MLQA: Evaluating cross-lingual extractive question answering"; it
     keeps "lo", "al" and "del", and signs that are no punctuation, such as the ordinal mark in "1º". Raises `ValueError`
     for another normalisation.
     """
-    return " ".join(_words(text, normalisation))
-
-
-def _words(text: str, normalisation: Normalisation) -> Words:
     if normalisation not in _ARTICLES:
         raise ValueError(f"normalisation is {normalisation!r}, not one of {', '.join(get_args(Normalisation))}")
     text = unicodedata.normalize("NFC", text).lower()

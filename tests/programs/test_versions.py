@@ -232,7 +232,7 @@ def _shown(kind: str, spec: dict, question, tmp_path) -> list[object]:
         asked = [question.model_copy(update={"options": words})]
     if (settings := cell.retrieval) is not None:
         cache = HitCache(tmp_path, f"{len(fields)}{spec}"[:40])
-        retrieval = Retrieval(settings, "d", lambda _: _Passages(), cache, size=9)
+        retrieval = Retrieval(settings, lambda _: _Passages(), cache, size=9)
         retrieval.fill(asked)
     if kind in ("by_format", "extract_explanation"):
         asked = [

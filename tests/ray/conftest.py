@@ -32,5 +32,5 @@ def cluster():
         object_store_memory=100_000_000,
         runtime_env={"worker_process_setup_hook": slow_script.answer_slowly},
     )
-    yield Cluster(ray, ray.get_runtime_context().gcs_address, ours=True)
+    yield Cluster(ray, ray.get_runtime_context().gcs_address)
     ray.shutdown()

@@ -36,11 +36,6 @@ class Key:
     version: str | None
     """The version that the key says it is of; None when it does not say."""
 
-    @property
-    def annulled(self) -> tuple[int, ...]:
-        """Numbers of the questions without an official answer."""
-        return tuple(sorted(number for number, answer in self.answers.items() if answer is None))
-
 
 def read_keys(paths: Sequence[Path], version: str | None) -> Key:
     """The key that all of `paths` give; `version` chooses a column where one holds several versions.

@@ -31,14 +31,6 @@ CUT_ANOMALIES = frozenset({"no_case", "case_in_question", "question_in_case", "q
 Both are one sentence; a premise stands in the question; a question mark stands in the case; the question ends without a
 question mark or a colon.
 """
-OTHER_ANOMALIES = frozenset(
-    {"identical_options", "invisible_character", "irregular_option_mark", "option_of_sentences"}
-)
-"""Anomalies of the rest of a document.
-
-Two options are the same; a soft hyphen or a zero-width space stands in a word, where it is left; a translation broke
-the mark of an option; an option is more than one sentence.
-"""
 
 _OPTIONS = 5
 _ANSWER = re.compile(r"(?:CORRECT ANSWER|BONNE RÉPONSE|RÉPONSE CORRECTE|RISPOSTA CORRETTA) ?: ?([1-5])")
@@ -85,7 +77,8 @@ class CaseDocument:
     components: tuple[Component, ...]
     """In the order of the text; labels on headings and on option marks are left out."""
     anomalies: tuple[str, ...]
-    """What is irregular, sorted: `CUT_ANOMALIES` and `OTHER_ANOMALIES` say each in a word."""
+    """What is irregular, sorted: `CUT_ANOMALIES`, two options that are the same, a soft hyphen or a zero-width space
+    that stands in a word, a mark of an option that a translation broke, and an option of more than one sentence."""
 
 
 def read_casimedicos(path: Path, language: CaseLanguage, splits: Sequence[Split] = SPLITS) -> tuple[CaseDocument, ...]:

@@ -5,10 +5,9 @@ here invents one.
 """
 
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import Literal
 
 from medexam.datasets.casimedicos.documents import CUT_ANOMALIES, CaseDocument
-from medexam.errors import DatasetError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +35,6 @@ def explanation_variants(document: CaseDocument) -> tuple[ExplanationVariant, ..
         ExplanationVariant("CQP#E", _join(case, question, options), explanation, False),
         ExplanationVariant("Q#CE", question, _join(case, explanation), doubtful),
         ExplanationVariant("QP#CE", _join(question, options), _join(case, explanation), doubtful),
-    )
-
-
-def gold_span(document: CaseDocument) -> NoReturn:
-    """Always raises `DatasetError`: the components are no gold, since an answer may end inside of one."""
-    raise DatasetError(
-        f"{document.key}: CasiMedicos-Arg does not say which part of the explanation argues for the right option: take "
-        f"the spans of HiTZ/casimedicos-squad or HiTZ/casimedicos-exp on the Hugging Face hub and read them with "
-        f"medexam.datasets.squad.read_squad"
     )
 
 

@@ -3,7 +3,7 @@
 from medexam.datasets.translate.cleaning import clean_reply
 from medexam.datasets.translate.layout import QuestionText, read_layout, render_layout, text_of
 from medexam.datasets.translate.reviews import read_reviews, write_sheet
-from medexam.datasets.translate.selecting import Choice, Rule, Selection, select, similarity
+from medexam.datasets.translate.selecting import Choice, Rule, Selection, select
 from medexam.datasets.translate.terms import KINDS, Term, find_terms, missing_terms
 from medexam.datasets.translate.validity import Candidate, Fault, judge_reply
 from medexam.datasets.translate.writing import read_pictures, write_translation
@@ -26,7 +26,6 @@ __all__ = [
     "read_reviews",
     "render_layout",
     "select",
-    "similarity",
     "text_of",
     "write_sheet",
     "write_translation",

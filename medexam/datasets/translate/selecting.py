@@ -45,8 +45,6 @@ class Selection:
     """By question, in the order of the source."""
     discarded: tuple[str, ...]
     """Keys of the questions without a valid translation."""
-    errors: Mapping[str, int]
-    """Invalid translations of each set-up, over all questions."""
 
 
 def select(candidates: Mapping[str, Sequence[Candidate]]) -> Selection:
@@ -63,17 +61,7 @@ def select(candidates: Mapping[str, Sequence[Candidate]]) -> Selection:
             discarded.append(key)
         else:
             choices[key] = choice
-    return Selection(choices, tuple(discarded), dict(errors))
-
-
-def similarity(one: str, other: str) -> float:
-    """Dice's coefficient over character trigrams of the lower-cased texts, as multisets: from 0 to 1.
-
-    Dice (1945), "Measures of the amount of ecologic association between species": twice the trigrams in common over
-    the trigrams of both. The paper names no measure; this one needs no model, works in every script and does not mind
-    the order of words as much as an edit distance does.
-    """
-    return _dice(_grams(one), _grams(other))
+    return Selection(choices, tuple(discarded))
 
 
 def _choose(valid: Sequence[Candidate], errors: Mapping[str, int]) -> Choice | None:
@@ -83,22 +71,27 @@ def _choose(valid: Sequence[Candidate], errors: Mapping[str, int]) -> Choice | N
         return Choice(valid[0], Rule.ONLY_VALID, None)
     if len(valid) == 2:
         return Choice(min(valid, key=lambda one: errors[one.setup]), Rule.FEWER_ERRORS, None)
-    grams = [_grams(render_layout(candidate.text)) for candidate in valid]
+    texts = [render_layout(candidate.text) for candidate in valid]
     pairs = combinations(range(len(valid)), 2)
     nearness, one, other = max(
-        ((_dice(grams[a], grams[b]), a, b) for a, b in pairs), key=lambda found: (found[0], -found[1], -found[2])
+        ((similarity(texts[a], texts[b]), a, b) for a, b in pairs), key=lambda found: (found[0], -found[1], -found[2])
     )
     chosen = min((valid[one], valid[other]), key=lambda candidate: errors[candidate.setup])
     return Choice(chosen, Rule.MOST_SIMILAR, nearness)
 
 
-def _grams(text: str) -> Counter[str]:
+def similarity(one: str, other: str) -> float:
+    """Dice's coefficient over character trigrams of the lower-cased texts, as multisets: from 0 to 1.
+
+    Dice (1945), "Measures of the amount of ecologic association between species": twice the trigrams in common over
+    the trigrams of both. The paper names no measure; this one needs no model, works in every script and does not mind
+    the order of words as much as an edit distance does.
+    """
+    first, second = _trigrams(one), _trigrams(other)
+    whole = first.total() + second.total()
+    return 2 * (first & second).total() / whole if whole else 1.0
+
+
+def _trigrams(text: str) -> Counter[str]:
     padded = f" {' '.join(text.lower().split())} "
     return Counter([padded[place : place + _GRAM] for place in range(len(padded) - _GRAM + 1)])
-
-
-def _dice(one: Counter[str], other: Counter[str]) -> float:
-    whole = one.total() + other.total()
-    if len(other) < len(one):
-        one, other = other, one
-    return 2 * sum(min(count, other[gram]) for gram, count in one.items()) / whole if whole else 1.0

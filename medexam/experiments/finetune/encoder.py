@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -32,8 +32,6 @@ class Validated:
     """By SQuAD v1.1's rule."""
     spanish: SpanSetScores
     """By MLQA's Spanish rule."""
-    seen: tuple[str, ...]
-    """Keys of the questions that the model was taught, with the same context."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
     validated, predictions = None, None
     if validation is not None:
         predictions = _answer(loaded, validation, settings)
-        validated = _score(validation, predictions, seen)
+        validated = _score(validation, predictions)
         record["validation"] = {
             "path": str(validation.path.resolve()),
             "sha256": validation.sha256,
@@ -120,9 +118,9 @@ def _answer(loaded: LoadedReader, file: SpanFile, settings: FinetuningSettings) 
     return said
 
 
-def _score(file: SpanFile, said: Mapping[str, str], seen: Sequence[str]) -> Validated:
+def _score(file: SpanFile, said: Mapping[str, str]) -> Validated:
     pairs = [(said[item.key], item.references) for item in file.items if item.answers]
-    return Validated(score_spans(pairs), score_spans(pairs, "spanish"), tuple(seen))
+    return Validated(score_spans(pairs), score_spans(pairs, "spanish"))
 
 
 def _write(loaded: LoadedReader, folder: Path, record: dict[str, Any], predictions: dict[str, str] | None) -> None:

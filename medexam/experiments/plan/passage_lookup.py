@@ -84,8 +84,6 @@ class Retrieval:
     """The passages of a run's questions; empty until `fill`."""
 
     settings: RetrievalSettings
-    digest: str
-    """Identity of the retriever: corpus, method and its settings."""
     build: Callable[[Progress | None], Retriever]
     """Opens the retriever, telling how many passages are encoded where it must make an index; called only when
     something must be looked up."""
@@ -200,12 +198,10 @@ def plan_retrieval(
     Raises `SpecError` where `k` exceeds the corpus, or what the method can rank.
     """
     planned.check_depth(settings.k)
-    known = digest(planned.identity)
     return Retrieval(
         settings,
-        known,
         build=lambda progress: planned.open(cache, progress),
-        cache=HitCache(cache / "retrieval", known),
+        cache=HitCache(cache / "retrieval", digest(planned.identity)),
         size=planned.size,
         warnings=planned.warnings(settings.query_language or language),
         translations=translations,
@@ -221,7 +217,7 @@ def plan_without_corpus(
         raise reason
 
     return Retrieval(
-        settings, "", build, HitCache(Path(), ""), size=None, warnings=(str(reason),), translations=translations
+        settings, build, HitCache(Path(), ""), size=None, warnings=(str(reason),), translations=translations
     )
 
 

@@ -22,8 +22,6 @@ from medexam.predictions import Failure, Prediction, Status
 RECORD = "translation.json"
 ENVIRONMENT = "environment.json"
 REPLIES = "replies"
-SELECTION = "selection.json"
-QUALITY = "quality.json"
 
 
 class StoredReply(BaseModel):

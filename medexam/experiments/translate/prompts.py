@@ -79,12 +79,6 @@ def load_setups(names: Sequence[str], source: str, target: str, path: Path | Non
     return tuple(_words(file, name, source, target, where) for name in names)
 
 
-def language_name(code: str, path: Path | None = None) -> str:
-    """What a language is called in the prompts; raises `SpecError` for a code that the file does not know."""
-    file, where = _read(path)
-    return _name(file, code, where)
-
-
 def _words(file: _File, name: str, source: str, target: str, where: str) -> SetupWords:
     setup = file.setups[name]
     known = {"source": _name(file, source, where), "target": _name(file, target, where), "question": "$question"}

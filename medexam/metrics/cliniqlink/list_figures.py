@@ -1,4 +1,4 @@
-"""Figures of list answers: by item, by label and by rank.
+"""Figures of list answers: by item and by label.
 
 Here are gold sets and picks; how they were read is no matter.
 """
@@ -6,8 +6,6 @@ Here are gold sets and picks; how they were read is no matter.
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-
-_TOP = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,39 +22,9 @@ class Picks:
         return sum(pick in self.gold for pick in self.picks)
 
     @property
-    def precision(self) -> float:
-        """Share of the picks that are gold; 0 without picks."""
-        return self.hits / len(self.picks) if self.picks else 0.0
-
-    @property
-    def recall(self) -> float:
-        """Share of the gold that is picked; 0 without gold."""
-        return self.hits / len(self.gold) if self.gold else 0.0
-
-    @property
     def f1(self) -> float:
         """Harmonic mean of precision and recall; 0 where both are."""
         return f1(self.hits, len(self.picks) - self.hits, len(self.gold) - self.hits)
-
-    @property
-    def average_precision(self) -> float:
-        """Sum of the precision at each hit, divided by the size of the gold."""
-        hits, total = 0, 0.0
-        for rank, pick in enumerate(self.picks, start=1):
-            if pick in self.gold:
-                hits += 1
-                total += hits / rank
-        return total / len(self.gold) if self.gold else 0.0
-
-    @property
-    def reciprocal_rank(self) -> float:
-        """One divided by the rank of the first hit; 0 without one."""
-        return next((1 / rank for rank, pick in enumerate(self.picks, start=1) if pick in self.gold), 0.0)
-
-    @property
-    def precision_at_5(self) -> float:
-        """Hits among the first five picks, divided by five always."""
-        return sum(pick in self.gold for pick in self.picks[:_TOP]) / _TOP
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +38,6 @@ class ListFigures:
     """Mean of the items' F1: the paper's macro F1."""
     micro_f1: float
     """F1 of all labels pooled."""
-    precision: float
-    """Mean over the items."""
-    recall: float
-    """Mean over the items."""
-    mean_average_precision: float
-    mean_reciprocal_rank: float
-    precision_at_5: float
-    """Mean over the items; the divisor is five, also where the gold is smaller."""
 
 
 def list_figures(items: Sequence[Picks]) -> ListFigures | None:
@@ -88,11 +48,6 @@ def list_figures(items: Sequence[Picks]) -> ListFigures | None:
         label_macro_f1=label_macro_f1(items),
         item_macro_f1=_mean([item.f1 for item in items]),
         micro_f1=micro_f1(items),
-        precision=_mean([item.precision for item in items]),
-        recall=_mean([item.recall for item in items]),
-        mean_average_precision=_mean([item.average_precision for item in items]),
-        mean_reciprocal_rank=_mean([item.reciprocal_rank for item in items]),
-        precision_at_5=_mean([item.precision_at_5 for item in items]),
     )
 
 

@@ -41,4 +41,3 @@ PAPER = Profile(
     missing_counts_zero=False,
 )
 """The shared task's paper where it differs from the code."""
-PROFILES = {profile.name: profile for profile in (PUBLISHED, PAPER)}

@@ -34,9 +34,7 @@ class FormatScores:
     matches: Mapping[Match, int] = field(default_factory=dict)
     """Multiple choice: answers by how they meet the gold."""
     lists: ListFigures | None = None
-    """Lists, of the strict reading."""
-    forgiving_lists: ListFigures | None = None
-    """Lists, of the kind reading."""
+    """Lists, as the scorer reads them."""
     step_rate: float | None = None
     """Multi-hop inverse: share of the items whose wrong step is found; an unreadable step is not found."""
     layers: Mapping[str, Similarity] = field(default_factory=dict)
@@ -65,8 +63,3 @@ class ClinIQLinkScores:
     """Unweighted mean over the open formats that were scored; None where they were not asked for."""
     ngrams_missing: tuple[str, ...] = ()
     """What NLTK's data lack, and which measures are None for it."""
-
-    @property
-    def missing(self) -> tuple[Format, ...]:
-        """Formats without scored items."""
-        return tuple(each.format for each in self.formats.values() if each.score is None)

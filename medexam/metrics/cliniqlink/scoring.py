@@ -114,7 +114,6 @@ def _lists(answers: Sequence[Answer], profile: Profile) -> FormatScores:
         score=_macro(figures, profile),
         forgiving=_macro(forgiven, profile),
         lists=figures,
-        forgiving_lists=forgiven,
     )
 
 

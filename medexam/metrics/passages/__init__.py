@@ -1,1 +1,1 @@
-"""What retrieved passages say, and how good rankings are."""
+"""What retrieved passages say of the answers that were given after them."""

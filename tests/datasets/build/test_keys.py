@@ -23,7 +23,6 @@ def test_forms_of_csv(tmp_path, text) -> None:
     path.write_text(text, encoding="utf-8")
     key = read_key(path, "0")
     assert dict(key.answers) == {1: 3, 2: None, 3: 1}
-    assert key.annulled == (2,)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ class Entailed(Spans):
 
 def make(spec, tmp_path, translations=None):
     cache = HitCache(tmp_path, "d")
-    plain = Retrieval(spec.retrieval, "d", lambda _: Finder(), cache, size=99, translations=translations)
+    plain = Retrieval(spec.retrieval, lambda _: Finder(), cache, size=99, translations=translations)
     return with_reader(plain, spec.local_reader)
 
 

@@ -37,7 +37,7 @@ class Counting:
 
 
 def _retrieval(spec, cache, build, **more) -> Retrieval:
-    return Retrieval(spec.retrieval, "digest", build, cache, size=100, **more)
+    return Retrieval(spec.retrieval, build, cache, size=100, **more)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from medexam.cli.views.current_runs import read_current
 from medexam.datasets import load_exam_set
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.report.page import document, write_page
-from medexam.experiments.report.page.blocks import Block, unpack
+from medexam.experiments.report.page.blocks import Block
 from medexam.experiments.report.page.side_by_side import merge, stack
 from medexam.experiments.report.page.templates import read_asset
 from medexam.experiments.report.plots.pictures import Picture
@@ -25,6 +25,7 @@ from medexam.experiments.store.run_folder import PARQUET
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec
 from medexam.tables import Table
+from page_blocks import unpack
 from stored_runs import write_run
 
 SAMPLE = Path(medexam.__file__).parent / "datasets" / "sample" / "HEAD_EN.json"

@@ -7,10 +7,11 @@ import pytest
 from medexam.datasets import load_exam_set
 from medexam.experiments.report.page import blocks
 from medexam.experiments.report.page.answers import Answers, Asked
-from medexam.experiments.report.page.blocks import build_blocks, pack, unpack
+from medexam.experiments.report.page.blocks import build_blocks, pack
 from medexam.experiments.report.page.entries import LONGEST_TEXT, SHORTEST_LIMIT, outcome, text_limit
 from medexam.predictions import Failure, Prediction, Reason, RetrievedPassage, Status
 from medexam.specs import DatasetSpec
+from page_blocks import unpack
 
 
 def _prediction(key="k", **fields) -> Prediction:

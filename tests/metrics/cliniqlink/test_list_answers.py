@@ -150,21 +150,5 @@ def test_label_figures_are_those_of_scikit_learn() -> None:
         assert micro_f1(items) == pytest.approx(f1_score(gold, said, average="micro", zero_division=0))
 
 
-@pytest.mark.parametrize(
-    ("gold", "picks", "average", "reciprocal", "at_5"),
-    [
-        ("a b", "a b", 1.0, 1.0, 0.4),
-        ("a b", "x a b", (1 / 2 + 2 / 3) / 2, 0.5, 0.4),
-        ("a b c", "a", 1 / 3, 1.0, 0.2),
-        ("a", "1 2 3 4 5 a", 1 / 6, 1 / 6, 0.0),
-        ("a", "", 0.0, 0.0, 0.0),
-    ],
-)
-def test_ranked_figures(gold: str, picks: str, average: float, reciprocal: float, at_5: float) -> None:
-    figures = list_figures([_picks(gold, picks)])
-    found = (figures.mean_average_precision, figures.mean_reciprocal_rank, figures.precision_at_5)
-    assert found == pytest.approx((average, reciprocal, at_5))
-
-
 def test_no_items_no_figures() -> None:
     assert list_figures([]) is None

@@ -25,6 +25,8 @@ MIN_GLYPHS = 200
 SMALLEST_DRAWING = 15.0
 """Points; what is smaller in both directions is an ornament of the text."""
 
+_MARGIN = 4.0
+"""Points."""
 _END_OF_FILE = b"%%EOF"
 _TAIL = 2048
 _NO_PASSWORD = 4
@@ -95,10 +97,6 @@ class Box:
         """Its centre, x then y."""
         return (self.x0 + self.x1) / 2, (self.bottom + self.top) / 2
 
-    def holds(self, x: float, y: float) -> bool:
-        """Whether a point lies in it."""
-        return self.x0 <= x <= self.x1 and self.bottom <= y <= self.top
-
 
 @dataclass(frozen=True, slots=True)
 class PageText:
@@ -106,7 +104,6 @@ class PageText:
 
     number: int
     """From 1."""
-    width: float
     height: float
     glyphs: tuple[Glyph, ...]
     drawings: tuple[Box, ...]
@@ -167,16 +164,16 @@ class OpenBooklet:
         text: str = self._texts[box.page].get_text_bounded(box.x0, box.bottom, box.x1, box.top)
         return text
 
-    def crop(self, box: Box, scale: float = 2.0, margin: float = 4.0) -> "Image":
-        """A picture of a part of a page, `margin` points wider on each side, `scale` pixels to the point."""
+    def crop(self, box: Box, scale: float) -> "Image":
+        """A picture of a part of a page, `_MARGIN` points wider on each side, `scale` pixels to the point."""
         if (box.page, scale) not in self._pictures:
             self._pictures[box.page, scale] = self._document[box.page - 1].render(scale=scale).to_pil()
         whole = self._pictures[box.page, scale]
         corners = (
-            max((box.x0 - margin) * scale, 0),
-            max(whole.height - (box.top + margin) * scale, 0),
-            min((box.x1 + margin) * scale, whole.width),
-            min(whole.height - (box.bottom - margin) * scale, whole.height),
+            max((box.x0 - _MARGIN) * scale, 0),
+            max(whole.height - (box.top + _MARGIN) * scale, 0),
+            min((box.x1 + _MARGIN) * scale, whole.width),
+            min(whole.height - (box.bottom - _MARGIN) * scale, whole.height),
         )
         left, top, right, bottom = (int(corner) for corner in corners)
         return whole.crop((left, top, max(right, left + 1), max(bottom, top + 1)))
@@ -227,7 +224,7 @@ def check_whole(path: Path) -> None:
 def _read_page(page: Any, number: int) -> PageText:
     width, height = page.get_size()
     glyphs = tuple(_read_glyphs(page.get_textpage()))
-    return PageText(number, width, height, glyphs, _find_drawings(page, number, width * height))
+    return PageText(number, height, glyphs, _find_drawings(page, number, width * height))
 
 
 def _read_glyphs(text: Any) -> Iterator[Glyph]:

@@ -52,8 +52,6 @@ class Layout:
     """1 or 2: the most that a page has."""
     left_out: tuple[str, ...]
     """Headers and footers, each once, with `#` for their digits."""
-    body_size: float
-    """Points."""
     leading: float
     """Points between the baselines of two lines of a paragraph."""
     drawings: tuple[Box, ...]
@@ -84,7 +82,6 @@ def read_layout(pages: Sequence[PageText]) -> Layout:
         lines=lines,
         columns=2 if any(gutters.values()) else 1,
         left_out=tuple(sorted(set(margins.values()))),
-        body_size=body,
         leading=_find_leading(lines) or 1.2 * body,
         drawings=_find_single_drawings(pages),
     )

@@ -63,12 +63,6 @@ class Numbered:
     """Covers and instructions: what stands before the first question."""
 
     @property
-    def missing(self) -> tuple[int, ...]:
-        """Numbers between the first and the last that no question has."""
-        numbers = {question.number for question in self.questions}
-        return tuple(number for number in range(1, max(numbers, default=0) + 1) if number not in numbers)
-
-    @property
     def usual_options(self) -> int:
         """How many options most questions have; 0 without questions."""
         return (

@@ -49,11 +49,6 @@ def pack(name: str, value: Any) -> Block:
     return _pack_text(name, _to_json(value))
 
 
-def unpack(block: Block) -> Any:
-    """What was packed."""
-    return json.loads(gzip.decompress(base64.b64decode(block.text)))
-
-
 def _pack_text(name: str, text: str) -> Block:
     packed = gzip.compress(text.encode("utf-8", "replace"), LEVEL, mtime=0)
     return Block(name, base64.b64encode(packed).decode("ascii"))

@@ -47,8 +47,6 @@ class Cluster:
     """The module."""
     address: str
     """HOST:PORT of the head."""
-    ours: bool
-    """Whether it was started here, and ends with us."""
 
     @property
     def version(self) -> str:
@@ -97,7 +95,7 @@ def open_cluster(address: str | None) -> Iterator[Cluster]:
         joined = ray.get_runtime_context().gcs_address
         if address is not None and address != joined:
             raise EngineError(f"this process has joined the Ray cluster at {joined} and cannot join {address} as well")
-        yield Cluster(ray, joined, ours=False)
+        yield Cluster(ray, joined)
         return
     if address is not None:
         _check_answers(address)
@@ -114,7 +112,7 @@ def open_cluster(address: str | None) -> Iterator[Cluster]:
     except (RuntimeError, ConnectionError, ValueError, OSError) as error:
         raise EngineError(_why_not(address, str(error))) from None
     try:
-        yield Cluster(ray, ray.get_runtime_context().gcs_address, ours=address is None)
+        yield Cluster(ray, ray.get_runtime_context().gcs_address)
     finally:
         ray.shutdown()
 
