@@ -70,6 +70,8 @@ class Benchmark(ABC, Generic[I, G, M]):
     """Stands behind `legend` where figures are shown as a paper prints them."""
     report_each: bool = False
     """Whether a report on several runs shows the breakdowns of each."""
+    facets: Mapping[str, str]
+    """Name in `place` -> header, for what a page filters items by."""
     board: tuple[str, ...] = ()
     """The measures that runs are ranked by on a board of weighted groups."""
 
@@ -107,6 +109,18 @@ class Benchmark(ABC, Generic[I, G, M]):
         self, item: I, gold: Any, prediction: Prediction, items: Mapping[str, Mapping[str, float]]
     ) -> dict[str, Any]:
         """The values of `columns` for one item."""
+
+    @abstractmethod
+    def place(self, item: I) -> dict[str, Any]:
+        """Where an item stands, by columns of `predictions.parquet` such as `exam`; `number` is the printed one."""
+
+    @abstractmethod
+    def wording(self, item: I, gold: Any) -> dict[str, Any]:
+        """What a page shows of an item, JSON-ready: `stem`, `options` as number and text, further texts as `shown`."""
+
+    def item_scores(self, items: ItemSet[I, G], predictions: Predictions) -> Scores:
+        """The scores of single items, as `Scored` has them."""
+        return {}
 
     @abstractmethod
     def overview(self, title: str, runs: Sequence[TableRun[M]]) -> Table:

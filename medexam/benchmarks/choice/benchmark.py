@@ -1,6 +1,7 @@
 """Exams with numbered options: HEAD-QA v1 and v2, their sample, and CasiMedicos as an exam."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from medexam.answer_key import AnswerKey, Gold
@@ -32,6 +33,7 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
     metrics_type = Metrics
     legend = tables.LEGEND
     published_legend = tables.PUBLISHED_LEGEND
+    facets = MappingProxyType({"discipline": "Discipline", "year": "Year"})
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -69,6 +71,17 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
         from medexam.benchmarks.choice.parquet import question_row
 
         return question_row(item, gold, prediction)
+
+    def place(self, item: Question) -> dict[str, Any]:
+        """Exam, year, discipline and the printed number."""
+        exam = item.exam
+        return {"exam": exam.name, "year": exam.year, "discipline": exam.discipline.value, "number": item.number}
+
+    def wording(self, item: Question, gold: Gold) -> dict[str, Any]:
+        """Every text of a question; fields that only some data sets have stand under their own names."""
+        fields = item.model_dump(mode="json", exclude={"key", "exam", "number", "language", "options"})
+        shown = {name: value for name, value in fields.items() if value is not None}
+        return {**shown, "options": [[option.number, option.text] for option in item.options]}
 
     def overview(self, title: str, runs: Sequence[TableRun[Metrics]]) -> Table:
         """One row a run."""

@@ -3,9 +3,10 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from medexam.benchmarks.base import Benchmark, Feature, Predictions, Scored
+from medexam.benchmarks.base import Benchmark, Feature, Predictions, Scored, Scores
 from medexam.benchmarks.paired import TableRun
 from medexam.benchmarks.words import tables
 from medexam.benchmarks.words.comparison import PairedMeasures, compare_tasks
@@ -29,6 +30,7 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
     features = frozenset({Feature.GROUP_WEIGHTS})
     metrics_type = TaskMetrics
     legend = tables.LEGEND
+    facets = MappingProxyType({"group": "Group"})
     report_each = True
     board: tuple[str, ...] = ("f1",)
 
@@ -84,6 +86,18 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
             "gold": self.expected(gold),
             **{f"score_{name}": scores.get(item.key) for name, scores in items.items()},
         }
+
+    def place(self, item: Task) -> dict[str, Any]:
+        """Its format or variant."""
+        return {"group": item.group}
+
+    def wording(self, item: Task, gold: TaskGold) -> dict[str, Any]:
+        """The question, what else is shown with it, and what is expected."""
+        return {"stem": item.question, "shown": [list(pair) for pair in _shown(item, gold)]}
+
+    def item_scores(self, items: TaskSet, predictions: Predictions) -> Scores:
+        """Each measure that is a mean over tasks."""
+        return self.score(items, predictions).items
 
     def overview(self, title: str, runs: Sequence[TableRun[TaskMetrics]]) -> Table:
         """One row a measure, one column a run."""
@@ -159,3 +173,24 @@ def _expected(task: Task, gold: TaskGold) -> str:
     if task.given_answer:
         return "\n".join((*gold.incorrect_step, gold.incorrect_explanation)).strip()
     return "\n".join(gold.answers)
+
+
+def _shown(task: Task, gold: TaskGold) -> Iterator[tuple[str, str]]:
+    """What is shown with the question, then what is expected."""
+    if task.context:
+        yield "Context", task.context
+    if task.options:
+        yield "Options", "\n".join(task.options)
+    if task.given_answer:
+        yield "Answer that is shown", task.given_answer
+    if task.given_reasoning:
+        yield "Reasoning that is shown", "\n".join(task.given_reasoning)
+    wanted = (
+        gold.incorrect_explanation,
+        "\n".join(gold.incorrect_step),
+        "" if task.given_answer else "\n".join(gold.answers),
+    )
+    for text in filter(None, wanted):
+        yield "Expected", text
+    if gold.components:
+        yield "Argument components", "\n".join(f"{c.label}: {task.context[c.start : c.end]}" for c in gold.components)

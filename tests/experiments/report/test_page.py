@@ -230,8 +230,9 @@ def test_every_question_is_in_a_block(page, two_runs, sample) -> None:
     assert (index["starts"], index["without_texts"]) == ([0], [None, None])
     at = next(at for at, question in enumerate(sample.questions) if question.number % 4 == 1)
     question = sample.questions[at]
-    assert index["disciplines"][index["discipline"][at]] == question.exam.discipline
-    assert index["years"][index["year"][at]] == question.exam.year
+    discipline, year = index["facets"]
+    assert discipline["values"][discipline["of"][at]] == question.exam.discipline
+    assert year["values"][year["of"][at]] == question.exam.year
     assert index["outcomes"][1][at] == "r"
     assert set(index["outcomes"][1]) == set("rwuf")
     assert unpack(found.blocks["stems"])[at] == question.stem
@@ -278,7 +279,7 @@ def test_without_the_data_set_the_folder_has_to_do(page, lost_data) -> None:
     assert any("as it was scored when it ran" in text for text in found.texts["li"])
     index = unpack(found.blocks["index"])
     assert "HEAD_EN.json" in index["without_texts"][0]
-    assert index["disciplines"] == ["biology", "chemistry", "medicine", "nursing", "pharmacology", "psychology"]
+    assert index["facets"][0]["values"] == ["biology", "chemistry", "medicine", "nursing", "pharmacology", "psychology"]
     right = sum(exams.golds[question.key].number == 2 for question in exams.questions)
     assert index["outcomes"][0].count("r") == right
     item = unpack(found.blocks["part-0"])[0]
@@ -305,7 +306,7 @@ def test_without_the_parquet_file_an_answer_is_neither_right_nor_wrong(page, los
     (run.path / PARQUET).unlink()
     index = unpack(page(run).blocks["index"])
     assert set(index["outcomes"][0]) == {"a"}
-    assert (index["disciplines"], index["years"], index["numbers"][0]) == ([], [], None)
+    assert ([facet["values"] for facet in index["facets"]], index["numbers"][0]) == ([[], []], None)
     assert len(index["keys"]) == len(exams.questions)
 
 

@@ -4,14 +4,17 @@ import math
 
 import pytest
 
+from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_exam_set
 from medexam.experiments.report.page import blocks
-from medexam.experiments.report.page.answers import Answers, Asked
+from medexam.experiments.report.page.answers import Answers, Asked, _asked_of_items
 from medexam.experiments.report.page.blocks import build_blocks, pack
 from medexam.experiments.report.page.entries import LONGEST_TEXT, SHORTEST_LIMIT, outcome, text_limit
 from medexam.predictions import Failure, Prediction, Reason, RetrievedPassage, Status
 from medexam.specs import DatasetSpec
 from page_blocks import unpack
+
+FACETS = {"discipline": "Discipline", "year": "Year"}
 
 
 def _prediction(key="k", **fields) -> Prediction:
@@ -19,26 +22,12 @@ def _prediction(key="k", **fields) -> Prediction:
 
 
 def _asked(key="k", **fields) -> Asked:
-    known = {"exam": None, "year": None, "discipline": None, "number": None, "language": "en", "gold": 2}
-    return Asked(key=key, question=None, **{**known, **fields})
+    return Asked(key=key, **{"language": "en", "place": {}, "gold": 2, "wording": None, **fields})
 
 
 @pytest.fixture(scope="module")
 def sample_asked() -> dict[str, Asked]:
-    exams = load_exam_set(DatasetSpec())
-    return {
-        question.key: Asked(
-            key=question.key,
-            exam=question.exam.name,
-            year=question.exam.year,
-            discipline=question.exam.discipline.value,
-            number=question.number,
-            language=question.language,
-            gold=exams.golds[question.key].number,
-            question=question,
-        )
-        for question in exams.questions
-    }
+    return _asked_of_items(find_benchmark("headqa_sample"), load_exam_set(DatasetSpec()))
 
 
 @pytest.mark.parametrize("value", [[], {"a": [1, None, "é ☃ </script> \x00 \u2028"]}, "x" * 100_000])
@@ -79,11 +68,11 @@ def test_parts_are_cut_by_questions_and_by_characters(sample_asked, monkeypatch)
     predictions = {key: _prediction(key, reply="long " * 100) for key in keys}
     run = Answers("run", sample_asked, predictions, None)
     monkeypatch.setattr(blocks, "MOST_QUESTIONS", 50)
-    found = build_blocks([run])
+    found = build_blocks([run], FACETS)
     assert unpack(found[0])["starts"] == [0, 50, 100]
     assert [item["key"] for part in _parts(found) for item in part] == keys
     monkeypatch.setattr(blocks, "MOST_CHARACTERS", 5_000)
-    found = build_blocks([run])
+    found = build_blocks([run], FACETS)
     index = unpack(found[0])
     assert len(index["starts"]) > 10
     assert [part[0]["key"] for part in _parts(found)] == [keys[start] for start in index["starts"]]
@@ -93,7 +82,7 @@ def test_runs_that_asked_different_questions_share_a_list(sample_asked) -> None:
     keys = list(sample_asked)
     first = Answers("first", {key: sample_asked[key] for key in keys[:3]}, {}, None)
     second = Answers("second", {key: sample_asked[key] for key in keys[2:5]}, {}, None)
-    found = build_blocks([first, second])
+    found = build_blocks([first, second], FACETS)
     index = unpack(found[0])
     assert index["keys"] == keys[:5]
     assert index["outcomes"] == ["mmm--", "--mmm"]
@@ -102,7 +91,7 @@ def test_runs_that_asked_different_questions_share_a_list(sample_asked) -> None:
 
 
 def _answer(**fields):
-    (part,) = _parts(build_blocks([Answers("run", {"k": _asked()}, {"k": _prediction(**fields)}, None)]))
+    (part,) = _parts(build_blocks([Answers("run", {"k": _asked()}, {"k": _prediction(**fields)}, None)], FACETS))
     return part[0]["answers"][0]
 
 
@@ -141,9 +130,9 @@ def test_short_replies_leave_their_share_to_longer_ones(lengths, characters, lim
 
 def test_the_index_says_how_long_replies_may_be(monkeypatch) -> None:
     runs = [Answers("run", {"k": _asked()}, {"k": _prediction(reply="a" * 3000)}, None)]
-    assert unpack(build_blocks(runs)[0])["longest_text"] is None
+    assert unpack(build_blocks(runs, FACETS)[0])["longest_text"] is None
     monkeypatch.setattr(blocks, "ALL_TEXTS", 1000)
-    found = build_blocks(runs)
+    found = build_blocks(runs, FACETS)
     assert unpack(found[0])["longest_text"] == 1000
     assert "2000 characters are left out" in _parts(found)[0][0]["answers"][0]["reply"]
 

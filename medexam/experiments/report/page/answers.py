@@ -5,24 +5,21 @@ Where a data set is not on this machine, the run folder alone has to do: the exa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medexam.answer_key import AnswerKey
-from medexam.datasets import load_exam_set
+from medexam.benchmarks import Benchmark
 from medexam.errors import DatasetError
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.questions import as_asked
 from medexam.experiments.store.run_folder import PARQUET
-from medexam.experiments.store.stored_run import ExamRun
-from medexam.items import ExamSet
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.items import AnySet
 from medexam.predictions import Prediction
-from medexam.questions import Question
 from medexam.specs import DatasetSpec
-
-_COLUMNS = ("question", "exam", "year", "discipline", "number", "language", "gold")
 
 
 @dataclass(frozen=True)
@@ -30,16 +27,13 @@ class Asked:
     """One question as one run was asked it."""
 
     key: str
-    exam: str | None
-    """None, like every field below, where nothing on this machine tells it."""
-    year: int | None
-    discipline: str | None
-    number: int | None
-    """The number printed in the booklet."""
     language: str
+    place: Mapping[str, Any]
+    """Where it stands, as its benchmark tells, such as exam and number; a value is None if nothing here tells it."""
     gold: int | None
-    question: Question | None
-    """None where the data set is not at hand."""
+    """The right option's printed number; None if there is none, or if nothing here tells it."""
+    wording: Mapping[str, Any] | None
+    """What is shown of it; None if the data set is not at hand."""
 
 
 @dataclass(frozen=True)
@@ -52,67 +46,71 @@ class Answers:
     """By key, in the run's order."""
     predictions: Mapping[str, Prediction]
     """By key; a question that is not asked yet has none."""
-    without_texts: str | None
+    without_texts: str | None = None
     """Why the words of the questions are not at hand; None where they are."""
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Measure as tables call it -> question -> its score, a fraction of 1; empty if right or wrong says it all."""
 
 
-def read_answers(runs: Sequence[ExamRun]) -> list[Answers]:
+def read_answers(runs: Sequence[AnyRun]) -> list[Answers]:
     """What each of `runs` was asked and answered, in their order; each data set is read once."""
-    sets: dict[DatasetSpec, ExamSet | DatasetError] = {}
+    sets: dict[DatasetSpec, AnySet | DatasetError] = {}
     found = []
     for run, name in zip(runs, run_names(runs), strict=True):
         spec = run.record.cell.dataset.whole
         if spec not in sets:
-            sets[spec] = _load(spec)
+            sets[spec] = _load(run, spec)
         found.append(_answers(run, name, sets[spec]))
     return found
 
 
-def _load(spec: DatasetSpec) -> ExamSet | DatasetError:
+def _load(run: AnyRun, spec: DatasetSpec) -> AnySet | DatasetError:
     try:
-        return load_exam_set(spec)
+        return run.benchmark.load(spec)
     except DatasetError as error:
         return error
 
 
-def _answers(run: ExamRun, name: str, exam_set: ExamSet | DatasetError) -> Answers:
-    predictions = run.folder.read_predictions()
+def _answers(run: AnyRun, name: str, data: AnySet | DatasetError) -> Answers:
+    predictions, benchmark = run.folder.read_predictions(), run.benchmark
     try:
-        if isinstance(exam_set, DatasetError):
-            raise exam_set
-        questions = as_asked(run.record, exam_set).questions
+        if isinstance(data, DatasetError):
+            raise data
+        items = as_asked(run.record, data)
     except DatasetError as error:
         return Answers(name, _asked_of_folder(run), predictions, str(error))
-    return Answers(name, _asked_of_questions(questions, exam_set.golds), predictions, None)
+    scores = {benchmark.name_measure(each): of for each, of in benchmark.item_scores(items, predictions).items()}
+    return Answers(name, _asked_of_items(benchmark, items), predictions, None, scores)
 
 
-def _asked_of_questions(questions: Sequence[Question], key: AnswerKey) -> dict[str, Asked]:
+def _asked_of_items(benchmark: Benchmark[Any, Any, Any], items: AnySet) -> dict[str, Asked]:
     return {
-        question.key: Asked(
-            key=question.key,
-            exam=question.exam.name,
-            year=question.exam.year,
-            discipline=question.exam.discipline.value,
-            number=question.number,
-            language=question.language,
-            gold=key[question.key].number,
-            question=question,
+        item.key: Asked(
+            key=item.key,
+            language=item.language,
+            place=benchmark.place(item),
+            gold=_number(benchmark.expected(items.golds[item.key])),
+            wording=benchmark.wording(item, items.golds[item.key]),
         )
-        for question in questions
+        for item in items.questions
     }
 
 
-def _asked_of_folder(run: ExamRun) -> dict[str, Asked]:
+def _asked_of_folder(run: AnyRun) -> dict[str, Asked]:
     """What the run folder tells of each question that was asked; nothing but its key where it has no Parquet file."""
     try:
-        rows = pq.read_table(run.folder.path / PARQUET, columns=list(_COLUMNS)).to_pylist()
+        rows = pq.read_table(run.folder.path / PARQUET).to_pylist()
     except (OSError, pa.ArrowException):
         rows = []
     known = {row["question"]: row for row in rows}
-    language = run.record.cell.dataset.language
-    nothing = dict.fromkeys(_COLUMNS[1:]) | {"language": language}
+    nothing = {"language": run.record.cell.dataset.language, "gold": None}
     found = {}
     for key in run.record.questions:
         row = known.get(key, nothing)
-        found[key] = Asked(key=key, question=None, **{name: row[name] for name in _COLUMNS[1:]})
+        place = {name: row.get(name) for name in ("exam", "number", *run.benchmark.facets)}
+        found[key] = Asked(key, row["language"], place, _number(row["gold"]), None)
     return found
+
+
+def _number(gold: Any) -> int | None:
+    return gold if isinstance(gold, int) else None

@@ -8,7 +8,7 @@ and each of `part-0`, `part-1`, ... everything of some hundred questions. `asset
 import base64
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,12 +34,12 @@ class Block:
     """Base64, so that nothing in it can be taken for markup."""
 
 
-def build_blocks(runs: Sequence[Answers]) -> list[Block]:
-    """The blocks of `runs`: every question that any of them was asked, the first run's first."""
+def build_blocks(runs: Sequence[Answers], facets: Mapping[str, str]) -> list[Block]:
+    """The blocks of `runs`: every question that any of them was asked, the first run's first; filtered by `facets`."""
     keys = list(dict.fromkeys(key for run in runs for key in run.asked))
     longest = text_limit(runs, ALL_TEXTS)
     starts, parts = _parts(keys, runs, longest)
-    index = build_index(keys, runs)
+    index = build_index(keys, runs, facets)
     index |= {"starts": starts, "longest_text": longest if longest < LONGEST_TEXT else None}
     return [pack("index", index), pack("stems", [join_stems(key, runs) for key in keys]), *parts]
 

@@ -39,15 +39,11 @@ class PageSize:
 
 def write_page(runs: Sequence[AnyRun], path: Path, boards: Sequence[Table] = ()) -> PageSize:
     """Write the page of one run or more, whole or not at all; raises `RunFolderError` where that fails."""
-    if Feature.EXAMS not in runs[0].benchmark.features:
-        from medexam.experiments.report.page.tasks import write_task_page
-
-        return write_task_page(runs, path, boards)
-    size = write_pieces(render_page(runs), path)
+    size = write_pieces(render_page(runs, boards), path)
     return PageSize(size, len({key for run in runs for key in run.record.questions}))
 
 
-def render_page(runs: Sequence[AnyRun]) -> Iterator[str]:
+def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterator[str]:
     """The page in pieces."""
     names = run_names(runs)
     pictures, no_pictures = _pictures(runs)
@@ -60,15 +56,17 @@ def render_page(runs: Sequence[AnyRun]) -> Iterator[str]:
         style=Markup(style),  # noqa: S704 - the package's own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
         warnings=[*ranking_notes(runs), *warnings(runs, names)],
-        sections=build_sections(runs, names),
+        sections=build_sections(runs, names, boards),
         pictures=[(picture, base64.b64encode(picture.png).decode("ascii")) for picture in pictures],
         no_pictures=no_pictures,
-        blocks=build_blocks(read_answers(runs)),
+        blocks=build_blocks(read_answers(runs), runs[0].benchmark.facets),
     )
 
 
 def _pictures(runs: Sequence[AnyRun]) -> tuple[list[Picture], str | None]:
-    """The pictures, or none and why."""
+    """The pictures, or none and why; only exams have any."""
+    if Feature.EXAMS not in runs[0].benchmark.features:
+        return [], None
     try:
         return build_pictures(runs), None
     except MedExamError as error:

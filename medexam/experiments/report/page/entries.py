@@ -4,10 +4,11 @@ It makes JSON-ready values and knows nothing of how they are packed.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from medexam.experiments.report.page.answers import Answers, Asked
+from medexam.formatting import percent
 from medexam.predictions import Prediction, Status
 
 LONGEST_TEXT = 8_000
@@ -17,9 +18,6 @@ SHORTEST_LIMIT = 400
 
 RIGHT, WRONG, UNANSWERED, FAILED, MISSING, NOT_ASKED, UNKNOWN = "rwufm-a"
 """What the index says of a question in one run; `UNKNOWN` is an answer whose right one nobody here knows."""
-
-_ELSEWHERE = {"key", "exam", "number", "language", "options"}
-"""Fields of a question that a wording has in another form, or that are the same in all of its wordings."""
 
 
 def outcome(asked: Asked | None, prediction: Prediction | None) -> str:
@@ -35,28 +33,31 @@ def outcome(asked: Asked | None, prediction: Prediction | None) -> str:
     return RIGHT if prediction.answer == asked.gold else WRONG
 
 
-def build_index(keys: Sequence[str], runs: Sequence[Answers]) -> dict[str, Any]:
+def build_index(keys: Sequence[str], runs: Sequence[Answers], facets: Mapping[str, str]) -> dict[str, Any]:
     """What the list and its filters need of the questions of `keys`: a value a question, or one a question and run."""
     firsts = [next(run.asked[key] for run in runs if key in run.asked) for key in keys]
-    disciplines = sorted({asked.discipline for asked in firsts if asked.discipline is not None})
-    years = sorted({asked.year for asked in firsts if asked.year is not None})
     return {
         "runs": [run.name for run in runs],
         "without_texts": [run.without_texts for run in runs],
         "keys": keys,
-        "numbers": [asked.number for asked in firsts],
-        "disciplines": disciplines,
-        "discipline": [-1 if asked.discipline is None else disciplines.index(asked.discipline) for asked in firsts],
-        "years": years,
-        "year": [-1 if asked.year is None else years.index(asked.year) for asked in firsts],
+        "numbers": [asked.place.get("number") for asked in firsts],
+        "facets": [_facet(title, [asked.place.get(name) for asked in firsts]) for name, title in facets.items()],
         "outcomes": ["".join(outcome(run.asked.get(key), run.predictions.get(key)) for key in keys) for run in runs],
     }
 
 
+def _facet(title: str, found: Sequence[Any]) -> dict[str, Any]:
+    """The values of one facet, and for each question the place of its own among them; -1 for none."""
+    values = sorted({value for value in found if value is not None})
+    places = {value: place for place, value in enumerate(values)}
+    return {"name": title, "values": values, "of": [places.get(value, -1) for value in found]}
+
+
 def join_stems(key: str, runs: Sequence[Answers]) -> str:
     """The stem in every language that was asked, a line each; empty where it is not at hand."""
-    questions = [run.asked[key].question for run in runs if key in run.asked]
-    return "\n".join(dict.fromkeys(" ".join(question.stem.split()) for question in questions if question is not None))
+    wordings = [run.asked[key].wording for run in runs if key in run.asked]
+    stems = [str(wording.get("stem", "")) for wording in wordings if wording is not None]
+    return "\n".join(dict.fromkeys(" ".join(stem.split()) for stem in stems))
 
 
 def build_entry(key: str, runs: Sequence[Answers], longest: int) -> dict[str, Any]:
@@ -72,7 +73,9 @@ def build_entry(key: str, runs: Sequence[Answers], longest: int) -> dict[str, An
             continue
         if run.asked[key] not in asked:
             asked.append(run.asked[key])
-        answers.append(_answer(run.predictions.get(key), longest) | {"wording": asked.index(run.asked[key])})
+        scores = [[name, percent(of[key])] for name, of in run.scores.items() if key in of]
+        said = _answer(run.predictions.get(key), longest) | ({"measures": scores} if scores else {})
+        answers.append(said | {"wording": asked.index(run.asked[key])})
     return {"key": key, "wordings": [_wording(each) for each in asked], "answers": answers}
 
 
@@ -106,14 +109,8 @@ def _written(prediction: Prediction) -> tuple[str | None, str | None]:
 
 
 def _wording(asked: Asked) -> dict[str, Any]:
-    found: dict[str, Any] = {"language": asked.language, "gold": asked.gold, "exam": asked.exam}
-    question = asked.question
-    if question is not None:
-        # Fields that only some data sets have, such as a clinical case, stand in the page under their own names.
-        fields = question.model_dump(mode="json")
-        found |= {name: value for name, value in fields.items() if name not in _ELSEWHERE and value is not None}
-        found["options"] = [[option.number, option.text] for option in question.options]
-    return found
+    found: dict[str, Any] = {"language": asked.language, "gold": asked.gold, "exam": asked.place.get("exam")}
+    return found | dict(asked.wording or {})
 
 
 def _answer(prediction: Prediction | None, longest: int) -> dict[str, Any]:
@@ -126,6 +123,7 @@ def _answer(prediction: Prediction | None, longest: int) -> dict[str, Any]:
         "status": prediction.status.value,
         "reason": prediction.reason.value if prediction.reason else None,
         "answer": prediction.answer,
+        "text": None if prediction.text == (reply or "").strip() else _shorten(prediction.text, longest),
         "reply": _shorten(reply, longest),
         "rationale": _shorten(rationale, longest),
         "finish_reason": prediction.finish_reason,

@@ -75,6 +75,7 @@ def build_sections(runs: Sequence[AnyRun], names: Sequence[str], boards: Sequenc
 def warnings(runs: Sequence[AnyRun], names: Sequence[str]) -> list[str]:
     """What a reader should know before the scores: what runs warn of, and what is pending in them."""
     found = [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.warnings]
+    found += dict.fromkeys(note for run in runs for note in run.benchmark.notes(run.metrics))
     for run, name in zip(runs, names, strict=True):
         metrics = run.metrics
         if not metrics.complete:

@@ -5,11 +5,14 @@ page.detail = (() => {
   const { OUTCOMES, element, mark } = page;
   const OPEN_RUNS = 3;
   // Fields of a wording that stand elsewhere than in the list of further facts.
-  const SHOWN = new Set(["language", "gold", "exam", "stem", "clinical_case", "options", "image"]);
+  const SHOWN = new Set(["language", "gold", "exam", "stem", "clinical_case", "options", "image", "shown"]);
 
   const words = (className, text) => element("p", { className: `data ${className}`, dir: "auto", textContent: text });
 
   const number = (value, digits = 3) => (value === null || value === undefined ? "-" : value.toFixed(digits));
+
+  const block = (title, text) => [element("h5", { textContent: title }),
+    element("pre", { className: "data", dir: "auto", textContent: text })];
 
   const options = (wording, choices) => element("ol", { className: "options" }, ...wording.options.map(([printed, text]) => {
     const isGold = printed === wording.gold;
@@ -29,9 +32,10 @@ page.detail = (() => {
     if (wording.clinical_case) part.append(words("case", wording.clinical_case));
     if (wording.stem !== undefined) part.append(words("stem", wording.stem));
     if (wording.image) part.append(words("quiet", `Refers to a picture that is not in this page: ${wording.image}`));
+    for (const [title, text] of wording.shown ?? []) part.append(...block(title, text));
     if (wording.options) {
       part.append(options(wording, choices));
-    } else {
+    } else if (wording.stem === undefined) {
       const gold = wording.gold === null ? "The right answer is not at hand either." : `Right answer: ${wording.gold}.`;
       part.append(words("quiet", `The words of this question are not at hand. ${gold}`));
     }
@@ -42,9 +46,6 @@ page.detail = (() => {
     }
     return part;
   };
-
-  const block = (title, text) => [element("h5", { textContent: title }),
-    element("pre", { className: "data", dir: "auto", textContent: text })];
 
   const row = (tag, cells) => element("tr", {}, ...cells.map((text, at) =>
     element(tag, { className: at ? "number" : "", textContent: text })));
@@ -86,7 +87,7 @@ page.detail = (() => {
   };
 
   const facts = (answer) => {
-    const found = [];
+    const found = (answer.measures ?? []).map(([name, value]) => `${name} ${value}`);
     if (answer.finish_reason) found.push(`finished by ${answer.finish_reason}`);
     if (answer.prompt_tokens !== undefined) found.push(`${answer.prompt_tokens} prompt tokens`);
     if (answer.completion_tokens !== undefined) found.push(`${answer.completion_tokens} completion tokens`);
@@ -104,6 +105,7 @@ page.detail = (() => {
     const inside = element("div", { className: "inside" });
     if (facts(answer)) inside.append(element("p", { className: "quiet", textContent: facts(answer) }));
     if (answer.failure) inside.append(...block("Failure", answer.failure));
+    if (answer.text !== undefined) inside.append(...block("Answer", answer.text));
     if (answer.rationale) inside.append(...block("Rationale", answer.rationale));
     if (answer.reply !== undefined) inside.append(...block("Reply", answer.reply));
     if (answer.scores) inside.append(...scoresTable(answer, gold));

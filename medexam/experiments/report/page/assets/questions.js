@@ -22,11 +22,10 @@
 
   const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
   const letters = (at) => index.outcomes.map((outcomes) => outcomes[at]);
-  const discipline = (at) => index.disciplines[index.discipline[at]] ?? "";
-  const year = (at) => index.years[index.year[at]] ?? "";
+  const values = (at) => index.facets.map((facet) => facet.values[facet.of[at]] ?? "");
   const place = (at) => {
     const printed = index.numbers[at] === null ? "" : `question ${index.numbers[at]}`;
-    return [discipline(at), year(at), printed].filter((part) => part !== "").join(" \u00b7 ");
+    return [...values(at), printed].filter((part) => part !== "").join(" \u00b7 ");
   };
 
   const agrees = (at, wanted) => {
@@ -41,13 +40,12 @@
     if (query.length && folded === null) {
       folded = (await page.open("stems")).map((text, at) => fold(`${text} ${index.keys[at]}`));
     }
-    const wantedDiscipline = controls.discipline.value;
-    const wantedYear = controls.year.value;
+    const wantedValues = controls.facets.map((select) => select.value);
     const agreement = controls.agreement ? controls.agreement.value : "";
     const outcomes = controls.outcomes.map((select) => select.value);
     const current = shown[chosen];
-    shown = index.keys.map((_, at) => at).filter((at) => (!wantedDiscipline || discipline(at) === wantedDiscipline)
-      && (!wantedYear || String(year(at)) === wantedYear)
+    shown = index.keys.map((_, at) => at).filter((at) => values(at).every((value, facet) => !wantedValues[facet]
+      || String(value) === wantedValues[facet])
       && outcomes.every((wanted, run) => !wanted || wanted.includes(index.outcomes[run][at]))
       && (!agreement || agrees(at, agreement))
       && query.every((word) => folded[at].includes(word)));
@@ -138,10 +136,11 @@
     const any = [["", "any"]];
     const plain = (values) => any.concat(values.map((value) => [String(value), String(value)]));
     let label;
-    [controls.discipline, label] = select("Discipline", plain(index.disciplines));
-    bar.append(label);
-    [controls.year, label] = select("Year", plain(index.years));
-    bar.append(label);
+    controls.facets = index.facets.map((facet) => {
+      const [made, labelled] = select(facet.name, plain(facet.values));
+      bar.append(labelled);
+      return made;
+    });
     if (index.runs.length > 1) {
       [controls.agreement, label] = select("Runs", Object.entries(AGREEMENTS));
       bar.append(label);
@@ -171,7 +170,7 @@
 
     const reset = element("button", { type: "button", textContent: "Clear filters" });
     reset.addEventListener("click", () => {
-      const selects = [controls.discipline, controls.year, controls.agreement, ...controls.outcomes];
+      const selects = [...controls.facets, controls.agreement, ...controls.outcomes];
       for (const control of selects.filter(Boolean)) control.value = "";
       controls.search.value = "";
       filter();
