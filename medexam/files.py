@@ -89,7 +89,7 @@ def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[
         try:
             parsed = parse(line)
         except (ValueError, KeyError, TypeError) as error:
-            from pydantic import ValidationError  # not above: `medexam --help` would take an eighth longer
+            from pydantic import ValidationError  # not above: `medexam --help` imports no pydantic
 
             detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
             raise RunFolderError(

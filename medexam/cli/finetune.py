@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from medexam.cli.options import INCOMPLETE, JsonOption, TrackingOption, refuse, settings_as_flags
-from medexam.cli.views.output import print_json
+from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.experiments.finetune.settings import FinetuningSettings
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ def finetune(
 ) -> None:
     """Fine-tune an encoder on spans, into a folder that `span_reader` reads with."""
     from medexam.experiments.finetune.encoder import finetune as carry_out
+    from medexam.experiments.finetune.tracking import track_finetuning
+    from medexam.experiments.store.paths import default_runs_dir
 
     if settings.intermediate is None:
         refuse(context, {"intermediate_epochs"}, "name the questions to learn from first with --intermediate FILE")
@@ -33,7 +35,7 @@ def finetune(
     except KeyboardInterrupt:
         sys.stderr.write("medexam: interrupted: nothing is kept; the same command begins anew\n")
         raise typer.Exit(INCOMPLETE) from None
-    _track(done, tracking_uri)
+    send_to_mlflow(track_finetuning, done, tracking_uri=tracking_uri, runs_dir=default_runs_dir())
     if as_json:
         print_json({"folder": str(done.folder), **done.record})
     else:
@@ -73,19 +75,6 @@ class _TrainingProgress:
         if loss is not None:
             self._loss = f", loss {loss:.3f}"
         self._bars.update(self._task, completed=step, note=f"epoch {epoch:.1f}{self._loss}")
-
-
-def _track(done: "Finetuned", tracking_uri: str | None) -> None:
-    """Send it to MLflow; an outage costs nothing but a line, for the folder is complete."""
-    from medexam.errors import TrackingError
-    from medexam.experiments.finetune.tracking import track_finetuning
-    from medexam.experiments.store.paths import default_runs_dir
-    from medexam.experiments.track.store import default_tracking_uri
-
-    try:
-        track_finetuning(done, tracking_uri=tracking_uri or default_tracking_uri(default_runs_dir()))
-    except TrackingError as error:
-        sys.stderr.write(f"medexam: {error}\n")
 
 
 def _lines(done: "Finetuned") -> list[str]:

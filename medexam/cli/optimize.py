@@ -9,8 +9,8 @@ import typer
 
 from medexam.cli.options import INCOMPLETE, JsonOption, RunsDirOption, TrackingOption, check_resumed, settings_as_flags
 from medexam.cli.run import OptionalSpec, OverridesOption
-from medexam.cli.views.output import print_json
-from medexam.errors import SpecError, TrackingError
+from medexam.cli.views.output import print_json, send_to_mlflow
+from medexam.errors import SpecError
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
@@ -51,8 +51,10 @@ def optimize(settings: OptimizeSettings, spec: OptionalSpec = None, as_json: Jso
             _print_plan(planned, as_json=as_json)
             return
         done = _carry_out(planned)
-    _track(done, settings.tracking_uri)
     from medexam.cli.views.optimize import optimization_document, print_optimization
+    from medexam.experiments.optimize.tracking import track_optimization
+
+    send_to_mlflow(track_optimization, done, tracking_uri=settings.tracking_uri, runs_dir=done.folder.path.parent)
 
     if as_json:
         print_json(optimization_document(done))
@@ -109,17 +111,6 @@ def _carry_out(planned: "OptimizationPlan") -> "Optimization":
     if why := why_nothing_more(planned, done):
         sys.stderr.write(f"medexam: {done.folder.name} is complete: {why}\n")
     return done
-
-
-def _track(done: "Optimization", tracking_uri: str | None) -> None:
-    """Send it to MLflow; an outage costs nothing but a line, for the folder is complete."""
-    from medexam.experiments.optimize.tracking import track_optimization
-    from medexam.experiments.track.store import default_tracking_uri
-
-    try:
-        track_optimization(done, tracking_uri=tracking_uri or default_tracking_uri(done.folder.path.parent))
-    except TrackingError as error:
-        sys.stderr.write(f"medexam: {error}\n")
 
 
 def _say_next(done: "Optimization", spec: str | None) -> None:

@@ -18,8 +18,8 @@ from medexam.cli.options import (
     settings_as_flags,
 )
 from medexam.cli.views.current_runs import say
-from medexam.cli.views.output import print_json
-from medexam.errors import SpecError, TrackingError
+from medexam.cli.views.output import print_json, send_to_mlflow
+from medexam.errors import SpecError
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ def run(settings: RunSettings, spec: OptionalSpec = None, as_json: JsonOption = 
     incomplete, runs_dir = "" if whole else _incomplete(spec, plan, runs, stop), plan.runs_dir
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
-    _track(runs, runs_dir, settings.tracking_uri)
+    from medexam.experiments.track.runs import track
+
+    send_to_mlflow(track, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
     _print(runs_dir, runs, settings.tracking_uri, as_json=as_json)
     if incomplete:
         sys.stderr.write(incomplete)
@@ -178,16 +180,6 @@ def _warn(planned: "Plan") -> None:
         sys.stderr.write(f"medexam: warning: {warning}\n")
     for line in planned.news:
         sys.stderr.write(f"medexam: {line}\n")
-
-
-def _track(runs: "list[AnyRun]", runs_dir: Path, tracking_uri: str | None) -> None:
-    """Send the runs to MLflow; an outage costs nothing but a line, for the folders are complete."""
-    from medexam.experiments.track.runs import default_tracking_uri, track
-
-    try:
-        track(runs, tracking_uri=tracking_uri or default_tracking_uri(runs_dir))
-    except TrackingError as error:
-        sys.stderr.write(f"medexam: {error}\n")
 
 
 def _complete(run: str, runs_dir: Path | None) -> "AnyRun | None":

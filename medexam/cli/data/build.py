@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from medexam.cli.options import JsonOption
 from medexam.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -22,36 +23,33 @@ FINDINGS_SHOWN = 5
 
 
 def build(
-    booklet: Annotated[Path, typer.Option("--booklet", metavar="PDF", help="The exam as the Ministry publishes it.")],
+    booklet: Annotated[Path, typer.Option(metavar="PDF", help="The exam as the Ministry publishes it.")],
     key: Annotated[
         list[Path],
-        typer.Option("--key", metavar="CSV|PDF", help="The official answers; may be repeated, then they must agree."),
+        typer.Option(metavar="CSV|PDF", help="The official answers; may be repeated, then they must agree."),
     ],
-    name: Annotated[str, typer.Option("--name", help="Such as Cuaderno_2020_0_B: year, version, discipline.")],
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="The folder of the data set; it may hold other exams.")
-    ],
+    name: Annotated[str, typer.Option(help="Such as Cuaderno_2020_0_B: year, version, discipline.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the data set; it may hold other exams.")],
     images: Annotated[
-        Path | None, typer.Option("--images", metavar="DIR", help="The exam's pictures, numbered in their names.")
+        Path | None, typer.Option(metavar="DIR", help="The exam's pictures, numbered in their names.")
     ] = None,
     without_images: Annotated[
         bool, typer.Option("--without-images", help="Build questions that are linked to pictures without them.")
     ] = False,
     corrections: Annotated[
-        Path | None, typer.Option("--corrections", metavar="YAML", help="Corrections by question, each with a reason.")
+        Path | None, typer.Option(metavar="YAML", help="Corrections by question, each with a reason.")
     ] = None,
     formula_reader: Annotated[
         str | None,
         typer.Option(
-            "--formula-reader",
             metavar="CMD",
             help="A command that gets the PNG of a chemical structure and prints its SMILES.",
         ),
     ] = None,
-    language: Annotated[str, typer.Option("--language", help="The language that the booklet is in.")] = "es",
-    year: Annotated[int | None, typer.Option("--year", help="Where the name does not tell it.")] = None,
-    discipline: Annotated[str | None, typer.Option("--discipline", help="Where the name does not tell it.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the build report as one JSON document.")] = False,
+    language: Annotated[str, typer.Option(help="The language that the booklet is in.")] = "es",
+    year: Annotated[int | None, typer.Option(help="Year of the exam; that in --name by default.")] = None,
+    discipline: Annotated[str | None, typer.Option(help="Discipline of the exam; that in --name by default.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Turn an exam booklet and its answer key into a data set, with a report and a page to check it by."""
     from medexam.cli.progress.bars import open_bars

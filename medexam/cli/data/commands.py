@@ -3,6 +3,7 @@
 It parses, calls `medexam.datasets` and prints; it decides nothing about data. Errors go to the caller as they are.
 """
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -12,8 +13,9 @@ from medexam.cli.data.build import build
 from medexam.cli.data.quality import quality
 from medexam.cli.data.stats import stats
 from medexam.cli.data.translate import translate
-from medexam.cli.options import JsonOption, PathOption, refuse
+from medexam.cli.options import JsonOption, PathOption, refuse, settings_as_flags
 from medexam.cli.views.output import print_json
+from medexam.settings import Setting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,18 +85,30 @@ def check(name: Name, language: Languages = None, path: PathOption = None, as_js
         raise typer.Exit(UNSOUND)
 
 
+@dataclass(frozen=True)
+class SampleSettings:
+    """Which questions are shown, in the words of `DatasetSpec`."""
+
+    limit: Annotated[int, Setting("How many questions, spread over the exams.")] = 3
+    seed: Annotated[int, Setting("Which questions the limit keeps.")] = 0
+    split: Annotated[str, Setting("all, train, dev or test.")] = "all"
+    years: Annotated[
+        tuple[int, ...], Setting("Year of the exams; may be repeated, all by default.", flag="--year")
+    ] = ()
+    disciplines: Annotated[
+        tuple[str, ...], Setting("May be repeated; all of them by default.", flag="--discipline")
+    ] = ()
+    images: Annotated[str, Setting("all, with or without.")] = "all"
+
+
 @app.command()
+@settings_as_flags
 def show(
     context: typer.Context,
     name: Name,
-    key: Annotated[str | None, typer.Option("--key", help="One question, such as headqa-v1/2013/biology/1.")] = None,
-    limit: Annotated[int, typer.Option("--limit", help="How many questions, spread over the exams.")] = 3,
-    seed: Annotated[int, typer.Option("--seed", help="Which questions the limit keeps.")] = 0,
-    language: Annotated[str, typer.Option("--language")] = "en",
-    split: Annotated[str, typer.Option("--split", help="all, train, dev or test.")] = "all",
-    year: Annotated[list[int] | None, typer.Option("--year", help="May be repeated.")] = None,
-    discipline: Annotated[list[str] | None, typer.Option("--discipline", help="May be repeated.")] = None,
-    images: Annotated[str, typer.Option("--images", help="all, with or without.")] = "all",
+    sample: SampleSettings,
+    key: Annotated[str | None, typer.Option(help="One question, such as headqa-v1/2013/biology/1.")] = None,
+    language: Annotated[str, typer.Option(help="The questions' language.")] = "en",
     path: PathOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -105,11 +119,9 @@ def show(
 
     wanted: dict[str, Any] = {"name": name, "language": language, "path": path}
     if key is not None:
-        choosing = {"limit", "seed", "split", "year", "discipline", "images"}
-        refuse(context, choosing, "--key names the one question to show: leave out one or the other")
+        refuse(context, SampleSettings, "--key names the one question to show: leave out one or the other")
     else:
-        wanted |= {"limit": limit, "seed": seed, "split": split, "images": images}
-        wanted |= {"years": year or None, "disciplines": discipline or None}
+        wanted |= {field: None if value == () else value for field, value in asdict(sample).items()}
     exam_set = load_exam_set(validate(DatasetSpec, wanted))
     questions = exam_set.questions if key is None else (find_question(exam_set, key),)
     if as_json:

@@ -1,6 +1,8 @@
 """`medexam data quality`: how good translations are, by machine and by people."""
 
 import sys
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +17,11 @@ from medexam.cli.options import (
     TrackingOption,
     refuse,
     refuse_others,
+    settings_as_flags,
 )
-from medexam.cli.views.output import print_json
+from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.errors import SpecError
+from medexam.settings import Setting
 
 if TYPE_CHECKING:
     from medexam.experiments.translate.outcome import TranslationOutcome
@@ -26,60 +30,70 @@ if TYPE_CHECKING:
     from medexam.experiments.translate.scores import BertScore
 
 
+@dataclass(frozen=True)
+class QualitySettings:
+    """What is measured of translations, or which sheet is written or read."""
+
+    back: Annotated[
+        bool, Setting("Translate back with the same model, for the round trip.", flag="--back/--no-back")
+    ] = True
+    back_setup: Annotated[str, Setting("The set-up whose prompt asks for the way back.", metavar="SETUP")] = "expert"
+    only_selected: Annotated[bool, Setting("Translate back the chosen translations alone.")] = False
+    reference: Annotated[bool, Setting("Compare with the data set's own translation, if it has one.")] = False
+    bert: Annotated[bool, Setting("Compute BERTScore beside BLEU.", flag="--bert/--no-bert")] = True
+    bert_model: Annotated[str | None, Setting("A folder or a hub id.", metavar="MODEL")] = None
+    bert_layer: Annotated[int | None, Setting("Which layer; for known hub ids bert-score's.", min=1)] = None
+    sheet: Annotated[
+        Path | None, Setting("Write a CSV sheet of 60 questions for reviewers and stop.", metavar="FILE")
+    ] = None
+    seed: Annotated[int, Setting("Chooses the questions of --sheet.")] = 0
+    reviews: Annotated[
+        tuple[Path, ...], Setting("A filled-in sheet; may be repeated. Reads them and stops.", metavar="FILE")
+    ] = ()
+    runs_dir: RunsDirOption = None
+    max_failures: FailuresOption = None
+    tracking_uri: TrackingOption = None
+
+    @property
+    def scored(self) -> bool:
+        """Whether there are texts to compare."""
+        return self.back or self.reference
+
+
+@settings_as_flags
 def quality(
     context: typer.Context,
+    settings: QualitySettings,
     folders: Annotated[
         list[Path] | None,
         typer.Argument(metavar="FOLDER...", help="Folders that `medexam data translate` made.", show_default=False),
     ] = None,
-    back: Annotated[
-        bool, typer.Option("--back/--no-back", help="Translate back with the same model, for the round trip.")
-    ] = True,
-    back_setup: Annotated[str, typer.Option(metavar="SETUP", help="The words that ask for the way back.")] = "expert",
-    only_selected: Annotated[
-        bool, typer.Option("--only-selected", help="Translate back the chosen translations alone.")
-    ] = False,
-    reference: Annotated[
-        bool, typer.Option("--reference", help="Compare with the data set's own translation, where it has one.")
-    ] = False,
-    bert: Annotated[bool, typer.Option("--bert/--no-bert", help="Compute BERTScore beside BLEU.")] = True,
-    bert_model: Annotated[str | None, typer.Option(metavar="MODEL", help="A folder or a hub id.")] = None,
-    bert_layer: Annotated[int | None, typer.Option(min=1, help="Which layer; for known hub ids bert-score's.")] = None,
-    sheet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a CSV sheet of 60 questions for reviewers and stop.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Chooses the questions of --sheet.")] = 0,
-    reviews: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="A filled-in sheet; may be repeated. Reads them and stops."),
-    ] = None,
-    runs_dir: RunsDirOption = None,
-    max_failures: FailuresOption = None,
-    tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Round trip, reference scores and lost terms of translations, or a sheet for reviewers and what came back."""
-    _check_options(context, folders, sheet, reviews, back=back, bert=bert, scored=back or reference)
-    if reviews:
-        _read_reviews(reviews, as_json=as_json)
+    _check(context, settings, folders)
+    if settings.reviews:
+        _read_reviews(settings.reviews, as_json=as_json)
         return
     from medexam.experiments.store.paths import default_runs_dir, run_paths
+    from medexam.experiments.translate.outcome import find_outcome
     from medexam.experiments.translate.plan import plan_stored
+    from medexam.experiments.translate.tracking import track_translation
 
-    runs = runs_dir or default_runs_dir()
+    runs = settings.runs_dir or default_runs_dir()
     plans = [plan_stored(path) for path in run_paths(folders or [], runs)]
-    if sheet is not None:
-        _write_sheet(plans, sheet, seed)
+    if settings.sheet is not None:
+        _write_sheet(plans, settings.sheet, settings.seed)
         return
-    scorer = _load_bert(bert_model, bert_layer) if bert and (back or reference) else None
+    bert = _load_bert(settings) if settings.bert and settings.scored else None
     found, pending = [], 0
     for plan in plans:
-        setup = back_setup if back else None
-        measured, left = _measure(plan, setup, scorer, max_failures, only_selected=only_selected, reference=reference)
+        outcome = find_outcome(plan)
+        measured, left = _measure(plan, outcome, settings, bert)
         plan.folder.write_json("quality.json", measured.document())
         found.append(measured)
         pending += left
-        _track(plan, measured, tracking_uri, runs)
+        send_to_mlflow(track_translation, plan, outcome, measured, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if as_json:
         print_json([one.document() for one in found])
     else:
@@ -89,48 +103,32 @@ def quality(
         raise typer.Exit(INCOMPLETE)
 
 
-def _check_options(
-    context: typer.Context,
-    folders: list[Path] | None,
-    sheet: Path | None,
-    reviews: list[Path] | None,
-    *,
-    back: bool,
-    bert: bool,
-    scored: bool,
-) -> None:
+def _check(context: typer.Context, settings: QualitySettings, folders: list[Path] | None) -> None:
     """Raises `SpecError` for an option that would be ignored, and without a folder to look at."""
-    if reviews:
+    if settings.reviews:
         refuse_others(context, {"reviews", "as_json"}, "--reviews reads filled-in sheets alone: leave it out")
         return
     if not folders:
         raise SpecError("name a FOLDER that `medexam data translate` made, or sheets to read with --reviews FILE")
-    if sheet is not None:
+    if settings.sheet is not None:
         kept = {"folders", "sheet", "seed", "runs_dir"}
         refuse_others(context, kept, "--sheet writes a sheet for reviewers and stops: leave it out")
         return
     refuse(context, {"seed"}, "it chooses the questions of a sheet: name the sheet with --sheet FILE")
-    if not back:
+    if not settings.back:
         asking = {"back_setup", "only_selected", "max_failures"}
         refuse(context, asking, "it is for the way back: leave it out, or --no-back")
-    if not bert:
+    if not settings.bert:
         refuse(context, {"bert_model", "bert_layer"}, "it is for BERTScore: leave it out, or --no-bert")
-    if not scored:
-        scoring = {"bert", "bert_model", "bert_layer"} if bert else {"bert_model", "bert_layer"}
+    if not settings.scored:
+        scoring = {"bert_model", "bert_layer"} | ({"bert"} if settings.bert else set())
         refuse(context, scoring, "nothing is scored with --no-back: leave it out, or add --reference")
 
 
 def _measure(
-    plan: "TranslationPlan",
-    back_setup: str | None,
-    bert: "BertScore | None",
-    max_failures: int | None,
-    *,
-    only_selected: bool,
-    reference: bool,
+    plan: "TranslationPlan", outcome: "TranslationOutcome", settings: QualitySettings, bert: "BertScore | None"
 ) -> "tuple[Quality, int]":
     """All that is found of one translation, and how many replies of the way back are still pending."""
-    from medexam.experiments.translate.outcome import find_outcome
     from medexam.experiments.translate.quality import (
         Quality,
         count_terms,
@@ -139,19 +137,19 @@ def _measure(
         plan_back,
     )
 
-    outcome = find_outcome(plan)
     _check_any(plan, outcome)
     rows, signatures, pending = [], [], 0
-    if back_setup is not None:
-        tasks = plan_back(plan, outcome, back_setup, only_selected=only_selected)
+    if settings.back:
+        plan_again = partial(plan_back, plan, outcome, settings.back_setup, only_selected=settings.only_selected)
+        tasks = plan_again()
         if any(task.pending for task in tasks.values()):
-            carry_out(plan, tuple(tasks.values()), max_failures)
-            tasks = plan_back(plan, outcome, back_setup, only_selected=only_selected)
+            carry_out(plan, tuple(tasks.values()), settings.max_failures)
+            tasks = plan_again()
         pending = sum(len(task.pending) for task in tasks.values())
         measured, signed = measure_back(plan, outcome, tasks, bert)
         rows += measured
         signatures += signed
-    if reference:
+    if settings.reference:
         measured, signed = measure_reference(plan, outcome, bert)
         rows += measured
         signatures += signed
@@ -168,17 +166,10 @@ def _check_any(plan: "TranslationPlan", outcome: "TranslationOutcome") -> None:
         )
 
 
-def _load_bert(model: str | None, layer: int | None) -> "BertScore":
+def _load_bert(settings: QualitySettings) -> "BertScore":
     from medexam.experiments.translate.scores import BERT_MODEL, BertScore
 
-    return BertScore(model or BERT_MODEL, layer)
-
-
-def _track(plan: "TranslationPlan", measured: "Quality", tracking_uri: str | None, runs_dir: Path) -> None:
-    from medexam.cli.data.translate import track_outcome
-    from medexam.experiments.translate.outcome import find_outcome
-
-    track_outcome(plan, find_outcome(plan), measured, tracking_uri, runs_dir)
+    return BertScore(settings.bert_model or BERT_MODEL, settings.bert_layer)
 
 
 def _print(found: "list[Quality]") -> None:
@@ -212,7 +203,7 @@ def _write_sheet(plans: "list[TranslationPlan]", path: Path, seed: int) -> None:
     )
 
 
-def _read_reviews(paths: list[Path], *, as_json: bool) -> None:
+def _read_reviews(paths: tuple[Path, ...], *, as_json: bool) -> None:
     from medexam.datasets.translate import read_reviews
     from medexam.datasets.translate.reviews import ASPECTS
     from medexam.metrics.raters import agree

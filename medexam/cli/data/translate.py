@@ -1,48 +1,62 @@
 """`medexam data translate`: an exam in another language, by the engines of this framework."""
 
 import sys
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, PathOption, RunsDirOption, TrackingOption
-from medexam.cli.views.output import print_json
+from medexam.cli.options import (
+    INCOMPLETE,
+    FailuresOption,
+    JsonOption,
+    PathOption,
+    RunsDirOption,
+    TrackingOption,
+    settings_as_flags,
+)
+from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.errors import DatasetError
+from medexam.settings import Setting
 
 if TYPE_CHECKING:
     from medexam.experiments.run.runner import Stop
     from medexam.experiments.translate.outcome import TranslationOutcome
-    from medexam.experiments.translate.plan import Task, TranslationPlan
-    from medexam.experiments.translate.quality import Quality
+    from medexam.experiments.translate.plan import Task, TranslationPlan, TranslationSpec
 
 DISCARDED_SHOWN = 10
 
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A key of model or dataset, such as model.engine=vllm."),
-]
+
+@dataclass(frozen=True)
+class TranslateSettings:
+    """From which language into which, how, and where to."""
+
+    source: Annotated[str, Setting("The language that is read.", flag="--from", metavar="LANGUAGE")] = "es"
+    target: Annotated[str, Setting("A code such as en, or a name such as Basque.", flag="--to", metavar="LANGUAGE")] = (
+        "en"
+    )
+    setups: Annotated[str, Setting("Set-ups to choose among.", metavar="A,B")] = "zero_shot,one_shot,expert"
+    overrides: Annotated[
+        tuple[str, ...],
+        Setting("A key of model or dataset, such as model.engine=vllm.", flag="--set", metavar="KEY=VALUE"),
+    ] = ()
+    limit: Annotated[int | None, Setting("Translate at most N questions, spread evenly over the exams.", min=1)] = None
+    path: PathOption = None
+    words: Annotated[Path | None, Setting("A YAML file with prompts of your own.", metavar="FILE")] = None
+    out: Annotated[
+        Path | None, Setting("The folder to write; one of the runs directory by default.", metavar="DIR")
+    ] = None
+    runs_dir: RunsDirOption = None
+    max_failures: FailuresOption = None
+    tracking_uri: TrackingOption = None
 
 
+@settings_as_flags
 def translate(
     dataset: Annotated[str, typer.Argument(metavar="DATASET", help="headqa_sample, headqa_v1 or headqa_v2.")],
-    source: Annotated[str, typer.Option("--from", metavar="LANGUAGE", help="The language that is read.")] = "es",
-    target: Annotated[
-        str, typer.Option("--to", metavar="LANGUAGE", help="A code such as en, or a name such as Basque.")
-    ] = "en",
-    setups: Annotated[str, typer.Option(metavar="A,B", help="Set-ups to choose among.")] = "zero_shot,one_shot,expert",
-    settings: SetOption = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Translate at most N questions, spread evenly over the exams.")
-    ] = None,
-    path: PathOption = None,
-    words: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file with prompts of your own.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The folder to write; one of the runs directory by default.")
-    ] = None,
-    runs_dir: RunsDirOption = None,
-    max_failures: FailuresOption = None,
-    tracking_uri: TrackingOption = None,
+    settings: TranslateSettings,
     as_json: JsonOption = False,
 ) -> None:
     """Translate a data set in several ways and keep one valid translation a question; goes on where it stopped.
@@ -52,20 +66,18 @@ def translate(
     from medexam.experiments.store.answerers import describe_answerers
     from medexam.experiments.store.paths import default_runs_dir
     from medexam.experiments.translate.outcome import find_outcome, write_data_set
-    from medexam.experiments.translate.plan import build_spec, plan_translation
-    from medexam.specs import parse_overrides
+    from medexam.experiments.translate.plan import plan_translation
+    from medexam.experiments.translate.tracking import track_translation
 
-    chosen = tuple(one.strip() for one in setups.split(",") if one.strip())
-    about: dict[str, Any] = {"name": dataset, "language": source, "path": path, "limit": limit}
-    spec = build_spec(parse_overrides(settings or []), dataset=about, target=target, setups=chosen, words=words)
-    runs = runs_dir or default_runs_dir()
-    plan = plan_translation(spec, runs_dir=runs, out=out)
-    stop = carry_out(plan, plan.tasks, max_failures)
-    plan = plan_translation(spec, runs_dir=runs, out=out)
+    runs = settings.runs_dir or default_runs_dir()
+    plan_again = partial(plan_translation, _build_spec(dataset, settings), runs_dir=runs, out=settings.out)
+    plan = plan_again()
+    stop = carry_out(plan, plan.tasks, settings.max_failures)
+    plan = plan_again()
     outcome = find_outcome(plan)
     plan.folder.write_json("selection.json", outcome.document())
     written = write_data_set(plan, outcome) if not outcome.pending else None
-    track_outcome(plan, outcome, None, tracking_uri, runs)
+    send_to_mlflow(track_translation, plan, outcome, None, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if len(outcome.answered) > 1:
         sys.stderr.write(
             f"medexam: warning: more than one model replied ({describe_answerers(outcome.answered)}); translate into "
@@ -87,6 +99,19 @@ def translate(
         )
 
 
+def _build_spec(dataset: str, settings: TranslateSettings) -> "TranslationSpec":
+    from medexam.experiments.translate.plan import build_spec
+    from medexam.specs import parse_overrides
+
+    return build_spec(
+        parse_overrides(settings.overrides),
+        dataset={"name": dataset, "language": settings.source, "path": settings.path, "limit": settings.limit},
+        target=settings.target,
+        setups=tuple(one.strip() for one in settings.setups.split(",") if one.strip()),
+        words=settings.words,
+    )
+
+
 def carry_out(plan: "TranslationPlan", tasks: "tuple[Task, ...]", max_failures: int | None) -> "Stop | None":
     """Ask the pending texts of `tasks`, with a bar for each; why it stopped early."""
     from medexam.cli.data.translate_view import TranslationProgress
@@ -98,24 +123,6 @@ def carry_out(plan: "TranslationPlan", tasks: "tuple[Task, ...]", max_failures: 
     plan.folder.write_json("translation.json", plan.record())
     with TranslationProgress() as progress:
         return run_tasks(tasks, plan.spec.model, plan.folder, progress, max_failures=max_failures)
-
-
-def track_outcome(
-    plan: "TranslationPlan",
-    outcome: "TranslationOutcome",
-    quality: "Quality | None",
-    tracking_uri: str | None,
-    runs_dir: Path,
-) -> None:
-    """Send what came out to MLflow; an outage costs nothing but a line, for the folder is complete."""
-    from medexam.errors import TrackingError
-    from medexam.experiments.track.store import default_tracking_uri
-    from medexam.experiments.translate.tracking import track_translation
-
-    try:
-        track_translation(plan, outcome, quality, tracking_uri=tracking_uri or default_tracking_uri(runs_dir))
-    except TrackingError as error:
-        sys.stderr.write(f"medexam: {error}\n")
 
 
 def _print(outcome: "TranslationOutcome", written: tuple[Path, int] | None) -> None:
