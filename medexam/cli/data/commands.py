@@ -92,9 +92,7 @@ class SampleSettings:
     limit: Annotated[int, Setting("How many questions, spread over the exams.")] = 3
     seed: Annotated[int, Setting("Which questions the limit keeps.")] = 0
     split: Annotated[str, Setting("all, train, dev or test.")] = "all"
-    years: Annotated[
-        tuple[int, ...], Setting("Year of the exams; may be repeated, all by default.", flag="--year")
-    ] = ()
+    years: Annotated[tuple[int, ...], Setting("May be repeated; all by default.", flag="--year")] = ()
     disciplines: Annotated[
         tuple[str, ...], Setting("May be repeated; all of them by default.", flag="--discipline")
     ] = ()
