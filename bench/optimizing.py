@@ -33,7 +33,7 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.optimizer import optimize
 from medexam.experiments.optimize.plan import plan_optimization
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from medexam.signatures import render_question
 from medexam.specs import DatasetSpec
 
@@ -74,7 +74,7 @@ def run_plain(endpoint: str, validation: int, tried: Optimization, folder: Path)
     plan = plan_experiment(document, {}, runs_dir=folder)
     with TerminalProgress() as progress:
         started = time.perf_counter()
-        runs, _ = run_plan(plan, progress)
+        runs, _ = Runner(plan, progress).run()
         seconds = time.perf_counter() - started
     return seconds, sum(run.metrics.n for run in runs)
 

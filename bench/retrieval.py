@@ -405,9 +405,9 @@ def measure_second_run(arguments: argparse.Namespace) -> dict[str, Any]:
         for _ in range(1 + arguments.rounds):
             with clocked() as parts:
                 total, _ = timed(
-                    lambda: runner.run_plan(
+                    lambda: runner.Runner(
                         plan_experiment(document, {}, runs_dir=folder / "runs", fresh=True), progress
-                    )
+                    ).run()
                 )
             runs.append(
                 {

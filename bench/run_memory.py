@@ -71,7 +71,7 @@ def main() -> None:
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, TerminalProgress() as progress:
         plan = plan_experiment(document, {}, runs_dir=Path(folder))
-        (run,), _ = runner.run_plan(plan, progress)
+        (run,), _ = runner.Runner(plan, progress).run()
         asked = used_mb()
         track([run], tracking_uri=f"sqlite:///{folder}/mlflow.db")
     seconds = time.perf_counter() - begun

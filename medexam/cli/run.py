@@ -109,12 +109,12 @@ def run(settings: RunSettings, spec: OptionalSpec = None, as_json: JsonOption = 
 def _carry_out(plan: "Plan", settings: RunSettings) -> "tuple[list[AnyRun], Stop | None]":
     """Ask the plan's pending questions, here or on a cluster, which is opened only if a model is asked."""
     from medexam.cli.progress.run import TerminalProgress
-    from medexam.experiments.run.runner import run_plan
+    from medexam.experiments.run.runner import Runner
 
     asks = [planned for planned in plan.cells if planned.asks_model and planned.pending]
     if settings.executor == "local" or not asks:
         with TerminalProgress() as progress:
-            return run_plan(plan, progress, max_failures=settings.max_failures)
+            return Runner(plan, progress, max_failures=settings.max_failures).run()
     from medexam.experiments.run.ray.cluster import open_cluster
     from medexam.experiments.run.ray.executor import RayExecutor
 
@@ -124,7 +124,7 @@ def _carry_out(plan: "Plan", settings: RunSettings) -> "tuple[list[AnyRun], Stop
     embedded = any(planned.cell.model.loads_weights for planned in asks)
     with open_cluster(address) as cluster, TerminalProgress() as progress:
         executor = RayExecutor(cluster, workers=settings.ray_workers, a_gpu_each=embedded)
-        return run_plan(plan, progress, max_failures=settings.max_failures, executor=executor)
+        return Runner(plan, progress, max_failures=settings.max_failures, executor=executor).run()
 
 
 @settings_as_flags

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from medexam.experiments.store.stored_run import StoredRun
 from watching import Silent
 
@@ -29,7 +29,7 @@ def run(tmp_path: Path):
             "program": {"kind": "zero_shot", **program},
         }
         plan = plan_experiment(document, {}, runs_dir=tmp_path / name)
-        (stored,), stop = run_plan(plan, observer or Silent())
+        (stored,), stop = Runner(plan, observer or Silent()).run()
         assert stop is None
         return stored
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.serve import ScriptedEngine
 from watching import Silent
@@ -43,7 +43,7 @@ def start(document: dict, runs_dir: Path) -> tuple[int, int]:
     asks, tells = os.pipe()
     child = os.fork()
     if child == 0:
-        run_plan(plan_experiment(document, {}, runs_dir=runs_dir), Telling(tells))
+        Runner(plan_experiment(document, {}, runs_dir=runs_dir), Telling(tells)).run()
         os._exit(0)
     os.close(tells)
     return child, asks

@@ -7,7 +7,7 @@ from medexam.answer_key import AnswerKey, Gold
 from medexam.cli.progress.pace import Pace
 from medexam.cli.progress.run import TerminalProgress
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from medexam.predictions import Failure, Prediction, Status
 from medexam.specs.model import ModelSpec
 
@@ -80,7 +80,7 @@ def plan(tmp_path):
 
 def test_without_a_terminal_a_long_run_says_now_and_then_how_it_goes(plan, monkeypatch, capsys) -> None:
     with TerminalProgress() as progress:
-        run_plan(plan, progress)
+        Runner(plan, progress).run()
     assert capsys.readouterr().err.count("questions") == 1
     monkeypatch.setattr("medexam.cli.progress.run.REPEAT_S", 0.0)
     (planned,) = plan.cells

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from medexam.retrievers.index_manifest import read_manifest
 from retrievers.tiny_models import save_medcpt
 from watching import Silent
@@ -262,7 +262,7 @@ def test_ctrl_c_while_an_index_is_made_is_heard_and_the_next_run_goes_on(encoder
     }
 
     def go(observer: Silent):
-        return run_plan(plan_experiment(document, {}, runs_dir=tmp_path / "runs"), observer)
+        return Runner(plan_experiment(document, {}, runs_dir=tmp_path / "runs"), observer).run()
 
     stopped = Interrupting()
     (stored,), interrupted = go(stopped)

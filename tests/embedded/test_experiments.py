@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.serve.local_model.weights import smollm2_folder
 from watching import Silent
@@ -35,7 +35,7 @@ def runs(tmp_path_factory):
         },
     }
     plan = plan_experiment(document, {}, runs_dir=tmp_path_factory.mktemp("runs"))
-    stored, interrupted = run_plan(plan, Silent())
+    stored, interrupted = Runner(plan, Silent()).run()
     assert not interrupted
     return {(run.program, run.record.cell.dataset.language): run for run in stored}
 
@@ -52,7 +52,7 @@ def test_a_folder_is_the_model_that_it_holds(tmp_path, monkeypatch) -> None:
 
     def run(limit: int) -> StoredRun:
         plan = plan_experiment(document, {"dataset.limit": limit}, runs_dir=tmp_path / "runs")
-        (stored,), _ = run_plan(plan, Silent())
+        (stored,), _ = Runner(plan, Silent()).run()
         return stored
 
     first = run(3)

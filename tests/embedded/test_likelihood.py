@@ -7,7 +7,7 @@ import pytest
 
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.markdown import run_report
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from watching import Silent
 
 pytestmark = pytest.mark.model
@@ -39,7 +39,7 @@ def runs(tmp_path_factory):
                 ]
             },
         }
-        stored, interrupted = run_plan(plan_experiment(document, {}, runs_dir=folder / "runs"), Silent())
+        stored, interrupted = Runner(plan_experiment(document, {}, runs_dir=folder / "runs"), Silent()).run()
     assert not interrupted
     return stored
 

@@ -7,7 +7,7 @@ import pytest
 from medexam.experiments.optimize.optimizer import optimize
 from medexam.experiments.optimize.plan import plan_optimization
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from watching import Silent, Trials
 
 pytestmark = pytest.mark.model
@@ -77,6 +77,6 @@ def test_probabilities_are_those_of_the_model(done, runs_dir) -> None:
 def test_the_loaded_program_answers_as_its_trial_did(done, runs_dir) -> None:
     trial = done.trials[1]
     overrides = {"program.load": str(done.folder.programs / trial.digest), "dataset.split": "dev"}
-    (run,), _ = run_plan(plan_experiment(DOCUMENT, overrides, runs_dir=runs_dir), Silent())
+    (run,), _ = Runner(plan_experiment(DOCUMENT, overrides, runs_dir=runs_dir), Silent()).run()
     answers = {key: prediction.answer for key, prediction in run.folder.read_predictions().items()}
     assert answers == {key: line["answer"] for key, line in _predictions(done, trial).items()}

@@ -13,7 +13,7 @@ import ray
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.ray.cluster import open_cluster
 from medexam.experiments.run.ray.executor import RayExecutor
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from watching import Silent
 
 if __name__ == "__main__":
@@ -22,4 +22,4 @@ if __name__ == "__main__":
     ray.cloudpickle.register_pickle_by_value(slow_script)
     ray.init(address=address, log_to_driver=False, runtime_env={"worker_process_setup_hook": slow_script.answer_slowly})
     with open_cluster(address) as cluster:
-        run_plan(plan, Silent(), executor=RayExecutor(cluster, workers=2))
+        Runner(plan, Silent(), executor=RayExecutor(cluster, workers=2)).run()

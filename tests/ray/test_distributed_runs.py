@@ -22,7 +22,7 @@ from medexam.experiments.plan.nearest_demonstrations import NearestDemonstration
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.run.ray.cluster import open_cluster
 from medexam.experiments.run.ray.executor import RayExecutor
-from medexam.experiments.run.runner import Stop, run_plan
+from medexam.experiments.run.runner import Runner, Stop
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
 from medexam.programs import WithNearest, build_program
@@ -83,13 +83,13 @@ def mortal(cluster):
     """Two workers of a test's own."""
     made = RayExecutor(cluster, workers=2)
     yield made
-    for member in made._members:
-        cluster.ray.kill(member.actor)
+    for worker in made.workers:
+        cluster.ray.kill(worker.actor)
 
 
 def run(spec, runs_dir, executor=None, watcher=None, **options):
     plan = plan_experiment(spec, {}, runs_dir=runs_dir)
-    (stored,), stop = run_plan(plan, watcher or Watcher(), executor=executor, **options)
+    (stored,), stop = Runner(plan, watcher or Watcher(), executor=executor, **options).run()
     return stored, stop
 
 
@@ -109,7 +109,7 @@ def measured(stored) -> dict:
     return stored.metrics.model_dump(exclude={"latency_p50_s", "latency_p95_s"})
 
 
-def test_a_spread_run_is_the_local_run(spec, tmp_path, executor) -> None:
+def test_a_spread_run_is_the_local_run(spec, tmp_path, executor, cluster) -> None:
     local, _ = run(spec, tmp_path / "local")
     watcher = Watcher()
     spread, stop = run(spec, tmp_path / "spread", executor, watcher)
@@ -121,7 +121,7 @@ def test_a_spread_run_is_the_local_run(spec, tmp_path, executor) -> None:
     assert (watcher.begun, watcher.answers) == (QUESTIONS, QUESTIONS)
     assert not (spread.folder.path / SHARDS).exists()
     told = spread.environment["executor"]
-    assert (told["kind"], told["ray"]) == ("ray", executor._cluster.version)
+    assert (told["kind"], told["ray"]) == ("ray", cluster.version)
     assert sum(one["asked"] for one in told["workers"]) == QUESTIONS
     assert all(one["asked"] > QUESTIONS / 4 for one in told["workers"])
     assert spread.environment["asked"] == QUESTIONS
@@ -170,15 +170,15 @@ def test_nearest_demonstrations_are_chosen_by_the_drivers_vectors(spec, tmp_path
 
 
 def test_questions_of_a_killed_worker_go_to_the_others(spec, tmp_path, mortal, caplog) -> None:
-    watcher = Watcher(20, lambda: os.kill(mortal._members[0].pid, signal.SIGKILL))
+    watcher = Watcher(20, lambda: os.kill(mortal.workers[0].pid, signal.SIGKILL))
     stored, stop = run(spec, tmp_path / "runs", mortal, watcher)
     assert stop is None
     assert len(answers(stored)) == stored.metrics.n == QUESTIONS
     assert watcher.answers == QUESTIONS
-    assert stored.environment["executor"]["lost"] == [mortal._members[0].name]
+    assert stored.environment["executor"]["lost"] == [mortal.workers[0].name]
     assert "goes to the others" in caplog.text
     # The other one dies too: what is left is pending.
-    watcher = Watcher(20, lambda: os.kill(mortal._members[1].pid, signal.SIGKILL))
+    watcher = Watcher(20, lambda: os.kill(mortal.workers[1].pid, signal.SIGKILL))
     with pytest.raises(EngineError, match="every worker of the Ray cluster is gone"):
         run(spec, tmp_path / "others", mortal, watcher)
     watcher = Watcher()
@@ -207,7 +207,7 @@ def test_what_a_killed_driver_left_is_taken_up_by_a_local_run(spec, tmp_path, cl
     with next(iter(parts)).open("ab") as stream:
         stream.write(b'{"question": "torn')
     watcher = Watcher()
-    (stored,), stop = run_plan(plan_resume(str(folder), runs_dir=tmp_path), watcher)
+    (stored,), stop = Runner(plan_resume(str(folder), runs_dir=tmp_path), watcher).run()
     assert stop is None
     assert watcher.answers == QUESTIONS - kept
     assert 8 <= kept < QUESTIONS
@@ -234,7 +234,7 @@ def test_ctrl_c_keeps_what_is_done_and_a_spread_resume_asks_the_rest(spec, tmp_p
     assert watcher.begun == watcher.answers == kept
     assert 20 <= kept < QUESTIONS
     watcher = Watcher()
-    (resumed,), stop = run_plan(plan_resume(str(stored.folder.path), runs_dir=tmp_path), watcher, executor=executor)
+    (resumed,), stop = Runner(plan_resume(str(stored.folder.path), runs_dir=tmp_path), watcher, executor=executor).run()
     assert stop is None
     assert watcher.answers == QUESTIONS - kept
     assert len(answers(resumed)) == QUESTIONS
@@ -251,14 +251,14 @@ def test_a_fault_of_a_worker_is_raised_as_it_is(spec, tmp_path, executor) -> Non
     plan = plan_experiment(spec, {}, runs_dir=tmp_path / "runs")
     Path(spec["model"]["path"]).write_text("- no mapping")
     with pytest.raises(SpecError, match="must be a mapping"):
-        run_plan(plan, Watcher(), executor=executor)
+        Runner(plan, Watcher(), executor=executor).run()
 
 
 def test_a_worker_that_sees_another_model_at_the_same_path_is_refused(spec, tmp_path, executor) -> None:
     plan = plan_experiment(spec, {}, runs_dir=tmp_path / "runs")
     Path(spec["model"]["path"]).write_text("'*': '{Answer: 4}'")
     with pytest.raises(EngineError, match=r"what answers has the script \w+, and the plan \w+"):
-        run_plan(plan, Watcher(), executor=executor)
+        Runner(plan, Watcher(), executor=executor).run()
     assert not (plan.cells[0].folder.path / PREDICTIONS).exists()
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from watching import Silent
 
 ENDPOINT = os.environ.get("MEDEXAM_VLLM_ENDPOINT")
@@ -26,7 +26,7 @@ def _run(tmp_path, program, **changes):
         "matrix": {"dataset.language": ["en", "es"]},
         **changes,
     }
-    runs, interrupted = run_plan(plan_experiment(document, {}, runs_dir=tmp_path / "runs"), Silent())
+    runs, interrupted = Runner(plan_experiment(document, {}, runs_dir=tmp_path / "runs"), Silent()).run()
     assert not interrupted
     return runs
 

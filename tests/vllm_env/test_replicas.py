@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from medexam.serve.discovery import finder as finding
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.launch.fleet import Fleet
@@ -105,7 +105,7 @@ def test_a_run_outlives_one_of_its_servers(
     vouching = threading.Thread(target=vouch)
     vouching.start()
     try:
-        (run,), stop = run_plan(plan_experiment(document, {}, runs_dir=tmp_path / "runs"), watcher)
+        (run,), stop = Runner(plan_experiment(document, {}, runs_dir=tmp_path / "runs"), watcher).run()
     finally:
         over.set()
         vouching.join()

@@ -24,7 +24,7 @@ from medexam.experiments.optimize.logged_engine import CallGroup, LoggedEngine, 
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import Trial, program_digest, score_prediction, score_trial
 from medexam.experiments.plan.cells import ExamCell
-from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, ask
+from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, Scheduler, Work
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.files import PRIVATE
 from medexam.model_identity import Answerer
@@ -218,8 +218,8 @@ class Evaluator:
                 left = tuple(question for question in questions if question.key in missing)
                 async with self._queue.admit(len(left)) as candidate:
                     with folder.appending() as log:
-                        work = replace(planned, pending=left)
-                        await ask(work, log, candidate, FailureBudget(), concurrency=self._queue.share)
+                        work, limit = Work.of(planned), self._queue.share
+                        await Scheduler(work, log, candidate, FailureBudget(), limit, left).run()
                 found = folder.read_predictions()
         if failed := pending(keys, found):
             failure = found[failed[0]].failure if failed[0] in found else None

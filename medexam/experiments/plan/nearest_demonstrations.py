@@ -21,7 +21,8 @@ class NearestDemonstrations:
     k: int
     encoder: str
     """As `retriever.encoder`."""
-    _vectors: dict[str, Any] = field(default_factory=dict)
+    vectors: dict[str, Any] = field(default_factory=dict)
+    """Of the texts that are encoded so far."""
     _knn: KNN | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -31,12 +32,12 @@ class NearestDemonstrations:
     def fill(self, questions: Sequence[Question]) -> None:
         """Encode the pool and the questions, what is not encoded yet, in one pass."""
         stems = dict.fromkeys([*(demo.question.stem for demo in self.pool), *(one.stem for one in questions)])
-        missing = [text for text in map(_text, stems) if text not in self._vectors]
+        missing = [text for text in map(_text, stems) if text not in self.vectors]
         if missing:
             from medexam.retrievers.encoders import build_encoder
 
             vectors = build_encoder(self.encoder).encode_queries(missing)
-            self._vectors |= dict(zip(missing, vectors, strict=True))
+            self.vectors |= dict(zip(missing, vectors, strict=True))
         if self._knn is None:
             solved = [dspy.Example(stem=demo.question.stem, demo=demo).with_inputs("stem") for demo in self.pool]
             self._knn = KNN(self.k, solved, self._look_up)
@@ -49,7 +50,7 @@ class NearestDemonstrations:
 
     def _look_up(self, texts: Sequence[str]) -> Any:
         """Vectors `[n, dimension]`; row i is text i."""
-        return np.stack([self._vectors[text] for text in texts])
+        return np.stack([self.vectors[text] for text in texts])
 
 
 def nearest_identity(k: int, encoder: str) -> dict[str, Any]:

@@ -6,8 +6,9 @@ What a query found is kept on disk under the retriever's digest, so a second run
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from filelock import FileLock
 
@@ -120,6 +121,20 @@ class Retrieval:
             self._found |= found
         return len(missing)
 
+    def only_for(self, questions: Sequence[Question]) -> Self:
+        """A copy that knows the passages of these questions, of which all are looked up, and can look up no others.
+
+        It holds neither corpus nor encoder, so that it can be sent to another process.
+        """
+        return replace(
+            self,
+            build=_refuse_look_up,
+            cache=HitCache(Path(), ""),
+            translations=dict if self.translations is not None else None,
+            _found={query: self._found[query] for one in questions for query in self.queries(one).values()},
+            _translated={one.key: self._translated[one.key] for one in questions if one.key in self._translated},
+        )
+
     def find(self, question: Question) -> list[Hit]:
         """The passages to show, most relevant first, each once."""
         return merge_hits([self._found[query] for query in self.queries(question).values()], self.settings.k)
@@ -219,6 +234,10 @@ def plan_without_corpus(
     return Retrieval(
         settings, build, HitCache(Path(), ""), size=None, warnings=(str(reason),), translations=translations
     )
+
+
+def _refuse_look_up(_: Progress | None) -> Retriever:
+    raise RunFolderError("a worker looks up no passages: the driver does")
 
 
 def _passage_fields(passage: Passage) -> dict[str, str]:

@@ -1,11 +1,13 @@
-"""The language model of DSPy's that asks a live engine."""
+"""A live engine as the language model that DSPy asks, and what its servers had read before."""
 
 from typing import Protocol
 
 import dspy
 from dspy.lm15 import Request, Response
 
+from medexam.serve import Engine
 from medexam.serve.contract import SyncEngine
+from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
 from medexam.specs import ModelSpec
 
 
@@ -34,3 +36,9 @@ def build_lm(model: ModelSpec, engine: Askable) -> dspy.LM:
         max_tokens=model.max_tokens,
         seed=model.seed,
     )
+
+
+async def count_cached(model: ModelSpec, engine: Engine | None) -> PrefixCount | None:
+    """What the prefix caches of the engine's servers have counted so far; None where none tells."""
+    info = engine.info() if engine else None
+    return await count_prefixes(info.endpoints, model.ca_bundle) if info and info.engine == "vllm" else None

@@ -1,19 +1,18 @@
-"""Asking the questions of one cell: many in flight, each kept as it comes, none lost when the run is interrupted.
+"""Asking the questions of one cell: many in flight, each answer kept as it comes, none lost in an interruption.
 
-It knows when to stop: when all is asked, when the server is gone, when too many questions failed, and on Ctrl-C. It
-knows programs and run folders; which engine answers and what the answers are worth is known elsewhere.
+It stops when all is asked, when the server is gone, when too many questions failed, and on Ctrl-C. It knows programs
+and prediction logs, and neither engines nor scores.
 """
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import InitVar, dataclass, field
+from typing import Any, Protocol
 
 import dspy
 from dspy.utils.exceptions import (
-    ContextWindowExceededError,
     LMAuthError,
     LMConfigurationError,
     LMError,
@@ -22,24 +21,25 @@ from dspy.utils.exceptions import (
 )
 
 from medexam.errors import EngineError, RunFolderError
+from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.store.run_folder import PredictionLog
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import build_failure, build_prediction
-from medexam.questions import Question
 
 FLUSH_S = 0.5
-"""Seconds that a finished prediction waits at most for its place on the disk."""
+"""Seconds that a finished prediction waits at most until it is on the disk."""
 GIVE_UP_AFTER = 32
 """Failures in a row after which the server is taken for gone and the rest of the cell stays pending."""
 GRACE_S = 5.0
 """Seconds that Ctrl-C waits for the questions in flight; a second one does not wait."""
 
 _HOPELESS = (LMAuthError, LMConfigurationError, LMUnsupportedFeatureError, LMUnsupportedModelError)
+"""Faults that no other question would escape."""
 
 
 class QuestionObserver(Protocol):
-    """Whoever watches questions being asked."""
+    """Watches questions being asked."""
 
     def asked(self) -> None:
         """One question is in flight from now on."""
@@ -72,179 +72,177 @@ class FailureBudget:
         return self.max_failures is not None and self.failed >= self.max_failures
 
 
-class Work(Protocol):
-    """Questions and the program that they are asked with, such as a planned cell."""
+@dataclass(frozen=True)
+class Work:
+    """A program, and what the predictions that it makes belong to."""
 
-    @property
-    def run_id(self) -> str:
-        """What the work is called in messages."""
-        ...
+    run_id: str
+    """The work's name in messages."""
+    program: dspy.Module
+    """Called with each question."""
+    program_label: str
+    """The program's name in predictions."""
+    spec_digest: str
+    answerer: Answerer | None
+    """The model that was admitted to the folder; None where none is asked."""
 
-    @property
-    def program_label(self) -> str:
-        """The program's name in predictions."""
-        ...
-
-    @property
-    def program(self) -> dspy.Module:
-        """Called with each question."""
-        ...
-
-    @property
-    def spec_digest(self) -> str:
-        """What predictions say they belong to."""
-        ...
-
-    @property
-    def answerer(self) -> Answerer | None:
-        """The model that was admitted to the folder; None where none is asked."""
-        ...
-
-    @property
-    def pending(self) -> Sequence[Any]:
-        """The questions in the order of asking; each has a `key`."""
-        ...
+    @classmethod
+    def of(cls, planned: AnyCell) -> "Work":
+        """The work of a planned cell."""
+        return cls(planned.run_id, planned.program, planned.program_label, planned.spec_digest, planned.answerer)
 
 
 @dataclass
-class Asking:
-    """Questions being asked; `ask` drives one to its end."""
+class Scheduler:
+    """Asks questions, as many at a time as `concurrency` allows now."""
 
-    planned: Work
+    work: Work
     log: PredictionLog
     observer: QuestionObserver
     failures: FailureBudget
-    waiting: deque[Question]
     concurrency: Callable[[], int]
-    crew: set[asyncio.Task[None]] = field(default_factory=set)
-    """Tasks that each ask one question at a time."""
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the last of the crew has left, or one of them broke."""
-    broken: BaseException | None = None
-    failed_in_a_row: int = 0
-    interrupted: bool = False
-    unwritable: bool = False
-    """Answers could not be put on the disk, so no more are asked for."""
-    hopeless: list[LMError] = field(default_factory=list)
+    questions: InitVar[Iterable[Any]] = ()
+    """In the order of asking; each has a `key`."""
+    open: bool = False
+    """Whether more questions may come by `supply`."""
+    waiting: deque[Any] = field(init=False)
+    """Questions that are not begun."""
+    tasks: set[asyncio.Task[None]] = field(init=False, default_factory=set)
+    """Each asks one question at a time."""
+    interrupted: bool = field(init=False, default=False)
+    _failed_in_a_row: int = field(init=False, default=0)
+    _unwritable: bool = field(init=False, default=False)
+    """Whether answers could not be put on the disk, so that no more are asked for."""
+    _hopeless: LMError | None = field(init=False, default=None)
+    _broken: BaseException | None = field(init=False, default=None)
+    """What ended a task that should have gone on."""
+    _changed: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    """Set when no task is left, when one broke, and when questions came or ceased to come."""
+
+    def __post_init__(self, questions: Iterable[Any]) -> None:
+        self.waiting = deque(questions)
 
     @property
     def over(self) -> bool:
         """Whether no further question is begun."""
-        stopped = self.interrupted or self.unwritable or bool(self.hopeless)
-        return stopped or self.failed_in_a_row >= GIVE_UP_AFTER or self.failures.exhausted
+        stopped = self.interrupted or self._unwritable or self._hopeless is not None
+        return stopped or self._failed_in_a_row >= GIVE_UP_AFTER or self.failures.exhausted
 
-    def hire(self) -> None:
-        """Let as many ask as may be in flight now."""
-        while self.waiting and not self.over and len(self.crew) < self.concurrency():
-            task = asyncio.create_task(_work(self, self.waiting.popleft()))
-            self.crew.add(task)
-            task.add_done_callback(self._leave)
-        if not self.crew:
-            self.gone.set()
+    async def run(self) -> None:
+        """Ask until nothing waits and nothing can come, or `over`.
 
-    def _leave(self, task: asyncio.Task[None]) -> None:
-        self.crew.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self.broken = self.broken or task.exception()
-        if not self.crew or self.broken:
-            self.gone.set()
-
-    def keep(self, prediction: Prediction) -> None:
-        """One question is done: count it, put it in the log and tell who watches."""
-        self.failed_in_a_row = self.failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
-        self.failures.add(prediction)
-        self.log.append(prediction)
-        self.observer.answered(prediction)
-
-
-async def ask(
-    planned: Work,
-    log: PredictionLog,
-    observer: QuestionObserver,
-    failures: FailureBudget,
-    *,
-    concurrency: Callable[[], int],
-) -> None:
-    """Ask every pending question of the cell, as many at a time as `concurrency` tells, and put each on `failures`.
-
-    A failed question is logged as failed and stays pending; where `failures` is exhausted, or the last `GIVE_UP_AFTER`
-    questions failed, so does the rest. Raises `EngineError` for a fault that no other question would escape, such as a
-    refused key, and `RunFolderError` where answers cannot be written. Cancelling begins no further question, waits
-    `GRACE_S` seconds for those in flight and loses nothing that was finished; cancelling again does not wait.
-    """
-    asking = Asking(planned, log, observer, failures, deque(planned.pending), concurrency)
-    flusher = asyncio.create_task(flush_regularly(asking))
-    asking.hire()
-    try:
-        await _finish(asking)
-    finally:
-        tasks = (*asking.crew, flusher)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        log.flush()
-    if asking.hopeless:
-        raise EngineError(f"{planned.run_id}: {asking.hopeless[0]}")
-
-
-async def _finish(asking: Asking) -> None:
-    """Wait until the crew is through or one of it breaks; what broke it is raised."""
-    try:
-        await asking.gone.wait()
-    except asyncio.CancelledError:
-        asking.interrupted = True
-        if asking.crew:
-            asking.observer.stopping(len(asking.crew))
-            await asyncio.wait(asking.crew, timeout=GRACE_S)
-        raise
-    if asking.broken:
-        raise asking.broken
-
-
-async def _work(asking: Asking, question: Question) -> None:
-    """Ask this question, then one after the other that is waiting, while not too many are in flight."""
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101 - it runs as a task
-    while True:
-        asking.observer.asked()
-        asking.keep(await _answer(asking, question))
-        asking.hire()
-        if not asking.waiting or asking.over or len(asking.crew) > asking.concurrency():
-            # At once, so that of too many only the surplus leaves.
-            asking.crew.discard(task)
-            return
-        question = asking.waiting.popleft()
-
-
-class _Names(TypedDict):
-    program: str
-    spec_digest: str
-    answerer: Answerer | None
-
-
-async def _answer(asking: Asking, question: Question) -> Prediction:
-    planned = asking.planned
-    names: _Names = {
-        "program": planned.program_label,
-        "spec_digest": planned.spec_digest,
-        "answerer": planned.answerer,
-    }
-    begun = time.monotonic()
-    try:
-        said: dspy.Prediction = await planned.program.acall(question=question)
-    except _HOPELESS as error:
-        asking.hopeless.append(error)
-        return build_failure(question, error, **names)
-    except (LMError, ContextWindowExceededError) as error:
-        return build_failure(question, error, **names)
-    return build_prediction(question, said, latency_s=time.monotonic() - begun, **names)
-
-
-async def flush_regularly(asking: Asking) -> None:
-    """Put on the disk what was answered, every `FLUSH_S` seconds, until that is not possible or this is cancelled."""
-    while not asking.unwritable:
-        await asyncio.sleep(FLUSH_S)
+        A failed question is logged as failed and stays pending. Raises `EngineError` for a fault that no other question
+        would escape, such as a refused key, and `RunFolderError` where answers cannot be written. Cancelling begins no
+        further question, waits `GRACE_S` seconds for those in flight and loses nothing that was finished; cancelling
+        again does not wait.
+        """
+        flusher = asyncio.create_task(self._flush_regularly())
         try:
-            asking.log.flush()
+            await self._ask_all()
+        except asyncio.CancelledError:
+            if self.tasks:
+                self.observer.stopping(len(self.tasks))
+            await self.stop(GRACE_S)
+            raise
+        finally:
+            # The flusher writes to the same log: it must have ended before the last flush, and before the log closes.
+            ending = (*self.tasks, flusher)
+            for task in ending:
+                task.cancel()
+            await asyncio.gather(*ending, return_exceptions=True)
+            self.log.flush()
+        if self._hopeless is not None:
+            raise EngineError(f"{self.work.run_id}: {self._hopeless}")
+
+    def supply(self, questions: Sequence[Any]) -> None:
+        """More to ask."""
+        self.waiting.extend(questions)
+        self._changed.set()
+
+    def close(self) -> None:
+        """No more questions come."""
+        self.open = False
+        self._changed.set()
+
+    async def stop(self, grace_s: float | None) -> None:
+        """Begin no further question, wait so long for those in flight, None: until they are done, and end `run`."""
+        self.interrupted = True
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=grace_s)
+        for task in self.tasks:
+            task.cancel()
+        self._changed.set()
+
+    def flush(self) -> None:
+        """Put on the disk what was answered; where that is not possible, no more is asked, and `run` raises it."""
+        try:
+            self.log.flush()
         except RunFolderError:
-            asking.unwritable = True
+            self._unwritable = True
+            self._changed.set()
+
+    async def _ask_all(self) -> None:
+        while True:
+            # Cleared before looking: what changes after the look ends the next wait at once.
+            self._changed.clear()
+            # Here and not in `supply`: a task takes the context of whoever starts it, and the caller of `supply` is in
+            # another one than `run`, without the language model.
+            self._start_tasks()
+            if not self.tasks and (self.over or not self.open):
+                return
+            await self._changed.wait()
+            if self._broken is not None:
+                raise self._broken
+
+    def _start_tasks(self) -> None:
+        """Have as many questions asked as may be in flight now."""
+        while self.waiting and not self.over and len(self.tasks) < self.concurrency():
+            task = asyncio.create_task(self._ask_in_turn(self.waiting.popleft()))
+            self.tasks.add(task)
+            task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._broken = self._broken or task.exception()
+        if not self.tasks or self._broken:
+            self._changed.set()
+
+    async def _ask_in_turn(self, question: Any) -> None:
+        """Ask this question, then one after the other that waits, while not too many are in flight."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - it runs as a task
+        while True:
+            self.observer.asked()
+            prediction = await self._answer(question)
+            self._failed_in_a_row = self._failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
+            self.failures.add(prediction)
+            self.log.append(prediction)
+            self.observer.answered(prediction)
+            # The limit may have risen with this answer, and nobody else looks while all tasks are busy.
+            self._start_tasks()
+            if not self.waiting or self.over or len(self.tasks) > self.concurrency():
+                # Discarded at once: the callback runs later, and until then the other tasks would count this one, take
+                # themselves for surplus as well, and leave too many.
+                self.tasks.discard(task)
+                return
+            question = self.waiting.popleft()
+
+    async def _answer(self, question: Any) -> Prediction:
+        work, begun = self.work, time.monotonic()
+        program, spec_digest, answerer = work.program_label, work.spec_digest, work.answerer
+        try:
+            said: dspy.Prediction = await work.program.acall(question=question)
+        except LMError as error:
+            if isinstance(error, _HOPELESS):
+                self._hopeless = self._hopeless or error
+            return build_failure(question, error, program=program, spec_digest=spec_digest, answerer=answerer)
+        latency_s = time.monotonic() - begun
+        return build_prediction(
+            question, said, program=program, spec_digest=spec_digest, answerer=answerer, latency_s=latency_s
+        )
+
+    async def _flush_regularly(self) -> None:
+        while not self._unwritable:
+            await asyncio.sleep(FLUSH_S)
+            self.flush()

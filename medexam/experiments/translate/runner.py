@@ -8,21 +8,18 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
 from typing import Protocol
 
 import dspy
 
-from medexam.datasets.translate import QuestionText
 from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.runner import Stop
-from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, ask
+from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, Scheduler, Work
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import admit
 from medexam.experiments.store.environment import Invocation, build_environment
 from medexam.experiments.translate.folder import ENVIRONMENT, TranslationFolder
 from medexam.experiments.translate.plan import Task, text_digest
-from medexam.experiments.translate.program import Translate
 from medexam.gc_pause import gc_paused
 from medexam.library_logging import truncation_unlogged
 from medexam.model_identity import Answerer
@@ -117,18 +114,6 @@ async def _ask(
     concurrency: Callable[[], int],
 ) -> None:
     digests = {key: text_digest(source) for key, source in task.sources.items()}
-    work = _Work(folder.name, task.words.setup, task.program, task.digest, answerer, task.pending)
+    work = Work(folder.name, task.program, task.words.setup, task.digest, answerer)
     with folder.appending(task.name, digests) as log:
-        await ask(work, log, observer, failures, concurrency=concurrency)
-
-
-@dataclass(frozen=True)
-class _Work:
-    """A task as `ask` takes it."""
-
-    run_id: str
-    program_label: str
-    program: Translate
-    spec_digest: str
-    answerer: Answerer
-    pending: tuple[QuestionText, ...]
+        await Scheduler(work, log, observer, failures, concurrency, task.pending).run()

@@ -9,7 +9,7 @@ from medexam.cli.views.plan import plan_document
 from medexam.experiments.optimize.folder import CALLS
 from medexam.experiments.optimize.optimization import Ending
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from watching import Silent
 
 
@@ -136,7 +136,7 @@ def test_a_run_asks_with_the_program_that_was_found(run_optimizer, document, tmp
     best = done.trials[1]
     loaded = {"program.load": str(done.folder.programs / best.digest), "dataset.split": "dev"}
     plan = plan_experiment(document, loaded, runs_dir=tmp_path / "runs")
-    (run,), _ = run_plan(plan, Silent())
+    (run,), _ = Runner(plan, Silent()).run()
     assert run.metrics.right == best.right
     assert run.program == "zero_shot-optimized"
     assert len(plan_document(plan)[0]["prompt"]) == 2 + 2 * best.demos

@@ -22,7 +22,7 @@ from medexam.experiments.optimize.optimization import Ending, load_optimization
 from medexam.experiments.optimize.registered_prompts import prompt_templates, register_prompts
 from medexam.experiments.optimize.tracking import best_so_far, track_optimization
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder
 from medexam.experiments.track.store import default_tracking_uri
 from medexam.experiments.track.traces import read_traces
@@ -291,7 +291,7 @@ def test_a_trace_shows_the_demonstrations_that_were_found(run_optimizer, documen
     done, _ = run_optimizer({"optimizer.kind": kind})
     loaded = {"program.load": str(done.folder.programs / done.trials[1].digest), "dataset.limit": 4}
     plan = plan_experiment({**document, "trace_questions": 2}, loaded, runs_dir=tmp_path / "runs")
-    (run,), _ = run_plan(plan, Silent())
+    (run,), _ = Runner(plan, Silent()).run()
     for trace in read_traces(run):
         turns = next(step for step in trace.steps if step.name == "ask").inputs["messages"]
         assert [turn["role"] for turn in turns] == ["system", *(["user", "assistant"] * 3), "user"]

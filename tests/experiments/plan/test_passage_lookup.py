@@ -10,7 +10,7 @@ import yaml
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.plan.passage_lookup import HitCache, Preview, Retrieval, merge_hits
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from medexam.predictions import Status
 from medexam.retrievers import Hit, Passage
 from medexam.specs import RetrieveThenAnswerSpec
@@ -55,7 +55,7 @@ def document(tmp_path, monkeypatch):
 
 def run(document, tmp_path, overrides=None):
     plan = plan_experiment(document, overrides or {}, runs_dir=tmp_path / "runs")
-    (stored, *_), interrupted = run_plan(plan, Silent())
+    (stored, *_), interrupted = Runner(plan, Silent()).run()
     assert not interrupted
     return stored, stored.folder.read_predictions()
 

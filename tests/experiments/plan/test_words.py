@@ -13,7 +13,7 @@ from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.words import read_words
-from medexam.experiments.run.ray.messages import Job, Shown
+from medexam.experiments.run.ray.messages import Assignment, LookedUp
 from medexam.experiments.run.ray.worker import Worker
 from medexam.programs import WithNearest, build_program
 from medexam.programs.loading import save_program
@@ -152,9 +152,9 @@ def test_a_worker_that_finds_other_words_asks_nothing(tmp_path, monkeypatch) -> 
     prompt = tmp_path / "prompt.yaml"
     prompt.write_text(yaml.safe_dump({"en": {"zero_shot": "Answer. $form"}}))
     cell = CellSpec.model_validate({"name": "x", "program": {"kind": "zero_shot", "prompt": str(prompt)}})
-    job = Job(cell, "d" * 12, None, tmp_path, "part", read_words(cell.program, "en"))
+    assignment = Assignment(cell, "d" * 12, None, tmp_path, read_words(cell.program, "en"))
     prompt.write_text(yaml.safe_dump({"en": {"zero_shot": "Answer! $form"}}))
     with pytest.raises(RunFolderError, match="reads other prompts") as caught:
-        asyncio.run(Worker(str(tmp_path), 1).begin(job, Shown(None, {})))
+        asyncio.run(Worker("shard", str(tmp_path), 1).begin(assignment, LookedUp(None, {})))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "parts").exists()

@@ -7,7 +7,7 @@ import yaml
 
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.report.current import load_complete
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.predictions import Status
@@ -51,7 +51,7 @@ def last_counts(monkeypatch):
 
 def _run(document, tmp_path, overrides=None):
     watcher = Counting()
-    (run,), _ = run_plan(plan_experiment(document, overrides or {}, runs_dir=tmp_path / "runs"), watcher)
+    (run,), _ = Runner(plan_experiment(document, overrides or {}, runs_dir=tmp_path / "runs"), watcher).run()
     return run, watcher.answers
 
 
@@ -69,7 +69,7 @@ def test_replies_are_read_again_and_nothing_is_asked(document, tmp_path, last_co
         after, asked = _run(document, tmp_path)
     else:
         watcher = Counting()
-        (after,), _ = run_plan(plan_resume(str(before.folder.path), runs_dir=tmp_path), watcher)
+        (after,), _ = Runner(plan_resume(str(before.folder.path), runs_dir=tmp_path), watcher).run()
         asked = watcher.answers
     assert (asked, after.folder) == (0, before.folder)
     assert after.record.readings == {"answer": 2, "thinking": 1}

@@ -8,7 +8,7 @@ import yaml
 
 from medexam.errors import EndpointUnreachableError, RunFolderError
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
-from medexam.experiments.run.runner import Stop, in_prefix_order, run_plan
+from medexam.experiments.run.runner import Runner, Stop, in_prefix_order
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.predictions import Status
 from watching import Silent
@@ -53,13 +53,13 @@ def spec(tmp_path):
 def _run(spec, tmp_path, watcher=None, overrides=None, **options):
     plan = plan_experiment(spec, overrides or {}, runs_dir=tmp_path / "runs", **options)
     watcher = watcher or Watcher()
-    runs, interrupted = run_plan(plan, watcher)
+    runs, interrupted = Runner(plan, watcher).run()
     return runs, interrupted, watcher
 
 
 def _resume(run, tmp_path):
     watcher = Watcher()
-    (resumed,), stop = run_plan(plan_resume(str(run.folder.path), runs_dir=tmp_path / "elsewhere"), watcher)
+    (resumed,), stop = Runner(plan_resume(str(run.folder.path), runs_dir=tmp_path / "elsewhere"), watcher).run()
     assert stop is None
     return resumed, watcher
 
@@ -202,7 +202,7 @@ def test_cells_in_the_same_words_run_one_after_the_other_and_are_shown_in_the_sp
     cells = [plan.cells[place].cell for place in in_prefix_order(plan.cells)]
     asked = [(cell.dataset.language, cell.program.answer_format) for cell in cells]
     assert asked == [("en", "free"), ("en", "guided"), ("es", "free"), ("es", "guided")]
-    runs, _ = run_plan(plan, Watcher())
+    runs, _ = Runner(plan, Watcher()).run()
     assert [run.record.cell for run in runs] == [planned.cell for planned in plan.cells]
 
 
@@ -246,7 +246,7 @@ def test_as_many_failures_as_are_allowed_stop_the_cells_that_follow(spec, tmp_pa
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": {"error": "server"}}))
     spec["matrix"] = {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}, {"kind": "chain_of_thought"}]}
     plan = plan_experiment(spec, {}, runs_dir=tmp_path / "runs")
-    runs, stop = run_plan(plan, Watcher(), max_failures=13)
+    runs, stop = Runner(plan, Watcher(), max_failures=13).run()
     assert stop is Stop.FAILURES
     assert [run.metrics.failed for run in runs] == [12, 12]
     assert (runs[1].folder.path / "report.md").is_file()

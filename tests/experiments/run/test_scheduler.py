@@ -1,42 +1,50 @@
-"""Asking is stopped without losing what is under way, and counts what it did."""
+"""Asking is stopped without losing what is in flight, follows the limit, takes more questions, and counts them."""
 
 import asyncio
-import time
+from contextlib import asynccontextmanager
 
 import dspy
 import pytest
 import yaml
 
+from medexam.errors import RunFolderError
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.scheduler import GRACE_S, FailureBudget, ask
+from medexam.experiments.run.scheduler import FailureBudget, Scheduler, Work
+from medexam.predictions import Status
 from medexam.serve.engines.scripted import ScriptedEngine
 from watching import Silent
 
 IN_FLIGHT = 4
+TIMEOUT_S = 60.0
+"""Nothing here takes a second on an idle machine; what never ends fails after this."""
 
 
-class Slow(ScriptedEngine):
-    """Takes its time for each reply."""
+class Held(ScriptedEngine):
+    """Replies once it is released."""
 
-    def __init__(self, replies, seconds: float) -> None:
-        super().__init__(replies)
-        self._seconds = seconds
+    def __init__(self) -> None:
+        super().__init__({"*": "{Answer: 1}"})
+        self.released = asyncio.Event()
 
     async def complete(self, request):
-        await asyncio.sleep(self._seconds)
+        await self.released.wait()
         return await super().complete(request)
 
 
 class Counting(Silent):
-    """Knows how many questions are under way."""
+    """Knows how many questions are in flight; says when they are `IN_FLIGHT`, and when Ctrl-C was heard."""
 
-    def __init__(self) -> None:
+    def __init__(self, heard=lambda: None) -> None:
         self.in_flight = self.most = self.answers = 0
         self.waited_for: list[int] = []
+        self.full, self.stopped = asyncio.Event(), asyncio.Event()
+        self._heard = heard
 
     def asked(self) -> None:
         self.in_flight += 1
         self.most = max(self.most, self.in_flight)
+        if self.in_flight == IN_FLIGHT:
+            self.full.set()
 
     def answered(self, prediction) -> None:
         self.in_flight -= 1
@@ -44,6 +52,8 @@ class Counting(Silent):
 
     def stopping(self, in_flight) -> None:
         self.waited_for.append(in_flight)
+        self.stopped.set()
+        self._heard()
 
 
 @pytest.fixture
@@ -51,7 +61,7 @@ def planned(tmp_path):
     """A cell over twelve questions, in a folder that exists."""
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
     document = {
-        "name": "slow",
+        "name": "held",
         "dataset": {"name": "headqa_sample", "limit": 12},
         "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
         "program": {"kind": "zero_shot"},
@@ -61,50 +71,115 @@ def planned(tmp_path):
     return cell
 
 
-async def _ask(planned, engine, observer, *, cancel_after: tuple[float, ...] = (), failures=None) -> tuple[bool, float]:
-    """Whether it was cancelled, and the seconds from the first cancelling to the end."""
-    lm = dspy.LM("medexam/slow", engine=engine.sync, async_engine=engine, cache=False)
-    with planned.folder.appending() as log, dspy.context(lm=lm, disable_history=True):
-        asking = asyncio.create_task(
-            ask(planned, log, observer, failures or FailureBudget(), concurrency=lambda: IN_FLIGHT)
-        )
-        begun = time.monotonic()
-        for number, seconds in enumerate(cancel_after):
-            await asyncio.sleep(seconds)
-            begun = begun if number else time.monotonic()
-            asking.cancel()
-        (outcome,) = await asyncio.gather(asking, return_exceptions=True)
-    assert outcome is None or isinstance(outcome, asyncio.CancelledError)
-    return outcome is not None, time.monotonic() - begun
+@asynccontextmanager
+async def asking(planned, engine, observer, *, failures=None, limit=lambda: IN_FLIGHT, log=None, **options):
+    """A scheduler, and the task that runs it; the task has ended when the block has."""
+    lm = dspy.LM("medexam/held", engine=engine.sync, async_engine=engine, cache=False)
+    with planned.folder.appending() as file:
+        scheduler = Scheduler(Work.of(planned), log or file, observer, failures or FailureBudget(), limit, **options)
+        with dspy.context(lm=lm, disable_history=True):
+            task = asyncio.create_task(scheduler.run())
+        async with asyncio.timeout(TIMEOUT_S):
+            yield scheduler, task
+            await asyncio.wait([task])
 
 
 async def test_cancelling_finishes_what_is_in_flight_and_begins_nothing(planned) -> None:
-    watcher, failures = Counting(), FailureBudget()
-    cancelled, _ = await _ask(planned, Slow({"*": "{Answer: 1}"}, 0.3), watcher, cancel_after=(0.1,), failures=failures)
-    assert cancelled
+    engine, failures = Held(), FailureBudget()
+    watcher = Counting(heard=engine.released.set)
+    async with asking(planned, engine, watcher, failures=failures, questions=planned.pending) as (_, task):
+        await watcher.full.wait()
+        task.cancel()
+    assert task.cancelled()
     assert watcher.waited_for == [IN_FLIGHT]
     assert (watcher.answers, watcher.most, watcher.in_flight) == (IN_FLIGHT, IN_FLIGHT, 0)
     assert (failures.asked, failures.failed) == (IN_FLIGHT, 0)
     assert len(planned.folder.read_predictions()) == IN_FLIGHT
 
 
-async def test_cancelling_twice_does_not_wait(planned) -> None:
+async def test_cancelling_twice_does_not_wait(planned, monkeypatch) -> None:
+    monkeypatch.setattr("medexam.experiments.run.scheduler.GRACE_S", 2 * TIMEOUT_S)
     watcher = Counting()
-    cancelled, seconds = await _ask(planned, Slow({"*": "{Answer: 1}"}, 60.0), watcher, cancel_after=(0.1, 0.1))
-    assert cancelled
-    assert seconds < GRACE_S / 2
+    async with asking(planned, Held(), watcher, questions=planned.pending) as (_, task):
+        await watcher.full.wait()
+        task.cancel()
+        await watcher.stopped.wait()
+        task.cancel()
+    assert task.cancelled()
     assert watcher.answers == 0
     assert planned.folder.read_predictions() == {}
 
 
 async def test_what_never_ends_is_waited_for_so_long_and_no_longer(planned, monkeypatch) -> None:
-    monkeypatch.setattr("medexam.experiments.run.scheduler.GRACE_S", 0.2)
-    cancelled, seconds = await _ask(planned, Slow({"*": "{Answer: 1}"}, 60.0), Counting(), cancel_after=(0.1,))
-    assert cancelled
-    assert 0.15 < seconds < 2
+    monkeypatch.setattr("medexam.experiments.run.scheduler.GRACE_S", 0.1)
+    watcher = Counting()
+    async with asking(planned, Held(), watcher, questions=planned.pending) as (_, task):
+        await watcher.full.wait()
+        task.cancel()
+    assert task.cancelled()
+    assert (watcher.waited_for, watcher.answers) == ([IN_FLIGHT], 0)
 
 
 async def test_a_question_that_stays_unanswered_is_no_failure(planned) -> None:
     watcher, failures = Counting(), FailureBudget(max_failures=1)
-    cancelled, _ = await _ask(planned, Slow({"*": {"error": "context"}}, 0.0), watcher, failures=failures)
-    assert (cancelled, watcher.answers, failures.exhausted) == (False, 12, False)
+    engine = ScriptedEngine({"*": {"error": "context"}})
+    async with asking(planned, engine, watcher, failures=failures, questions=planned.pending) as (_, task):
+        pass
+    assert (task.exception(), watcher.answers, failures.exhausted) == (None, 12, False)
+
+
+async def test_as_many_are_in_flight_as_the_limit_allows_while_it_falls_and_rises(planned) -> None:
+    limits = iter([4, 4, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3])
+    now = [next(limits)]
+    seen: list[tuple[int, int]] = []
+
+    class Watcher(Counting):
+        def asked(self) -> None:
+            super().asked()
+            seen.append((self.in_flight, now[0]))
+
+        def answered(self, prediction) -> None:
+            super().answered(prediction)
+            now[0] = next(limits)
+
+    async with asking(
+        planned, ScriptedEngine({"*": "{Answer: 1}"}), Watcher(), limit=lambda: now[0], questions=planned.pending
+    ):
+        pass
+    assert len(seen) == 12
+    assert {limit for in_flight, limit in seen if in_flight == limit} == {4, 2, 3}
+    assert all(in_flight <= limit for in_flight, limit in seen)
+
+
+async def test_questions_that_come_later_are_asked_too(planned) -> None:
+    engine, watcher = Held(), Counting()
+    async with asking(planned, engine, watcher, open=True) as (scheduler, task):
+        scheduler.supply(planned.pending[:5])
+        await watcher.full.wait()
+        engine.released.set()
+        scheduler.supply(planned.pending[5:])
+        scheduler.close()
+    assert task.exception() is None
+    found = planned.folder.read_predictions()
+    assert {one.status for one in found.values()} == {Status.ANSWERED}
+    assert list(found) == [question.key for question in planned.pending]
+
+
+async def test_nothing_more_is_asked_once_answers_cannot_be_kept(planned, monkeypatch) -> None:
+    monkeypatch.setattr("medexam.experiments.run.scheduler.FLUSH_S", 0.0)
+    engine, watcher, failed = Held(), Counting(), asyncio.Event()
+
+    class FullDisk:
+        def append(self, prediction) -> None:
+            pass
+
+        def flush(self) -> None:
+            failed.set()
+            raise RunFolderError("cannot write")
+
+    async with asking(planned, engine, watcher, log=FullDisk(), questions=planned.pending) as (_, task):
+        await watcher.full.wait()
+        await failed.wait()
+        engine.released.set()
+    assert isinstance(task.exception(), RunFolderError)
+    assert watcher.answers == IN_FLIGHT

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from medexam.errors import RunFolderError
-from medexam.experiments.run.ray.dispatcher import Member, Round
-from medexam.experiments.run.ray.messages import Report
+from medexam.experiments.run.ray.dispatcher import Dispatcher, RemoteWorker
+from medexam.experiments.run.ray.messages import WorkerReport
 from medexam.experiments.run.scheduler import FailureBudget
 from medexam.experiments.store.prediction_lines import Outcome
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
@@ -101,11 +101,11 @@ def test_a_line_of_another_run_is_named_whoever_reads(folder, file) -> None:
 
 def test_a_worker_that_answers_for_another_run_is_refused(folder) -> None:
     planned = SimpleNamespace(spec_digest="d", pending=())
-    round_ = Round(None, planned, folder.path, [], None, FailureBudget())
-    member = Member("w", None, None, host="node7")
+    dispatcher = Dispatcher(planned, [], None, FailureBudget())
+    worker = RemoteWorker("w", None, None, host="node7")
     done = (_answered("a").model_copy(update={"spec_digest": "other"}),)
     with pytest.raises(RunFolderError, match="worker on node7 belongs to another run"):
-        round_._hear(member, Report(0, done, 0, 0, 1, over=False))
+        dispatcher.hear(worker, WorkerReport(0, done, 0, 1, over=False))
 
 
 def test_a_file_that_was_changed_meanwhile_is_one_clear_line(folder) -> None:

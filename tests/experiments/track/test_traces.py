@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from medexam.experiments.track.runs import track
 from medexam.experiments.track.traces import read_traces, sample_keys
 from medexam.specs import build_cells
@@ -33,7 +33,7 @@ def run(tmp_path, monkeypatch):
             "trace_questions": trace_questions,
         }
         plan = plan_experiment(document, {}, runs_dir=tmp_path / "runs")
-        (stored,), stop = run_plan(plan, Silent())
+        (stored,), stop = Runner(plan, Silent()).run()
         assert stop is None
         return stored
 

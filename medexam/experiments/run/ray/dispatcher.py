@@ -1,104 +1,118 @@
-"""The questions of a cell on their way through the workers: who gets which, and what becomes of those of one that dies.
+"""The questions of a cell on their way through the workers: who gets which, and what becomes of a lost worker's.
 
-Questions are handed out a little ahead of what each worker asks, so that none waits and a slow one gets fewer. Answers
-come back in batches, for the progress alone: they count once they lie in the worker's part of the run's folder.
+Workers are given questions a little ahead of what they ask, so that none is idle and a slow one gets fewer. Answers
+come back in batches, for the progress alone: they count once they lie in the worker's shard of the run's folder.
 """
 
 import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from medexam.errors import EngineError
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.run.ray.cluster import Cluster, Node
-from medexam.experiments.run.ray.messages import Report
+from medexam.experiments.run.ray.cluster import Node
+from medexam.experiments.run.ray.messages import WorkerReport
 from medexam.experiments.run.scheduler import GRACE_S, FailureBudget, QuestionObserver
 from medexam.experiments.store.prediction_lines import check_own, scan_predictions
 from medexam.experiments.store.shards import shard_path
 from medexam.predictions import Prediction
-from medexam.questions import Question
 from medexam.serve.pool.prefix_cache import PrefixCount
 
 T = TypeVar("T")
 
 FIRST_CONCURRENCY = 16
 """How many questions a worker is taken to hold in flight until it says so."""
-AHEAD = 3
-"""A worker's hands hold so many times what it has in flight: that, and two chunks that wait."""
-_LAST_WORD_S = 2.0
+AHEAD = 2
+"""Questions that wait at a worker are so many times those that it has in flight."""
+_LAST_WRITE_S = 2.0
 """Seconds that workers get to put their answers on the disk after a second Ctrl-C."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
-class Member:
+class RemoteWorker:
     """A worker, as the driver sees it."""
 
     name: str
     node: Node
     actor: Any
+    """Ray's handle of a `Worker`."""
     host: str = ""
     pid: int = 0
-    hand: dict[str, Question] = field(default_factory=dict)
-    """Questions that it was given and has not told to be done."""
+    endpoints: tuple[str, ...] = ()
+    lost: bool = False
+    """Whether it died; it asks nothing again."""
+    asked: int = 0
+    """Questions of all cells that it has done."""
+    concurrency: int = FIRST_CONCURRENCY
+    given: dict[str, Any] = field(default_factory=dict)
+    """Questions of the cell that it has not reported as done, by key."""
     begun: int = 0
     """How many of them it has begun."""
     waiting: int = 0
-    concurrency: int = FIRST_CONCURRENCY
     over: bool = False
     """Whether it begins no more questions of the cell."""
-    lost: bool = False
-    asked: int = 0
-    """Questions of all cells that it has done."""
-    counted: PrefixCount | None = None
-    endpoints: tuple[str, ...] = ()
+    cached_before: PrefixCount | None = None
+    """What its servers' prefix caches had counted before the cell."""
+
+    def begin_cell(self, cached_before: PrefixCount | None) -> None:
+        """Forget the cell before."""
+        self.given, self.begun, self.waiting, self.over, self.cached_before = {}, 0, 0, False, cached_before
+
+    def lose(self, when: str) -> None:
+        """Take it for dead, and see to it that it is: a worker that is only out of reach must not go on asking."""
+        import ray
+
+        self.lost = True
+        ray.kill(self.actor)
+        _log.warning("medexam: warning: the worker on %s died %s", self.host, when)
 
 
-@dataclass
-class Round:
-    """The questions of one cell, on their way through the workers."""
+class Dispatcher:
+    """Has workers ask the questions of one cell."""
 
-    cluster: Cluster
-    planned: AnyCell
-    folder: Path
-    members: list[Member]
-    observer: QuestionObserver
-    failures: FailureBudget
-    queue: deque[Question] = field(init=False)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set, and replaced, whenever questions come back or a worker has told something."""
-    uncounted: int = 0
-    """Questions begun by workers that died: the observer has heard of them and hears of them once."""
-    stopping: bool = False
-    counted: set[str] = field(default_factory=set)
-    """Keys of the questions that are done."""
-
-    def __post_init__(self) -> None:
-        self.queue = deque(self.planned.pending)
+    def __init__(
+        self, planned: AnyCell, workers: Sequence[RemoteWorker], observer: QuestionObserver, failures: FailureBudget
+    ) -> None:
+        self._planned = planned
+        self._workers = workers
+        self._observer = observer
+        self._failures = failures
+        self._queue = deque(planned.pending)
+        self._counted: set[str] = set()
+        """Keys of the questions that are done."""
+        self._begun_by_lost = 0
+        """Questions that lost workers had begun: the observer knows of them, and must not hear of them again."""
+        self._stopping = False
+        self._changed = asyncio.Event()
 
     @property
-    def active(self) -> list[Member]:
+    def _active(self) -> list[RemoteWorker]:
         """Those that still ask."""
-        return [one for one in self.members if not one.over and not one.lost]
+        return [one for one in self._workers if not one.over and not one.lost]
 
     async def run(self) -> None:
-        """Until all is asked or nobody asks any more."""
-        driving = [asyncio.create_task(self._drive(one)) for one in self.members]
+        """Until all is asked or nobody asks any more.
+
+        Raises what a worker raised, and `EngineError` where all are lost. Cancelling stops the workers as it stops a
+        local run.
+        """
+        driving = [asyncio.create_task(self._drive(one)) for one in self._workers]
         try:
             await asyncio.wait(driving, return_when=asyncio.FIRST_EXCEPTION)
         except asyncio.CancelledError:
-            self.observer.stopping(sum(one.begun for one in self.active))
-            await self._halt(GRACE_S)
+            self._observer.stopping(sum(one.begun for one in self._active))
+            await self._halt()
             raise
         else:
+            # One raised: the others are stopped in order, for what they have in flight is paid for.
             if any(one.done() and one.exception() for one in driving):
-                await self._halt(GRACE_S)
+                await self._halt()
         finally:
             for task in driving:
                 task.cancel()
@@ -106,125 +120,137 @@ class Round:
         for fault in ended:
             if isinstance(fault, Exception):
                 raise fault
-        if self.queue and all(one.lost for one in self.members):
+        if self._queue and all(one.lost for one in self._workers):
             raise EngineError(
-                f"{self.planned.folder.name}: every worker of the Ray cluster is gone; {len(self.queue)} questions "
+                f"{self._planned.run_id}: every worker of the Ray cluster is gone; {len(self._queue)} questions "
                 "are still pending: run the same again"
             )
 
-    async def _halt(self, grace_s: float) -> None:
-        """Have all workers begin nothing more and wait so long for what is in flight; a second Ctrl-C does not wait."""
-        self.stopping = True
-        halting = asyncio.create_task(self._stop_all(grace_s))
+    def hear(self, worker: RemoteWorker, report: WorkerReport) -> None:
+        """Take in what a worker reports; raises `RunFolderError` where an answer is of another run."""
+        heard_before = min(self._begun_by_lost, report.begun)
+        self._begun_by_lost -= heard_before
+        for _ in range(report.begun - heard_before):
+            self._observer.asked()
+        worker.begun += report.begun
+        for prediction in report.done:
+            check_own(prediction, self._planned.spec_digest, f"an answer of the worker on {worker.host}")
+            self._count(worker, prediction)
+        worker.waiting, worker.concurrency = report.waiting, report.concurrency
+        self._wake()
+
+    async def _halt(self) -> None:
+        """Have all workers begin nothing more, and wait for what is in flight; a second Ctrl-C does not wait."""
+        self._stopping = True
+        halting = asyncio.create_task(self._stop_all(GRACE_S))
         try:
+            # Shielded: a cancelled call would drop the workers' last reports, and with them answers from the progress.
             await asyncio.shield(halting)
         except asyncio.CancelledError:
-            await asyncio.wait([asyncio.create_task(self._stop_all(0.0)), halting], timeout=_LAST_WORD_S)
+            # Workers whose grace is cut short still write what they have; without this wait the driver would merge
+            # their shards before that.
+            await asyncio.wait([asyncio.create_task(self._stop_all(0.0)), halting], timeout=_LAST_WRITE_S)
             raise
 
     async def _stop_all(self, grace_s: float | None) -> None:
-        for member, report in await ask_all(self.active, lambda one: one.actor.stop.remote(grace_s)):
-            if isinstance(report, Report):
-                self._hear(member, report)
-                member.over = True
-        self._tell()
+        for worker, report in await ask_all(self._active, lambda one: one.actor.stop.remote(grace_s)):
+            if isinstance(report, WorkerReport):
+                self.hear(worker, report)
+                worker.over = True
+        self._wake()
 
-    async def _drive(self, member: Member) -> None:
-        """Keep one worker's hands full until nothing is left to ask."""
+    async def _drive(self, worker: RemoteWorker) -> None:
+        """Keep one worker supplied until nothing is left to ask."""
         from ray.exceptions import RayActorError
 
         try:
-            while not member.over:
-                given = self._deal(member)
-                if not given and not member.hand:
-                    if not await self._find_work(member):
+            while not worker.over:
+                given = self._next_questions(worker)
+                if not given and not worker.given:
+                    if not await self._find_work(worker):
                         return
                     continue
-                report = await answer(member.actor.exchange.remote(given, bool(self.queue)))
-                self._hear(member, report)
-                if report.hopeless is not None:
-                    raise EngineError(f"{self.planned.folder.name}: {report.hopeless}")
+                report = await answer(worker.actor.exchange.remote(given, bool(self._queue) and not self._stopping))
+                self.hear(worker, report)
                 if report.fault is not None:
                     raise report.fault
                 if report.over:
-                    self._retire(member)
-                elif self.failures.exhausted and not self.stopping:
-                    self.stopping = True
+                    self._retire(worker)
+                elif self._failures.exhausted and not self._stopping:
+                    self._stopping = True
                     await self._stop_all(None)
         except RayActorError:
-            await self._bury(member)
+            await self._replace_lost(worker)
         finally:
-            self._tell()
+            # Others wait for work that this worker may have returned, or for it to end.
+            self._wake()
 
-    def _deal(self, member: Member) -> list[Question]:
-        """The next questions of a worker: it keeps two chunks ahead, and towards the end all get equal shares."""
-        if self.stopping:
+    def _next_questions(self, worker: RemoteWorker) -> list[Any]:
+        """What a worker is given now: it keeps two chunks ahead, and towards the end all get equal shares."""
+        if self._stopping:
             return []
-        room = AHEAD * member.concurrency - len(member.hand)
-        share = math.ceil(len(self.queue) / (2 * len(self.active)))
-        given = [self.queue.popleft() for _ in range(min(room, share))]
-        member.hand |= {question.key: question for question in given}
-        member.waiting += len(given)
+        room = AHEAD * worker.concurrency - worker.waiting
+        # Half of an equal share: the rest of the queue goes to whoever turns out to be the fastest.
+        share = math.ceil(len(self._queue) / (2 * len(self._active)))
+        given = [self._queue.popleft() for _ in range(min(room, share))]
+        worker.given |= {question.key: question for question in given}
+        worker.waiting += len(given)
         return given
 
-    async def _find_work(self, member: Member) -> bool:
-        """For a worker with empty hands: take from the fullest, or wait; False where nothing can come any more."""
-        others = [one for one in self.active if one is not member and one.hand]
-        if self.stopping or not (others or self.queue):
+    async def _find_work(self, worker: RemoteWorker) -> bool:
+        """For a worker that has nothing: take from the one with most, or wait; False where nothing can come."""
+        from ray.exceptions import RayActorError
+
+        others = [one for one in self._active if one is not worker and one.given]
+        if self._stopping or not (others or self._queue):
             return False
         fullest = max(others, key=lambda one: one.waiting, default=None)
         if fullest is not None and fullest.waiting > 1:
             wanted = fullest.waiting // 2
+            # Subtracted before the reply: a second idle worker would otherwise ask the same one for the same questions.
             fullest.waiting -= wanted
-            keys = await answer(fullest.actor.take_back.remote(wanted))
-            self.queue.extendleft(fullest.hand.pop(key) for key in keys if key in fullest.hand)
-            if keys:
-                return True
-        await self.changed.wait()
+            try:
+                keys = await answer(fullest.actor.take_back.remote(wanted))
+            except RayActorError:
+                # The other one died, not this one; whoever drives it sees to that.
+                keys = []
+            # What it was given may be in the queue already, if it was retired or lost meanwhile.
+            self._queue.extendleft(fullest.given.pop(key) for key in keys if key in fullest.given)
+        else:
+            # Only if nothing was awaited since the look above: a change in between would be waited for in vain.
+            await self._changed.wait()
         return True
 
-    def _hear(self, member: Member, report: Report) -> None:
-        """Take what a worker tells."""
-        again = min(self.uncounted, report.begun)
-        self.uncounted -= again
-        for _ in range(report.begun - again):
-            self.observer.asked()
-        member.begun += report.begun
-        for prediction in report.done:
-            check_own(prediction, self.planned.spec_digest, f"an answer of the worker on {member.host}")
-            self._count(member, prediction)
-        member.waiting, member.concurrency = report.waiting, report.concurrency
-        self._tell()
-
-    def _count(self, member: Member, prediction: Prediction) -> None:
-        member.hand.pop(prediction.question, None)
-        if prediction.question in self.counted:
+    def _count(self, worker: RemoteWorker, prediction: Prediction) -> None:
+        worker.given.pop(prediction.question, None)
+        # A lost worker's shard holds answers that it had reported too.
+        if prediction.question in self._counted:
             return
-        self.counted.add(prediction.question)
-        member.begun -= 1
-        member.asked += 1
-        self.failures.add(prediction)
-        self.observer.answered(prediction)
+        self._counted.add(prediction.question)
+        worker.begun -= 1
+        worker.asked += 1
+        self._failures.add(prediction)
+        self._observer.answered(prediction)
 
-    def _retire(self, member: Member) -> None:
+    def _retire(self, worker: RemoteWorker) -> None:
         """A worker asks no more: what it has not done is for the others."""
-        member.over = True
-        self.queue.extendleft(reversed(member.hand.values()))
-        member.hand = {}
+        worker.over = True
+        self._queue.extendleft(reversed(worker.given.values()))
+        worker.given = {}
 
-    async def _bury(self, member: Member) -> None:
-        """A worker died: what lies in its part is done, the rest of its hands is for the others."""
-        lose(self.cluster, member, "while it asked; what it had not answered goes to the others")
-        path = shard_path(self.folder, member.name)
-        own = self.planned.spec_digest
+    async def _replace_lost(self, worker: RemoteWorker) -> None:
+        """A worker died: what lies in its shard is done, the rest of what it was given is for the others."""
+        worker.lose("while it asked; what it had not answered goes to the others")
+        path, own = shard_path(self._planned.folder.path, worker.name), self._planned.spec_digest
         for prediction in await asyncio.to_thread(lambda: [one for _, one in scan_predictions(path, own)]):
-            self._count(member, prediction)
-        self.uncounted += member.begun
-        self._retire(member)
+            self._count(worker, prediction)
+        self._begun_by_lost += worker.begun
+        self._retire(worker)
 
-    def _tell(self) -> None:
-        self.changed.set()
-        self.changed = asyncio.Event()
+    def _wake(self) -> None:
+        """End the waits of now; whoever waits from now on waits for the next change."""
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 async def answer(reference: Awaitable[T]) -> T:
@@ -238,17 +264,12 @@ async def answer(reference: Awaitable[T]) -> T:
         raise (cause if isinstance(cause, Exception) else error) from None
 
 
-async def ask_all(members: Sequence[Member], call: Any) -> list[tuple[Member, Any]]:
-    """What each of the members answers or raises."""
-    answers = await asyncio.gather(*(answer(call(one)) for one in members), return_exceptions=True)
+async def ask_all(
+    workers: Sequence[RemoteWorker], call: Callable[[RemoteWorker], Awaitable[Any]]
+) -> list[tuple[RemoteWorker, Any]]:
+    """What each of the workers answers or raises."""
+    answers = await asyncio.gather(*(answer(call(one)) for one in workers), return_exceptions=True)
     for one in answers:
         if isinstance(one, BaseException) and not isinstance(one, Exception):
             raise one
-    return list(zip(members, answers, strict=True))
-
-
-def lose(cluster: Cluster, member: Member, when: str) -> None:
-    """A worker that died, or cannot be reached any more, asks nothing again."""
-    member.lost = True
-    cluster.ray.kill(member.actor)
-    _log.warning("medexam: warning: the worker on %s died %s", member.host, when)
+    return list(zip(workers, answers, strict=True))

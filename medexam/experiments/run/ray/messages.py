@@ -1,4 +1,4 @@
-"""What the driver of a distributed run and its workers say to each other."""
+"""What the driver of a distributed run and its workers tell each other; plain data, no Ray."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from medexam.specs import CellSpec
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What a worker says of itself before anything is asked."""
+class Surroundings:
+    """What a worker finds around it before anything is asked."""
 
     host: str
     pid: int
     version: str
     """medexam's."""
-    said: str | None
+    text: str | None
     """What stands in the file that it was told to read; None where it sees no such file."""
-    here: bool
+    sees_directory: bool
     """Whether it sees the driver's working directory, and works in it."""
 
 
 @dataclass(frozen=True)
-class Job:
+class Assignment:
     """A cell, as a worker needs it."""
 
     cell: CellSpec
@@ -34,14 +34,12 @@ class Job:
     answerer: Answerer | None
     folder: Path
     """The run's, on storage that all share."""
-    part: str
-    """Name of the worker's part."""
     words: Mapping[str, Any]
     """What the driver found in the files that the program takes its words from; the worker must find the same."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class LookedUp:
     """What prompts show beside a question, looked up by the driver for all questions of a cell."""
 
     retrieval: Retrieval | None
@@ -51,20 +49,17 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Report:
+class WorkerReport:
     """What happened since the report before."""
 
     begun: int
     done: tuple[Prediction, ...]
     """Answers and failures, all on the disk."""
     waiting: int
-    """Questions in its hands that are not begun."""
-    in_flight: int
+    """Questions that the worker was given and has not begun."""
     concurrency: int
     """How many it would have in flight now."""
     over: bool
-    """Whether it is through with this cell before its time: too many failed in a row, it was stopped, or it broke."""
-    hopeless: str | None = None
-    """A fault that no other question would escape."""
+    """Whether it ended with this cell before its time: too many failed in a row, it was stopped, or it broke."""
     fault: Exception | None = None
-    """What ended it before its time."""
+    """What broke it."""

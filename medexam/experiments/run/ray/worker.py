@@ -1,4 +1,4 @@
-"""A worker of a distributed run: asks the questions that it is given, by its own engine, and writes its own part.
+"""A worker of a distributed run: asks the questions that it is given, by its own engine, and writes its own shard.
 
 It is an actor of Ray's, and knows nothing of Ray: its methods are coroutines that the driver calls from afar. The work
 itself lives on the process's network loop, as a local run does.
@@ -8,12 +8,11 @@ import asyncio
 import os
 import socket
 import time
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import dspy
 
@@ -21,46 +20,33 @@ import medexam
 from medexam.errors import EngineError, RunFolderError
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.words import read_words
-from medexam.experiments.run.language_model import build_lm
-from medexam.experiments.run.ray.messages import Job, Report, Shown, Sight
-from medexam.experiments.run.scheduler import Asking, FailureBudget, flush_regularly
+from medexam.experiments.run.language_model import build_lm, count_cached
+from medexam.experiments.run.ray.messages import Assignment, LookedUp, Surroundings, WorkerReport
+from medexam.experiments.run.scheduler import FailureBudget, Scheduler, Work
 from medexam.experiments.store.run_folder import PredictionLog
 from medexam.experiments.store.shards import shard_path
 from medexam.files import make_private_folder, open_private
 from medexam.gc_pause import gc_paused
-from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.programs import ProgramContext, WithNearest, build_program
 from medexam.questions import Question
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.discovery.registry import host_name
 from medexam.serve.network.event_loop import background_loop
-from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
+from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.specs import EngineNeeds, ModelSpec
 
 REPORT_S = 0.25
-"""Seconds after which a worker tells what it has begun, if nothing made it speak before."""
+"""Seconds after which a worker reports what it has begun, if nothing made it report before."""
 
 
-@dataclass(frozen=True)
-class _Identified:
-    """A cell as `ask` takes it; its questions come by and by."""
-
-    run_id: str
-    program_label: str
-    program: dspy.Module
-    spec_digest: str
-    answerer: Answerer | None
-    pending: tuple[()] = ()
-
-
-class _PartLog(PredictionLog):
+class _ShardLog(PredictionLog):
     """Keeps what reached the disk until it is reported."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         super().__init__(path, descriptor)
         self._unflushed: list[Prediction] = []
-        self.kept: list[Prediction] = []
+        self._flushed: list[Prediction] = []
 
     def append(self, prediction: Prediction) -> None:
         super().append(prediction)
@@ -68,151 +54,139 @@ class _PartLog(PredictionLog):
 
     def flush(self) -> None:
         super().flush()
-        self.kept += self._unflushed
+        self._flushed += self._unflushed
         self._unflushed = []
 
+    def take_flushed(self) -> tuple[Prediction, ...]:
+        """What reached the disk since this was last called."""
+        taken, self._flushed = tuple(self._flushed), []
+        return taken
 
-@dataclass
-class _Supplied:
-    """Asking that goes on as long as questions may come; a `QuestionObserver` of itself."""
 
-    job: Job
-    shown: Shown
-    engine: Engine
-    log: _PartLog
-    asking: Asking = field(init=False)
-    begun: int = 0
-    open: bool = True
-    ended: bool = False
-    fault: Exception | None = None
-    fed: asyncio.Event = field(default_factory=asyncio.Event)
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+class _CellRun:
+    """A cell that is asked as long as questions may come; it observes its own scheduler. On the network loop alone."""
 
-    def __post_init__(self) -> None:
-        job = self.job
+    def __init__(
+        self, assignment: Assignment, looked_up: LookedUp, engine: Engine, path: Path, stream: IO[bytes]
+    ) -> None:
+        """`stream` is the open end of the shard at `path`."""
+        cell = assignment.cell
         program = build_program(
-            job.cell.program,
-            job.cell.dataset.language,
+            cell.program,
+            cell.dataset.language,
             ProgramContext(
-                max_tokens=job.cell.model.max_tokens,
-                finder=self.shown.retrieval,
-                nearest=partial(NearestDemonstrations, _vectors=self.shown.vectors),
+                max_tokens=cell.model.max_tokens,
+                finder=looked_up.retrieval,
+                nearest=partial(NearestDemonstrations, vectors=looked_up.vectors),
             ),
         )
         if isinstance(program, WithNearest) and isinstance(program.finder, NearestDemonstrations):
             program.finder.fill(())
-        planned = _Identified(job.folder.name, job.cell.program.label, program, job.spec_digest, job.answerer)
-        self.asking = Asking(planned, self.log, self, FailureBudget(), deque(), lambda: self.engine.concurrency)
+        work = Work(assignment.folder.name, program, cell.program.label, assignment.spec_digest, assignment.answerer)
+        self.model = cell.model
+        self.engine = engine
+        self._stream = stream
+        self._log = _ShardLog(path, stream.fileno())
+        self._scheduler = Scheduler(work, self._log, self, FailureBudget(), lambda: engine.concurrency, open=True)
+        self._begun = 0
+        self._fault: Exception | None = None
+        self._news = asyncio.Event()
+        """Set when the driver should hear at once."""
+        self._running = asyncio.create_task(self._run(build_lm(cell.model, engine)))
 
     def asked(self) -> None:
         """One question is begun; the driver hears where few are left."""
-        self.begun += 1
-        if len(self.asking.waiting) <= self.engine.concurrency:
-            self.news.set()
+        self._begun += 1
+        if self._is_low:
+            self._news.set()
 
     def answered(self, _prediction: Prediction) -> None:
         """One question is done; where it was the last at hand, the driver hears."""
-        if not self.asking.waiting and len(self.asking.crew) <= 1:
-            self.news.set()
+        if not self._scheduler.waiting and len(self._scheduler.tasks) <= 1:
+            self._news.set()
 
     def stopping(self, in_flight: int) -> None:
         """The driver says so itself."""
 
-    async def run(self) -> None:
-        """Ask until nothing can come any more, the asking is over, or it breaks."""
-        asking = self.asking
-        lm = build_lm(self.job.cell.model, self.engine)
-        with dspy.context(lm=lm, disable_history=True), gc_paused():
-            feeding, flusher = asyncio.create_task(self._feed()), asyncio.create_task(flush_regularly(asking))
-            try:
-                while self.open or asking.waiting or asking.crew:
-                    await asking.gone.wait()
-                    if asking.broken:
-                        raise asking.broken
-                    if asking.over and not asking.crew:
-                        break
-                    asking.gone.clear()
-                    if not self.open and not asking.waiting and not asking.crew:
-                        break
-            except Exception as error:
-                self.fault = error
-            finally:
-                tasks = (*asking.crew, feeding, flusher)
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-                try:
-                    self.log.flush()
-                except RunFolderError as error:
-                    self.fault = error
-                self.ended = True
-                self.news.set()
+    @property
+    def _is_low(self) -> bool:
+        """Whether no more questions wait than may be in flight."""
+        return len(self._scheduler.waiting) <= self.engine.concurrency
 
-    async def _feed(self) -> None:
-        while True:
-            await self.fed.wait()
-            self.fed.clear()
-            self.asking.hire()
-
-    def give(self, questions: Sequence[Question]) -> None:
-        """More to ask."""
-        if questions:
-            self.asking.waiting.extend(questions)
-            self.fed.set()
-
-    def close(self) -> None:
-        """Nothing more comes."""
-        self.open = False
-        if not self.asking.crew:
-            self.asking.gone.set()
-
-    def report(self) -> Report:
-        """What happened since the last report."""
-        asking = self.asking
-        if not asking.crew:
-            self._flush()
-        done, self.log.kept = tuple(self.log.kept), []
-        begun, self.begun = self.begun, 0
-        self.news.clear()
-        return Report(
-            begun=begun,
-            done=done,
-            waiting=len(asking.waiting),
-            in_flight=len(asking.crew),
-            concurrency=self.engine.concurrency,
-            over=self.ended or (asking.over and not asking.crew),
-            hopeless=str(asking.hopeless[0]) if asking.hopeless else None,
-            fault=self.fault,
-        )
-
-    def _flush(self) -> None:
+    async def _run(self, lm: dspy.LM) -> None:
         try:
-            self.log.flush()
-        except RunFolderError as error:
-            self.fault, self.asking.unwritable = error, True
+            with dspy.context(lm=lm, disable_history=True), gc_paused():
+                await self._scheduler.run()
+        except Exception as error:
+            # Reported and not raised: nobody awaits this task before the cell ends.
+            self._fault = error
+        finally:
+            self._news.set()
+
+    async def exchange(self, questions: Sequence[Question], more: bool) -> WorkerReport:
+        """Take more questions and wait until there is something to report; `more` says that the driver has others."""
+        begun, scheduler = time.monotonic(), self._scheduler
+        scheduler.supply(questions)
+        while not self._running.done() and (left := REPORT_S - (time.monotonic() - begun)) > 0:
+            if not (scheduler.waiting or scheduler.tasks) or (more and self._is_low):
+                break
+            self._news.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), left)
+        return self._report()
+
+    async def take_back(self, number: int) -> list[str]:
+        """Keys of questions that were not begun and are not going to be here, at most so many."""
+        waiting = self._scheduler.waiting
+        return [waiting.pop().key for _ in range(min(number, len(waiting)))]
+
+    async def stop(self, grace_s: float | None) -> WorkerReport:
+        """Begin no further question, wait so long for those in flight, None: until they are done; the last report."""
+        await self._scheduler.stop(grace_s)
+        await self._running
+        return self._report()
+
+    async def finish(self) -> None:
+        """End, once what was supplied is asked."""
+        self._scheduler.close()
+        await self._running
+        self._stream.close()
+
+    def _report(self) -> WorkerReport:
+        if not self._scheduler.tasks:
+            # Only what is on the disk is reported: an idle worker would leave the driver waiting for the next flush.
+            self._scheduler.flush()
+        begun, self._begun = self._begun, 0
+        return WorkerReport(
+            begun=begun,
+            done=self._log.take_flushed(),
+            waiting=len(self._scheduler.waiting),
+            concurrency=self.engine.concurrency,
+            over=self._running.done(),
+            fault=self._fault,
+        )
 
 
 class Worker:
-    """The actor; one job at a time."""
+    """The actor; one cell at a time."""
 
-    def __init__(self, directory: str, threads: int) -> None:
-        """`directory` is the driver's working directory, `threads` how many this process may compute with."""
+    def __init__(self, name: str, directory: str, threads: int) -> None:
+        """`name` is that of its shards, `directory` the driver's, `threads` how many this process may compute with."""
         os.environ["OMP_NUM_THREADS"] = str(threads)
+        self._name = name
         self._directory = directory
         self._engines: dict[ModelSpec, Engine] = {}
-        self._supplied: _Supplied | None = None
-        self._stream: Any = None
-        self._running: asyncio.Task[None] | None = None
+        self._cell: _CellRun | None = None
 
-    async def look(self, path: Path) -> Sight:
+    async def look(self, path: Path) -> Surroundings:
         """Go to the driver's directory and read a file there."""
         try:
             os.chdir(self._directory)
-            here = True
+            sees_directory = True
         except OSError:
-            here = False
-        said = await asyncio.to_thread(_read, path)
-        return Sight(socket.gethostname(), os.getpid(), medexam.__version__, said, here)
+            sees_directory = False
+        text = await asyncio.to_thread(_read, path)
+        return Surroundings(socket.gethostname(), os.getpid(), medexam.__version__, text, sees_directory)
 
     async def prepare(self, model: ModelSpec, needs: EngineNeeds) -> EngineInfo:
         """Load or reach the model; raises `EngineError` where it cannot be used."""
@@ -220,99 +194,55 @@ class Worker:
             self._engines[model] = await background_loop().run_async(build_engine(model, needs, near=host_name()))
         return self._engines[model].info()
 
-    async def begin(self, job: Job, shown: Shown) -> PrefixCount | None:
+    async def begin(self, assignment: Assignment, looked_up: LookedUp) -> PrefixCount | None:
         """Take up a cell; what the servers' prefix caches have counted so far.
 
-        Raises `RunFolderError` where its part cannot be written, or where this machine has other words to ask with.
+        Raises `RunFolderError` where its shard cannot be written, or where this machine has other words to ask with.
         """
-        if read_words(job.cell.program, job.cell.dataset.language) != job.words:
+        cell = assignment.cell
+        if read_words(cell.program, cell.dataset.language) != assignment.words:
             raise RunFolderError(
                 f"{socket.gethostname()} reads other prompts, examples or program.load than the driver at the paths of "
                 "the spec: give all machines the same files, in a folder that they share"
             )
-        engine = self._engines[job.cell.model]
-        path = shard_path(job.folder, job.part)
+        path, engine = shard_path(assignment.folder, self._name), self._engines[cell.model]
         try:
             make_private_folder(path.parent)
-            self._stream = open_private(path, "ab")
+            stream = open_private(path, "ab")
         except OSError as error:
             raise RunFolderError(f"{socket.gethostname()}: cannot write {path}: {error.strerror}") from None
-        counted = await self._count(engine, job.cell.model.ca_bundle)
-        await background_loop().run_async(self._start(job, shown, engine))
+
+        async def start() -> _CellRun:
+            return _CellRun(assignment, looked_up, engine, path, stream)
+
+        counted = await count_cached(cell.model, engine)
+        # Made on the loop of the engine's connections: its events and tasks belong to the loop that made them.
+        self._cell = await background_loop().run_async(start())
         return counted
 
-    async def _start(self, job: Job, shown: Shown, engine: Engine) -> None:
-        log = _PartLog(shard_path(job.folder, job.part), self._stream.fileno())
-        self._supplied = _Supplied(job, shown, engine, log)
-        self._running = asyncio.create_task(self._supplied.run())
-
-    async def exchange(self, questions: Sequence[Question], more: bool) -> Report:
-        """Take more questions and wait until there is something to tell; `more` says that the driver has others."""
-        return await background_loop().run_async(self._exchange(questions, more))
-
-    async def _exchange(self, questions: Sequence[Question], more: bool) -> Report:
-        supplied = self._job
-        supplied.give(questions)
-        asking, begun = supplied.asking, time.monotonic()
-        while not supplied.ended and not (asking.over and not asking.crew):
-            idle = not asking.waiting and not asking.crew and not supplied.fed.is_set()
-            low = more and len(asking.waiting) <= supplied.engine.concurrency
-            if idle or (low and not supplied.fed.is_set()) or time.monotonic() - begun >= REPORT_S:
-                break
-            supplied.news.clear()
-            try:
-                await asyncio.wait_for(supplied.news.wait(), REPORT_S - (time.monotonic() - begun))
-            except TimeoutError:
-                break
-        return supplied.report()
+    async def exchange(self, questions: Sequence[Question], more: bool) -> WorkerReport:
+        """As `_CellRun.exchange`."""
+        return await background_loop().run_async(self._begun_cell.exchange(questions, more))
 
     async def take_back(self, number: int) -> list[str]:
-        """Keys of questions that were not begun and are not going to be here, at most so many."""
-        return await background_loop().run_async(self._take_back(number))
+        """As `_CellRun.take_back`."""
+        return await background_loop().run_async(self._begun_cell.take_back(number))
 
-    async def _take_back(self, number: int) -> list[str]:
-        waiting = self._job.asking.waiting
-        return [waiting.pop().key for _ in range(min(number, len(waiting)))]
-
-    async def stop(self, grace_s: float | None) -> Report:
-        """Begin no further question, wait so long for those in flight, None: until they are done; the last report."""
-        return await background_loop().run_async(self._stop(grace_s))
-
-    async def _stop(self, grace_s: float | None) -> Report:
-        supplied = self._job
-        supplied.asking.interrupted = True
-        if supplied.asking.crew:
-            await asyncio.wait(supplied.asking.crew, timeout=grace_s)
-        supplied.open = False
-        for task in list(supplied.asking.crew):
-            task.cancel()
-        supplied.asking.gone.set()
-        if self._running is not None:
-            await self._running
-        return supplied.report()
+    async def stop(self, grace_s: float | None) -> WorkerReport:
+        """As `_CellRun.stop`."""
+        return await background_loop().run_async(self._begun_cell.stop(grace_s))
 
     async def finish(self) -> PrefixCount | None:
         """Leave the cell, of which nothing more is asked; what the servers' prefix caches have counted now."""
-        return await background_loop().run_async(self._finish())
-
-    async def _finish(self) -> PrefixCount | None:
-        supplied = self._job
-        supplied.close()
-        if self._running is not None:
-            await self._running
-        self._stream.close()
-        self._supplied = self._running = None
-        return await self._count(supplied.engine, supplied.job.cell.model.ca_bundle)
+        cell, self._cell = self._begun_cell, None
+        await background_loop().run_async(cell.finish())
+        return await count_cached(cell.model, cell.engine)
 
     @property
-    def _job(self) -> _Supplied:
-        if self._supplied is None:
+    def _begun_cell(self) -> _CellRun:
+        if self._cell is None:
             raise EngineError("the worker has no cell to ask")
-        return self._supplied
-
-    async def _count(self, engine: Engine, ca_bundle: Path | None) -> PrefixCount | None:
-        info = engine.info()
-        return await count_prefixes(info.endpoints, ca_bundle) if info.engine == "vllm" else None
+        return self._cell
 
 
 def _read(path: Path) -> str | None:

@@ -19,7 +19,7 @@ from medexam.experiments.report.papers.headqa_v1 import (
     load_headqa_v1_paper,
     render_headqa_v1_report,
 )
-from medexam.experiments.run.runner import run_plan
+from medexam.experiments.run.runner import Runner
 from watching import Silent
 
 DISCIPLINES = {
@@ -40,7 +40,7 @@ matrix:
 
 def ask(folder, dataset: str, split: str = "all"):
     document = yaml.safe_load(SPEC.replace("DATASET", dataset).replace("SPLIT", split))
-    runs, stopped = run_plan(plan_experiment(document, {}, runs_dir=folder / split), Silent())
+    runs, stopped = Runner(plan_experiment(document, {}, runs_dir=folder / split), Silent()).run()
     assert stopped is None
     return runs
 

@@ -1,0 +1,102 @@
+"""Where the questions of cells are asked: in this process, or by whatever else keeps the same protocol."""
+
+from typing import Any, Protocol
+
+import dspy
+
+from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.run.language_model import build_lm, count_cached
+from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, Scheduler, Work
+from medexam.experiments.store.environment import Invocation
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.gc_pause import gc_paused
+from medexam.serve import Engine, EngineInfo, build_engine
+from medexam.specs import EngineNeeds, ModelSpec
+
+CONTROL_CONCURRENCY = 1
+"""Questions in flight of a program that asks no model."""
+
+
+class RunObserver(QuestionObserver, Protocol):
+    """Watches a run, as a progress bar does."""
+
+    def engine_starts(self, model: ModelSpec) -> None:
+        """A model is being loaded or a server probed; it may take a while."""
+
+    def retrieval_starts(self, planned: AnyCell) -> None:
+        """The passages of a cell are looked up; it may take a while."""
+
+    def passages_encoded(self, planned: AnyCell, done: int) -> None:
+        """So many passages of the cell's corpus have a vector; called only while its index is made."""
+
+    def cell_starts(self, planned: AnyCell) -> None:
+        """A cell begins to ask its pending questions."""
+
+    def cell_ends(self, run: AnyRun) -> None:
+        """A cell is scored and its folder complete on disk."""
+
+
+class Executor(Protocol):
+    """Asks the questions of cells."""
+
+    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: EngineNeeds) -> None:
+        """Load or reach the cell's model; raises `EngineError` where that is not possible."""
+
+    def info(self, planned: AnyCell) -> EngineInfo | None:
+        """What answers the cell, by now; None where no model was prepared for it."""
+
+    async def ask(
+        self, planned: AnyCell, observer: RunObserver, failures: FailureBudget, invocation: Invocation
+    ) -> None:
+        """Do what `Scheduler.run` does, and leave the answers in the run's folder or in its shards."""
+
+    def describe(self) -> dict[str, Any] | None:
+        """What `environment.json` says of it; None where nothing."""
+
+
+class LocalExecutor:
+    """Asks from this process; the cells of a model share its engine."""
+
+    def __init__(self) -> None:
+        self._engines: dict[ModelSpec, Engine] = {}
+
+    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: EngineNeeds) -> None:
+        """Build the model's engine, if it is the model's first cell."""
+        model = planned.cell.model
+        if model not in self._engines:
+            observer.engine_starts(model)
+            self._engines[model] = await build_engine(model, needs)
+
+    def info(self, planned: AnyCell) -> EngineInfo | None:
+        """What answers the cell; servers may have come and gone since it was prepared."""
+        engine = self._engine(planned)
+        return engine.info() if engine else None
+
+    async def ask(
+        self, planned: AnyCell, observer: RunObserver, failures: FailureBudget, invocation: Invocation
+    ) -> None:
+        """Ask the cell's pending questions."""
+        model, engine = planned.cell.model, self._engine(planned)
+        lm = build_lm(model, engine) if engine else None
+        with planned.folder.appending() as log, dspy.context(lm=lm, disable_history=True), gc_paused():
+            before = await count_cached(model, engine)
+            await Scheduler(
+                Work.of(planned),
+                log,
+                observer,
+                failures,
+                lambda: engine.concurrency if engine else CONTROL_CONCURRENCY,
+                planned.pending,
+            ).run()
+            invocation.count_cached(before, await count_cached(model, engine))
+
+    def describe(self) -> None:
+        """Nothing."""
+
+    async def aclose(self) -> None:
+        """Close the engines."""
+        for engine in self._engines.values():
+            await engine.aclose()
+
+    def _engine(self, planned: AnyCell) -> Engine | None:
+        return self._engines.get(planned.cell.model) if planned.asks_model else None
