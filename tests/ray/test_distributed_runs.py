@@ -150,7 +150,7 @@ def test_nearest_demonstrations_are_chosen_by_the_drivers_vectors(spec, tmp_path
     encoder = save_medcpt(tmp_path / "medcpt")
     words = load_exam_set(DatasetSpec(name="headqa_sample"))
     solved = [
-        dspy.Example(question=one, answer=words.key[one.key].number)
+        dspy.Example(question=one, answer=words.golds[one.key].number)
         for one in words.questions
         if one.exam.year == words.questions[0].exam.year
     ]
