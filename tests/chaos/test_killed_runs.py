@@ -40,7 +40,7 @@ def spec(tmp_path: Path) -> Path:
 def call(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(TESTS), **environment},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]), **environment},
         capture_output=True,
         text=True,
         timeout=120,
