@@ -191,9 +191,8 @@ def test_what_a_killed_driver_left_is_taken_up_by_a_local_run(spec, tmp_path, cl
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     here = Path(__file__)
     command = [sys.executable, here.with_name("driver.py"), tmp_path / "spec.json", tmp_path / "runs", cluster.address]
-    with subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(here.parents[1]), *sys.path])}, stderr=subprocess.DEVNULL
-    ) as driver:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here.parents[1]), *sys.path])}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as driver:
         while driver.poll() is None:
             if sum(path.read_bytes().count(b"\n") for path in tmp_path.glob(f"runs/*/{SHARDS}/*.jsonl")) >= 8:
                 driver.kill()
