@@ -6,6 +6,7 @@ from typing import Any
 
 from medexam.answer_key import AnswerKey
 from medexam.benchmarks.choice import comparison_tables as tables
+from medexam.benchmarks.choice.pairs import Flipped, Group, Pair
 from medexam.benchmarks.paired import PairedRuns, TableRun, difference_values
 from medexam.metrics import Metrics
 from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, judge
@@ -15,38 +16,6 @@ from medexam.questions import Question
 from medexam.tables import Captioned
 
 Predictions = Mapping[str, Prediction]
-
-
-@dataclass(frozen=True)
-class Group:
-    """The questions of one discipline or year, beside the baseline."""
-
-    paired: Paired
-    p_adjusted: float
-    """McNemar's p after Holm, over all groups of the breakdown and all pairs."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One run beside the baseline."""
-
-    paired: Paired
-    p_adjusted: float
-    """McNemar's p after Holm, over all pairs; the same as before where there is one pair."""
-    verdict: Verdict
-    by_discipline: Mapping[str, Group]
-    by_year: Mapping[str, Group]
-
-
-@dataclass(frozen=True)
-class Flipped:
-    """A question that some runs have right and others have not."""
-
-    question: str
-    """Its key."""
-    gold: int
-    answers: tuple[int | None, ...]
-    """The printed number that each run chose, in their order; None where it chose none."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +47,16 @@ class PairedExams(PairedRuns):
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """One sentence a pair: what may be said of its accuracy."""
-        return [tables.verdict(self, at, names) for at in range(len(self.pairs))]
+        return [tables.verdict(self.pairs, at, names) for at in range(len(self.pairs))]
 
     def overall_tables(self, runs: Sequence[TableRun[Any]]) -> list[Captioned]:
         """Scores, differences and agreement over all compared questions."""
         names = [run.name for run in runs]
-        return [tables.scores(self, names), tables.differences(self, names), tables.agreement(self, names)]
+        return [
+            tables.scores(self.metrics, self.together, names),
+            tables.differences(self.pairs, names),
+            tables.agreement(self.pairs, names),
+        ]
 
     def breakdown_tables(self, names: Sequence[str]) -> list[Captioned]:
         """The differences of every pair by discipline, then by year where the exams have one."""
@@ -95,7 +68,7 @@ class PairedExams(PairedRuns):
 
     def flipped_tables(self, names: Sequence[str], shown: int) -> list[Captioned]:
         """The first `shown` flipped questions with every run's answer; empty where none flipped."""
-        return tables.flipped(self, names, shown)
+        return tables.flipped(self.flipped, names, shown)
 
     def run_documents(self) -> list[dict[str, Any]]:
         """How many questions each run alone has right."""

@@ -4,18 +4,16 @@ Each table has a caption that says how to read it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from medexam.benchmarks.choice.pairs import Flipped, Group, Pair
 from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, signed
 from medexam.formatting import NONE, coefficient, decimal, equals, p_value, percent, with_interval
-from medexam.metrics.paired.results import Paired
+from medexam.metrics import Metrics
+from medexam.metrics.paired.results import Complementarity, Paired
 from medexam.tables import Captioned, Table
 
-if TYPE_CHECKING:
-    from medexam.benchmarks.choice.comparison import Group, PairedExams
 
-
-def scores(comparison: "PairedExams", names: Sequence[str]) -> Captioned:
+def scores(all_metrics: Sequence[Metrics], together: Complementarity, names: Sequence[str]) -> Captioned:
     """Each run's scores on the same questions."""
     rows = tuple(
         (
@@ -27,22 +25,22 @@ def scores(comparison: "PairedExams", names: Sequence[str]) -> Captioned:
             percent(metrics.unanswered_ratio),
             str(alone),
         )
-        for name, metrics, alone in zip(names, comparison.metrics, comparison.together.alone_right, strict=True)
+        for name, metrics, alone in zip(names, all_metrics, together.alone_right, strict=True)
     )
-    chance = comparison.metrics[0].chance_accuracy
+    chance = all_metrics[0].chance_accuracy
     headers = ("Run", "Right", "Accuracy", "Exam score", "Points", "No answer", "Alone right")
     caption = (
-        f"n = {comparison.together.n} for every run; the first is the baseline. Percent of n, with Wilson's 95 % "
+        f"n = {together.n} for every run; the first is the baseline. Percent of n, with Wilson's 95 % "
         "interval of each run on its own: overlapping ones do not say that runs are alike. Points: 3 right - wrong per "
         f"exam. A uniform choice has {percent(chance)} % right. Alone right: questions that no other run has right. "
-        f"{_oracle(comparison)}"
+        f"{_oracle(all_metrics, together)}"
     )
     return Table("Scores on the same questions", headers, rows), caption
 
 
-def differences(comparison: "PairedExams", names: Sequence[str]) -> Captioned:
+def differences(pairs: Sequence[Pair], names: Sequence[str]) -> Captioned:
     """Each run minus the baseline."""
-    several = len(comparison.pairs) > 1
+    several = len(pairs) > 1
     rows = tuple(
         (
             name,
@@ -52,7 +50,7 @@ def differences(comparison: "PairedExams", names: Sequence[str]) -> Captioned:
             p_value(pair.paired.flips.p),
             *((p_value(pair.p_adjusted),) if several else ()),
         )
-        for name, pair in zip(names[1:], comparison.pairs, strict=True)
+        for name, pair in zip(names[1:], pairs, strict=True)
     )
     headers = ("Run", "Accuracy", "Exam score", "Points", "p", *(("p Holm",) if several else ()))
     caption = (
@@ -63,7 +61,7 @@ def differences(comparison: "PairedExams", names: Sequence[str]) -> Captioned:
     return Table(f"Against {names[0]}", headers, rows), caption
 
 
-def agreement(comparison: "PairedExams", names: Sequence[str]) -> Captioned:
+def agreement(pairs: Sequence[Pair], names: Sequence[str]) -> Captioned:
     """How often each run and the baseline answer alike."""
     rows = tuple(
         (
@@ -73,7 +71,7 @@ def agreement(comparison: "PairedExams", names: Sequence[str]) -> Captioned:
             percent(pair.paired.same_answer),
             NONE if pair.paired.kappa is None else coefficient(pair.paired.kappa),
         )
-        for name, pair in zip(names[1:], comparison.pairs, strict=True)
+        for name, pair in zip(names[1:], pairs, strict=True)
     )
     headers = (
         "Run",
@@ -93,7 +91,7 @@ def agreement(comparison: "PairedExams", names: Sequence[str]) -> Captioned:
     return Table(f"Agreement with {names[0]}", headers, rows), caption
 
 
-def breakdown(name: str, baseline: str, what: str, groups: Mapping[str, "Group"]) -> Captioned:
+def breakdown(name: str, baseline: str, what: str, groups: Mapping[str, Group]) -> Captioned:
     """The differences of the run called `name` by groups of `what`."""
     rows = tuple(
         (
@@ -116,9 +114,8 @@ def breakdown(name: str, baseline: str, what: str, groups: Mapping[str, "Group"]
     return Table(f"{name} against {baseline}, by {what}", headers, rows), caption
 
 
-def flipped(comparison: "PairedExams", names: Sequence[str], shown: int) -> list[Captioned]:
+def flipped(found: Sequence[Flipped], names: Sequence[str], shown: int) -> list[Captioned]:
     """The first `shown` flipped questions with every run's answer, and the caption; empty where none flipped."""
-    found = comparison.flipped
     if not found:
         return []
     count = str(len(found)) if len(found) <= shown else f"first {shown} of {len(found)}"
@@ -141,24 +138,23 @@ def flipped(comparison: "PairedExams", names: Sequence[str], shown: int) -> list
     return [(Table(f"Flipped questions ({count})", headers, rows, best=right), caption)]
 
 
-def verdict(comparison: "PairedExams", at: int, names: Sequence[str]) -> str:
+def verdict(pairs: Sequence[Pair], at: int, names: Sequence[str]) -> str:
     """What may be said of the accuracy of pair `at`."""
-    name, pair = names[at + 1], comparison.pairs[at]
+    name, pair = names[at + 1], pairs[at]
     accuracy, p = pair.paired.accuracy, pair.paired.flips.p
     difference = signed(accuracy, 100)
     test = f"McNemar's p {equals(p)}"
-    if len(comparison.pairs) > 1:
+    if len(pairs) > 1:
         test += f", {p_value(pair.p_adjusted)} after Holm"
     if accuracy.interval is None:
         test += ", no interval with fewer than two exams"
     return f"{name} {TOLD[pair.verdict]} {names[0]} in accuracy: {difference} percentage points, {test}."
 
 
-def _oracle(comparison: "PairedExams") -> str:
+def _oracle(all_metrics: Sequence[Metrics], together: Complementarity) -> str:
     """What the runs have right together, in a sentence."""
-    together = comparison.together
     share = percent(together.any_right / together.n)
-    more = together.any_right - max(metrics.right for metrics in comparison.metrics)
+    more = together.any_right - max(metrics.right for metrics in all_metrics)
     return (
         f"{together.any_right} questions ({share} %, the oracle) are right in at least one run, {more} more than in "
         f"the run with the most; {together.all_right} are right in all, {together.none_right} in none."
