@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medexam.benchmarks import Feature, find_benchmark
 from medexam.errors import RunFolderError
 from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
 from medexam.experiments.plan.context_lookup import ContextReading, PassageReading
@@ -125,8 +124,7 @@ def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
         context = replace(context, context_reader=ContextReading(reader, tasks))
     program = build_program(cell.program, cell.dataset.language, context)
     finder = program.finder if isinstance(program, WithNearest) else None
-    words, exams = cell.program.words, Feature.EXAMS in find_benchmark(data.name).features
-    if exams and words is not None and words.load is not None:
+    if (words := cell.program.words) is not None and words.load is not None:
         shown = [demo["question"] for _, demo in demonstrations(program)]
         check_demonstrations(shown, data.questions, f"program.load {words.load}")
     return PlannedCell(
@@ -166,12 +164,8 @@ def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) 
 
 def _stem(cell: CellSpec) -> str:
     """What the names of a cell's runs begin with: it says to people what was asked, and identifies nothing."""
-    words = [
-        cell.name,
-        *([cell.model.label] if cell.program.asks_model else []),
-        cell.program.label,
-        cell.dataset.language,
-    ]
+    model = [cell.model.label] if cell.program.asks_model else []
+    words = [cell.name, *model, cell.program.label, cell.dataset.language]
     return "-".join(map(name_part, words))
 
 

@@ -53,7 +53,7 @@ def test_every_passage_and_question_has_its_place_and_group(drawn) -> None:
     assert drawn.questions.counts == {discipline.value: 3 for discipline in Discipline}
     assert drawn.passages.counts.keys() <= SOURCES.keys()
     assert len(drawn.passages.of("clinic", "lab")) == drawn.passages.counts["clinic"] + drawn.passages.counts["lab"]
-    assert [question.key for question in drawn.exam.questions] == list(drawn.exam.key)
+    assert [question.key for question in drawn.exam.questions] == list(drawn.exam.golds)
     assert drawn.document()["passages"] == {"in_index": 70, "drawn": 60, "by_source": drawn.passages.counts}
 
 
