@@ -4,7 +4,7 @@ A program says its steps once, as a generator of calls; the base class drives th
 callers alike. Programs know nothing of engines, golds, files or scores.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,8 @@ from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.predictions import Prediction
 from medexam.questions import Question
-from medexam.signatures import ExamAdapter
+from medexam.signatures import ExamAdapter, Generation
+from medexam.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -96,3 +97,46 @@ class ExamProgram(AskingProgram):
     def steps(self, question: Question) -> Steps:
         """The calls that lead to an answer."""
         raise NotImplementedError
+
+
+class WrappingProgram(ExamProgram):
+    """Base of the programs that take another's steps and add to what each of them is called with."""
+
+    def __init__(self, program: ExamProgram) -> None:
+        super().__init__(program.adapter)
+        self.program = program
+
+    def calls_for(self, question: Question) -> int:
+        """As many as the program's own."""
+        return self.program.calls_for(question)
+
+    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+        """As the program's own does."""
+        return self.program.read_again(question, stored)
+
+    def steps_with(self, question: Question, **inputs: Any) -> Steps:
+        """The program's own steps, each called with these inputs too."""
+        steps = self.program.steps(question)
+        call = next(steps)
+        while True:
+            said = yield Call(call.predictor, {**call.inputs, **inputs})
+            try:
+                call = steps.send(said)
+            except StopIteration as finished:
+                return finished.value
+
+
+class TaskProgram(AskingProgram):
+    """Base of the programs that answer in words; the last of a question's replies holds those before."""
+
+    def read(self, question: Task, reply: str) -> dict[str, Any]:
+        """What a reply answers, as the fields of a prediction."""
+        raise NotImplementedError
+
+    def read_again(self, question: Task, stored: Prediction) -> dspy.Prediction | None:
+        """What the stored reply answers."""
+        return None if stored.reply is None else dspy.Prediction(**self.read(question, stored.reply))
+
+    def answer(self, question: Task, generations: Sequence[Generation]) -> dspy.Prediction:
+        """The prediction from a question's replies."""
+        return dspy.Prediction(**self.read(question, generations[-1].reply or ""), generations=list(generations))

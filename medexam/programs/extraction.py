@@ -1,19 +1,17 @@
 """Extraction by a language model: the part of a text that answers a question, always literal."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import dspy
 
-from medexam.predictions import Prediction, Reason
-from medexam.programs.base import AskingProgram, Call, Steps
+from medexam.predictions import Reason
+from medexam.programs.base import Call, Steps, TaskProgram
 from medexam.sentences import split_sentences
 from medexam.signatures import (
     AskedTask,
     FoundSpan,
-    Generation,
     QuoteContext,
     TaskAdapter,
     TaskWords,
@@ -28,7 +26,7 @@ _FIRST, _LAST = "[", " - "
 _NAMED = re.compile(rf"{re.escape(_FIRST)}(\d+){re.escape(_LAST)}(\d+)")
 
 
-class ExtractExplanation(AskingProgram):
+class ExtractExplanation(TaskProgram):
     """Predictions hold `text`, a literal part of the question's context, with its `span` and `alignment`.
 
     Free: the model copies it, and `find_span` says where the copy stands; a reply that stands nowhere leaves the
@@ -49,17 +47,10 @@ class ExtractExplanation(AskingProgram):
         if self.guided:
             return (yield from self._choose(question))
         said = yield self._call(AskedTask(question))
-        return self._answer(question, [said.generation])
+        return self.answer(question, [said.generation])
 
-    def read_again(self, question: Task, stored: Prediction) -> dspy.Prediction | None:
+    def read(self, question: Task, reply: str) -> dict[str, Any]:
         """The part of the context that the reply quotes."""
-        return None if stored.reply is None else dspy.Prediction(**self._read(question, stored.reply))
-
-    def _answer(self, question: Task, generations: Sequence[Generation]) -> dspy.Prediction:
-        """What the last of the replies says, which holds those before."""
-        return dspy.Prediction(**self._read(question, generations[-1].reply or ""), generations=list(generations))
-
-    def _read(self, question: Task, reply: str) -> dict[str, Any]:
         if self.guided:
             found = read_sentences(reply, question.context)
         else:
@@ -84,12 +75,12 @@ class ExtractExplanation(AskingProgram):
         asked = AskedTask(question, context=shown, count=len(spans))
         if not spans:
             said = yield self._call(asked)
-            return self._answer(question, [said.generation])
+            return self.answer(question, [said.generation])
         numbers = tuple(str(number) for number in range(1, len(spans) + 1))
         first = yield self._call(replace(asked, said=_FIRST, choices=numbers))
         begun = (first.generation.reply or "").removeprefix(_FIRST)
         last = yield self._call(replace(asked, said=f"{_FIRST}{begun}{_LAST}", choices=numbers[int(begun) - 1 :]))
-        return self._answer(question, [first.generation, last.generation])
+        return self.answer(question, [first.generation, last.generation])
 
 
 def read_sentences(reply: str, context: str) -> FoundSpan | None:

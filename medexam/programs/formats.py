@@ -6,8 +6,7 @@ from typing import Any
 
 import dspy
 
-from medexam.predictions import Prediction
-from medexam.programs.base import AskingProgram, Call, Steps
+from medexam.programs.base import Call, Steps, TaskProgram
 from medexam.signatures import (
     CLINIQLINK,
     AskedTask,
@@ -27,7 +26,7 @@ _STEP_EXPLANATION = "\nIncorrect Reasoning Explanation:"
 _EXPLANATION = "Incorrect Explanation:"
 
 
-class AnswerByFormat(AskingProgram):
+class AnswerByFormat(TaskProgram):
     """One predictor for each format; predictions hold `text`.
 
     Guided: true/false and multiple choice leave the model the two words or the options' texts; a list is chosen an
@@ -66,17 +65,10 @@ class AnswerByFormat(AskingProgram):
         elif self.guided and kind == "short_inverse":
             asked = replace(asked, said=_EXPLANATION)
         said = yield self._call(asked)
-        return self._answer(question, [said.generation])
+        return self.answer(question, [said.generation])
 
-    def read_again(self, question: Task, stored: Prediction) -> dspy.Prediction | None:
+    def read(self, question: Task, reply: str) -> dict[str, Any]:
         """The answer in the reply."""
-        return None if stored.reply is None else dspy.Prediction(**self._read(question, stored.reply))
-
-    def _answer(self, question: Task, generations: Sequence[Generation]) -> dspy.Prediction:
-        """What the last of the replies says, which holds those before."""
-        return dspy.Prediction(**self._read(question, generations[-1].reply or ""), generations=list(generations))
-
-    def _read(self, question: Task, reply: str) -> dict[str, Any]:
         if self.guided and question.group == "list" and question.options:
             text = read_list(reply, question.options)
         else:
@@ -102,14 +94,14 @@ class AnswerByFormat(AskingProgram):
             if picked == _END:
                 break
             chosen.append(picked.removeprefix(", ") if chosen else picked)
-        return self._answer(question, generations)
+        return self.answer(question, generations)
 
     def _wrong_step(self, question: Task) -> Steps:
         """The number of a step, then why it is wrong."""
         numbers = tuple(str(number) for number in range(1, len(question.given_reasoning) + 1))
         chosen = yield self._call(AskedTask(question, said=_STEP, choices=numbers))
         said = yield self._call(AskedTask(question, said=f"{chosen.generation.reply}{_STEP_EXPLANATION}"))
-        return self._answer(question, [chosen.generation, said.generation])
+        return self.answer(question, [chosen.generation, said.generation])
 
     def _call(self, asked: AskedTask) -> Call:
         return Call(self.by_format[asked.task.group], {"asked": asked})

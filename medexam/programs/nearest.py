@@ -8,8 +8,7 @@ from typing import Protocol
 
 import dspy
 
-from medexam.predictions import Prediction
-from medexam.programs.base import Call, ExamProgram, Steps
+from medexam.programs.base import ExamProgram, Steps, WrappingProgram
 from medexam.questions import Question
 
 
@@ -31,33 +30,16 @@ class DemonstrationFinder(Protocol):
         ...
 
 
-class WithNearest(ExamProgram):
+class WithNearest(WrappingProgram):
     """A program that shows each question the solved ones nearest to it.
 
     The demonstrations of its predictors are those that are chosen from.
     """
 
     def __init__(self, program: ExamProgram, finder: DemonstrationFinder) -> None:
-        super().__init__(program.adapter)
-        self.program = program
+        super().__init__(program)
         self.finder = finder
-
-    def calls_for(self, question: Question) -> int:
-        """As many as the program's own."""
-        return self.program.calls_for(question)
-
-    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
-        """As the program's own does."""
-        return self.program.read_again(question, stored)
 
     def steps(self, question: Question) -> Steps:
         """The program's own steps, each with these demonstrations."""
-        shown = list(self.finder.find(question))
-        steps = self.program.steps(question)
-        call = next(steps)
-        while True:
-            said = yield Call(call.predictor, {**call.inputs, "demos": shown})
-            try:
-                call = steps.send(said)
-            except StopIteration as finished:
-                return finished.value
+        return self.steps_with(question, demos=list(self.finder.find(question)))

@@ -9,8 +9,7 @@ from typing import Protocol
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.predictions import Prediction
-from medexam.programs.base import Call, ExamProgram, Steps
+from medexam.programs.base import ExamProgram, Steps, WrappingProgram
 from medexam.programs.controls import Control
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
@@ -32,7 +31,7 @@ class PassageFinder(Protocol):
         ...
 
 
-class WithPassages(ExamProgram):
+class WithPassages(WrappingProgram):
     """A program that sees passages before its question.
 
     Where they do not fit the model's context, they are cut from the end by halves; the question never is. A prediction
@@ -40,19 +39,10 @@ class WithPassages(ExamProgram):
     """
 
     def __init__(self, program: ExamProgram, finder: PassageFinder) -> None:
-        super().__init__(program.adapter)
-        self.program = program
+        super().__init__(program)
         self._finder = finder
         for predictor in program.predictors():
             predictor.signature = behind_passages(predictor.signature)
-
-    def calls_for(self, question: Question) -> int:
-        """As many as the program's own."""
-        return self.program.calls_for(question)
-
-    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
-        """As the program's own does."""
-        return self.program.read_again(question, stored)
 
     def steps(self, question: Question) -> Steps:
         """The program's own steps, each with the passages; begun anew with fewer where they did not fit."""
@@ -61,7 +51,7 @@ class WithPassages(ExamProgram):
         shown = whole
         while True:
             try:
-                said = yield from _with_passages(self.program.steps(question), shown)
+                said = yield from self.steps_with(question, passages=shown)
             except ContextWindowExceededError:
                 if not shown:
                     raise
@@ -94,13 +84,3 @@ class OptionRelevance(Control):
     def _best(self, question: Question) -> dict[int, Hit]:
         found = self._finder.find_per_option(question)
         return {number: hits[0] for number, hits in found.items() if hits}
-
-
-def _with_passages(steps: Steps, passages: str) -> Steps:
-    call = next(steps)
-    while True:
-        said = yield Call(call.predictor, {**call.inputs, "passages": passages})
-        try:
-            call = steps.send(said)
-        except StopIteration as finished:
-            return finished.value

@@ -16,14 +16,11 @@ import pytest
 from medexam.answer_key import AnswerKey, Gold
 from medexam.errors import TrackingError
 from medexam.experiments.report.derived import score_cell
-from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, RunRecord
 from medexam.experiments.track.runs import track
 from medexam.experiments.track.store import default_tracking_uri
 from medexam.experiments.track.ui import experiment_pages, serve_ui, ui_command
-from medexam.predictions import Prediction, Status
-from medexam.specs import CellSpec
-from medexam.specs.identity import digest, identity
-from stored_runs import made_up_exams
+from medexam.predictions import Status
+from stored_runs import made_up_exams, write_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 START_S = 120
@@ -43,43 +40,14 @@ def _free_port() -> int:
 
 
 def _stored_run(runs_dir: Path, question, program: dict, answer: int):
-    cell = CellSpec.model_validate({"name": "browser-check", "program": program})
-    known = identity(cell, fingerprint="0" * 64, words={})
-    folder = RunFolder(runs_dir / cell.program.label)
-    folder.create()
-    folder.write_record(
-        RunRecord(
-            run_id=folder.name,
-            schema=1,
-            spec_digest=digest(known),
-            identity=known,
-            cell=cell,
-            description="",
-            dataset_version="1.0",
-            dataset_source="the package",
-            dataset_fingerprint="ab" * 32,
-            dataset_golds=None,
-            questions=tuple(f"{question.key}-{number}" for number in range(8)),
-            experiment_digest="e" * 12,
-        )
-    )
-    times = {"started_at": "2026-11-20T10:00:00+00:00", "ended_at": "2026-11-20T10:05:00+00:00"}
-    folder.write_json(ENVIRONMENT, times)
     questions = [question.model_copy(update={"key": f"{question.key}-{number}"}) for number in range(8)]
-    with folder.appending() as log:
-        for asked in questions:
-            log.append(
-                Prediction(
-                    question=asked.key,
-                    program=cell.program.kind,
-                    spec_digest=digest(known),
-                    status=Status.ANSWERED,
-                    answer=answer,
-                )
-            )
     golds = [3, 3, 3, 3, 3, 1, 1, 2]
     key = AnswerKey({asked.key: Gold(number=gold) for asked, gold in zip(questions, golds, strict=True)})
-    return score_cell(folder, made_up_exams(questions, key))
+    exams = made_up_exams(questions, key)
+    said = {"status": Status.ANSWERED, "answer": answer}
+    place = runs_dir / "-".join(map(str, program.values()))
+    folder = write_run(place, exams, program, lambda *_: said, name="browser-check", scored=False)
+    return score_cell(folder, exams)
 
 
 @pytest.fixture

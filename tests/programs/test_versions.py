@@ -11,6 +11,7 @@ import dspy
 import pytest
 import yaml
 
+from answer_replies import VARIATIONS
 from medexam.experiments.plan.passage_lookup import HitCache, Retrieval
 from medexam.programs import Entailments, ProgramContext, ReadSpan, build_prediction, build_program, read_again
 from medexam.programs.extraction import read_sentences
@@ -27,17 +28,8 @@ from medexam.tasks import Task
 
 FOUR = (1, 2, 3, 4)
 REPLIES = [
-    *("{Answer: 3}", "<Answer: 3>", "[Answer: 3]", '{"answer": 3}', '{"Answer": "3"}', "{'answer': 3}", "{answer:3}"),
-    *(
-        "{ANSWER : 3 }",
-        "{ Answer:\n3 }",
-        "{Answer: [3]}",
-        "{Answer: 3.}",
-        "{Answer 3}",
-        "{Answer = 3}",
-        "{“Answer”: 3}",
-    ),
-    *("{{Answer: 3}}", "**{Answer: 3}**", '```json\n{"Answer": 3}\n```', "It is the third. {Answer: 3}", "{Answer: 3]"),
+    *VARIATIONS,
+    *("It is the third. {Answer: 3}", "{Answer: 3]"),
     *(
         "{Answer: 3}\nI am sure: {Answer: 3}",
         "{Answer: 3} because 1 and 2 are wrong.",
@@ -76,7 +68,7 @@ def _formats() -> list[object]:
         Task(f"c/{kind}", kind, "en", "Which?", options=("one", "A: one", "two, three"), given_reasoning=("a", "b"))
         for kind in CLINIQLINK
     ]
-    reads = [program._read(task, reply) for program in programs for task in tasks for reply in (*LISTED, *REPLIES)]
+    reads = [program.read(task, reply) for program in programs for task in tasks for reply in (*LISTED, *REPLIES)]
     return [*reads, [read_list(reply, ("one", "A: one", "two, three")) for reply in LISTED]]
 
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from answer_replies import VARIATIONS
 from medexam.signatures import find_answers, parse_answer, render_answer
 
 FOUR = (1, 2, 3, 4)
@@ -12,23 +13,7 @@ FOUR = (1, 2, 3, 4)
 @pytest.mark.parametrize(
     "reply",
     [
-        "{Answer: 3}",
-        "<Answer: 3>",
-        "[Answer: 3]",
-        '{"answer": 3}',
-        '{"Answer": "3"}',
-        "{'answer': 3}",
-        "{answer:3}",
-        "{ANSWER : 3 }",
-        "{ Answer:\n3 }",
-        "{Answer: [3]}",
-        "{Answer: 3.}",
-        "{Answer 3}",
-        "{Answer = 3}",
-        "{“Answer”: 3}",
-        "{{Answer: 3}}",
-        "**{Answer: 3}**",
-        '```json\n{"Answer": 3}\n```',
+        *VARIATIONS,
         "The right option is the third. {Answer: 3}",
         "{Answer: 3}\nI am sure: {Answer: 3}",
         "{Answer: 3} because 1 and 2 are wrong.",

@@ -20,12 +20,12 @@ from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.report.comparison_markdown import paired_report
 from medexam.experiments.report.comparison_tables import build_comparison_tables, headline, verdicts
 from medexam.experiments.score.scoring import rescore
-from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, RunRecord
+from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.track.comparisons import comparison_metrics, track_comparison
-from medexam.predictions import Failure, Prediction, Reason, Status
-from medexam.specs import CellSpec
-from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
+from medexam.predictions import Failure, Reason, Status
+from medexam.specs import CellSpec, DatasetSpec
 from medexam.tasks import Task
+from stored_runs import write_run
 
 Answer = Callable[[Task, int], str]
 """A task and its place -> the text that is quoted; `u`, `f` and `m`: unanswered, failed, missing."""
@@ -48,35 +48,18 @@ def make_run(tmp_path, cases):
 
 
 def _write_run(path: Path, dataset: Mapping[str, Any], program: Mapping[str, Any], answer: Answer) -> RunFolder:
-    model = {"engine": "scripted", "path": f"{path.name}.yaml", "name": path.name}
-    cell = CellSpec.model_validate({"name": "demo", "dataset": dataset, "model": model, "program": program})
-    task_set = load_task_set(cell.dataset)
-    known = identity(cell, fingerprint=task_set.fingerprint, words={})
-    folder = RunFolder(path)
-    folder.create()
-    folder.write_record(
-        RunRecord(
-            run_id=path.name,
-            schema=IDENTITY_SCHEMA,
-            spec_digest=digest(known),
-            identity=known,
-            cell=cell,
-            description="",
-            dataset_version=task_set.version,
-            dataset_source=task_set.source,
-            dataset_fingerprint=task_set.fingerprint,
-            dataset_golds=task_set.golds_fingerprint,
-            questions=tuple(task.key for task in task_set.questions),
-            experiment_digest="e" * 12,
-        )
+    tasks = load_task_set(DatasetSpec.model_validate(dataset))
+    places = {task.key: place for place, task in enumerate(tasks.questions)}
+    return write_run(
+        path,
+        tasks,
+        program,
+        lambda task, _: _fields(task, answer(task, places[task.key])),
+        model={"engine": "scripted", "path": f"{path.name}.yaml", "name": path.name},
+        environment={"engine": {"model": path.name}},
+        dataset=dataset,
+        scored=False,
     )
-    folder.write_json(ENVIRONMENT, {"started_at": "2026-11-20T10:00:00+00:00", "engine": {"model": path.name}})
-    with folder.appending() as log:
-        for place, task in enumerate(task_set.questions):
-            fields = _fields(task, answer(task, place))
-            if fields is not None:
-                log.append(Prediction(question=task.key, program="p", spec_digest=digest(known), **fields))
-    return folder
 
 
 def _fields(task: Task, said: str) -> dict[str, Any] | None:

@@ -25,15 +25,9 @@ class Counting(Silent):
 
 
 @pytest.fixture
-def document(tmp_path):
-    replies = tmp_path / "replies.yaml"
-    replies.write_text(yaml.safe_dump({"*": "{Answer: 1} or {Answer: 2}"}))
-    return {
-        "name": "again",
-        "dataset": {"name": "headqa_sample", "limit": 12},
-        "model": {"engine": "scripted", "path": str(replies)},
-        "program": {"kind": "zero_shot"},
-    }
+def document(spec, tmp_path):
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1} or {Answer: 2}"}))
+    return spec
 
 
 @pytest.fixture

@@ -37,19 +37,6 @@ class Watcher(Silent):
         self.answers += 1
 
 
-@pytest.fixture
-def spec(tmp_path):
-    """A document over the bundled sample, and the file with the replies."""
-    replies = tmp_path / "replies.yaml"
-    replies.write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
-    return {
-        "name": "scripted",
-        "dataset": {"name": "headqa_sample", "limit": 12},
-        "model": {"engine": "scripted", "path": str(replies)},
-        "program": {"kind": "zero_shot"},
-    }
-
-
 def _run(spec, tmp_path, watcher=None, overrides=None, **options):
     plan = plan_experiment(spec, overrides or {}, runs_dir=tmp_path / "runs", **options)
     watcher = watcher or Watcher()
