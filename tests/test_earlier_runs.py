@@ -1,7 +1,7 @@
 """Run folders that an earlier version wrote: reported, compared and resumed with the same numbers and digests.
 
 `earlier_runs/README.md` says which version wrote them, and how. Only the command line is used here. JSON has to be
-equal; Markdown has to show the same figures in the same order, since its words may be improved. ClinIQLink's scores
+equal. Markdown has to show the same figures in the same order; its words may be improved. ClinIQLink's scores
 need be close only: the similarities of a sentence encoder differ in the last digits between processors.
 """
 
@@ -38,7 +38,7 @@ REPORTS, COMPARISONS, PLANS = (read_printed(f"{name}.json") for name in ("report
 
 
 def figures(path: Path) -> list[str]:
-    """The numbers of a report, in order, without those of its warnings, which now stand before several runs too."""
+    """The numbers of a report, in order, without those of its warnings."""
     text = re.sub(r"(?m)^\*\*.*\*\* Warning: .*$", "", path.read_text(encoding="utf-8"))
     return re.findall(r"[-+]?\d+(?:[.,]\d+)*", text)
 
