@@ -23,7 +23,7 @@ from medexam.experiments.track.runs import track
 from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo, ScriptedEngine
 from medexam.serve.chat_messages import requested_continuations
-from medexam.serve.logprobs.tokens import Candidates, build_reading, respond
+from medexam.serve.logprobs.tokens import Candidates, build_logprobs, respond
 
 
 class RandomScores:
@@ -41,7 +41,7 @@ class RandomScores:
         assert asked is not None
         paths = tuple(tuple(range(1, 1 + len(text.split()))) or (1,) for text in asked.texts)
         values = [[-self._random.expovariate(0.3) for _ in path] for path in paths]
-        return respond(build_reading(Candidates((0,), paths), values, "echo", "random", 1), asked.texts, "random")
+        return respond(build_logprobs(Candidates((0,), paths), values, "echo", "random", 1), asked.texts, "random")
 
     def info(self) -> EngineInfo:
         return EngineInfo(engine="embedded", model="random", identity=ModelIdentity(engine="embedded", name="random"))

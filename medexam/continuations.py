@@ -14,23 +14,23 @@ the `ContinuationLogprobs` which answers it."""
 
 ReadBy = Literal["echo", "trie", "label"]
 """`echo`: the prompt once for each continuation, every token's probability returned. `trie`: the prompt once, then one
-step at each place where continuations go on. `label`: the prompt once, for continuations of one token each."""
+step at each place where continuations have a further token. `label`: the prompt once, for single tokens."""
 
 
 class ContinuationRequest(BaseModel):
-    """Asks for the log-probabilities of `texts` in the place of a reply."""
+    """Asks for the log-probabilities of `texts` instead of a reply."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     texts: tuple[str, ...] = Field(min_length=1)
     """A leading space is part of the text."""
     read_by: ReadBy | Literal["auto"] = "auto"
-    """`auto` takes the way with the fewest tokens to compute, of those that the model's server offers."""
+    """`auto` takes the method with the fewest tokens to compute, of those that the model's server supports."""
     given_opening: bool = False
     """Whether the tokens that all texts begin with, such as a space of its own before each number, count as prompt."""
     template: bool = False
-    """Whether the prompt is a dialogue for the chat template; else it is its one user turn's text as it stands, behind
-    the tokens that the model's tokenizer opens every text with."""
+    """Whether the prompt is a dialogue for the chat template; else it is the text of its one user message, behind the
+    tokens with which the model's tokenizer begins every text."""
 
 
 class Continuation(BaseModel):
@@ -39,7 +39,7 @@ class Continuation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     tokens: tuple[int, ...] = Field(min_length=1)
-    """Token ids. Where a token spans the end of the prompt and the beginning of the text, it is counted here."""
+    """Token ids. A token that spans the end of the prompt and the beginning of the text is counted here."""
     logprobs: tuple[float, ...]
     """Log-probability of each token given the prompt and the tokens before it, nats."""
 
@@ -58,13 +58,13 @@ class ContinuationLogprobs(BaseModel):
     """In the order of the texts."""
     read_by: ReadBy
     why: str
-    """Why it was read that way."""
+    """Why it was read by that method."""
     computed_tokens: int
-    """Tokens that the model had to read, those that it remembered left out; an estimate where a server remembers."""
+    """Tokens that the model had to compute, without those from a cache; an estimate if a server has a prefix cache."""
 
     @property
     def mass(self) -> float | None:
-        """Probability that the next token is any of the continuations; None unless each is one token of its own."""
+        """Probability that the next token is any of the continuations; None unless each is a different single token."""
         first = {continuation.tokens[0]: continuation.logprobs[0] for continuation in self.continuations}
         if len(first) < len(self.continuations) or any(len(c.tokens) > 1 for c in self.continuations):
             return None

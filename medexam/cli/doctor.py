@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport, DiagnosisTarget
     from medexam.serve.diagnostics.read_check import ReadCheck
     from medexam.serve.diagnostics.replicas import ReplicaComparison
-    from medexam.serve.discovery.probe import Capabilities
+    from medexam.serve.discovery.capabilities import Capabilities
 
 
 def doctor(

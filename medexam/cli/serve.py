@@ -119,7 +119,7 @@ def _serve_here(launches: "Sequence[Launch]", host: str, settings: FleetSettings
             registry=registry,
             restarts=settings.restarts,
             public_host=host_name() if settings.registry and host in _EVERY_ADDRESS else None,
-            tell=_tell,
+            notify=_tell,
         ) as fleet,
     ):
         _wait(fleet, launches[0].model, settings.timeout)

@@ -11,11 +11,11 @@ from medexam.serve.engines.scripted import ScriptedEngine
 from medexam.specs import NO_NEEDS, EngineNeeds, ModelSpec
 
 
-async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, near: str | None = None) -> Engine:
-    """Load or reach the model of a spec; raises `EngineError` where it cannot be used.
+async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer_host: str | None = None) -> Engine:
+    """Load the model of a spec, or connect to it; raises `EngineError` if it cannot be used.
 
-    An engine whose server does not honour what requests need refuses here, before anything is asked. Of the servers of
-    a registry those on the machine `near` are taken alone, where it has some; None takes all.
+    If a server does not honour what the requests need, this raises before anything is asked. Of a registry only the
+    servers on the machine `prefer_host` are used, if it has some; None: those of all machines.
     """
     if spec.engine == "scripted":
         assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
@@ -26,4 +26,4 @@ async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, near: 
         return await asyncio.to_thread(EmbeddedEngine, spec)
     from medexam.serve.engines.hosted import build_hosted_engine
 
-    return await build_hosted_engine(spec, needs, near=near)
+    return await build_hosted_engine(spec, needs, prefer_host=prefer_host)

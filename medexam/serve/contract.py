@@ -1,7 +1,7 @@
 """What every engine here promises, on top of DSPy's `complete(Request) -> Response`.
 
-An engine knows turns, tokens and choices; it knows nothing of questions, exams or answers. Three conventions carry all
-that programs need:
+An engine knows messages, tokens and choices; it knows nothing of questions, exams or answers. Programs need three
+conventions:
 
 - a request whose last message is the assistant's continues that message: the reply is only what comes after it;
 - `request.config.extensions["choice"]`, a list of distinct strings, makes the reply exactly one of them;
@@ -9,9 +9,9 @@ that programs need:
   texts are as what follows: `response.provider_data["continuations"]` is the `ContinuationLogprobs`, and the reply is
   the likeliest.
 
-Failures are raised as `dspy.lm15` errors, after the engine itself has asked again where that may help; a prompt that
-does not fit the context is a `dspy.lm15.ContextLengthError`. Log-probabilities that a server does not give, or that
-cannot be true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the run, later a question fails.
+Failures are raised as `dspy.lm15` errors, after the engine has retried what a retry may cure; a prompt that does not
+fit the context is a `dspy.lm15.ContextLengthError`. Log-probabilities that a server does not give, or that cannot be
+true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the run, later a question fails.
 """
 
 from typing import Any, Literal, Protocol
@@ -37,20 +37,20 @@ class EngineInfo(BaseModel):
     identity: ModelIdentity
     """What the model really is; `models.json` of a run keeps it."""
     revision: str | None = None
-    """Commit, package version or fingerprint of the weights; None when the server does not tell."""
+    """Commit, package version or fingerprint of the weights; None if the server does not say."""
     endpoints: tuple[str, ...] = ()
     server_version: str | None = None
-    """What the server says of itself, such as `vllm 0.32.0`; None for an engine in this process."""
+    """Such as `vllm 0.32.0`; None for an engine in this process."""
     max_context: int | None = None
-    """Tokens that prompt and reply may have together; None when unknown."""
+    """Tokens that prompt and reply may have together; None if unknown."""
     chat_template: str | None = None
-    """SHA-256 of the chat template; None when the engine has none or cannot see it."""
+    """SHA-256 of the chat template; None if the engine has none or cannot see it."""
     system_turn: Literal["kept", "merged"] | None = None
-    """`merged`: the template refuses a system turn, so its words open the first user turn. None when unknown."""
+    """`merged`: the template refuses a system message, so its words open the first user message. None if unknown."""
     guided_by: str | None = None
-    """How a choice is enforced: `next_token`, `prefill` or `structured_outputs`; None when it cannot be."""
+    """How a choice is enforced: `next_token`, `prefill` or `structured_outputs`; None if it cannot be."""
     details: dict[str, Any] = {}
-    """Whatever else tells this engine apart: device, dtype, library versions."""
+    """What else distinguishes this engine: device, dtype, library versions."""
 
 
 class SyncEngine(Protocol):
@@ -69,7 +69,7 @@ class Engine(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """How many requests keep it busy; it may change, and the runner holds as many in flight as it says."""
+        """How many requests keep it busy; it may change, and the runner keeps that many in flight."""
         ...
 
     async def complete(self, request: Request) -> Response:

@@ -17,11 +17,11 @@ from medexam.serve.chat_messages import (
 )
 
 
-def turn(role: str, content: str) -> dict[str, str]:
+def message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-S, U, V, A = turn("system", "S"), turn("user", "U"), turn("user", "V"), turn("assistant", "A")
+S, U, V, A = message("system", "S"), message("user", "U"), message("user", "V"), message("assistant", "A")
 
 
 def request(*messages: Message, system=None, **options) -> Request:
@@ -29,18 +29,18 @@ def request(*messages: Message, system=None, **options) -> Request:
 
 
 @pytest.mark.parametrize(
-    ("asked", "turns", "prefill"),
+    ("asked", "messages", "prefill"),
     [
         (request(Message.user("U")), [U], ""),
         (request(Message.user("U"), system="S"), [S, U], ""),
-        (request(Message.user("U"), system=(TextPart("S"), TextPart("T"))), [turn("system", "S\nT"), U], ""),
+        (request(Message.user("U"), system=(TextPart("S"), TextPart("T"))), [message("system", "S\nT"), U], ""),
         (request(Message.user("U"), Message.assistant("Answer: ")), [U], "Answer: "),
         (request(Message.user("U"), Message.assistant("A"), Message.user("V")), [U, A, V], ""),
         (request(Message.user("U"), Message.developer("S"), Message.user("V")), [U, S, V], ""),
     ],
 )
-def test_to_turns(asked, turns, prefill) -> None:
-    assert to_messages(asked) == (turns, prefill)
+def test_to_messages(asked, messages, prefill) -> None:
+    assert to_messages(asked) == (messages, prefill)
 
 
 @pytest.mark.parametrize(
@@ -51,54 +51,54 @@ def test_to_turns(asked, turns, prefill) -> None:
         (request(Message.user("U"), Message.tool("id", "x")), UnsupportedFeatureError),
     ],
 )
-def test_what_has_no_turns_is_refused(asked, error) -> None:
+def test_what_has_no_messages_is_refused(asked, error) -> None:
     with pytest.raises(error):
         to_messages(asked)
 
 
 @pytest.mark.parametrize(
-    ("turns", "merged"),
+    ("messages", "merged"),
     [
         ([U], [U]),
-        ([S, U], [turn("user", "S\n\nU")]),
-        ([S, U, A, V], [turn("user", "S\n\nU"), A, V]),
-        ([U, V], [turn("user", "U\n\nV")]),
-        ([U, S, V], [turn("user", "U\n\nS\n\nV")]),
-        ([S, A, U], [turn("user", "S"), A, U]),
+        ([S, U], [message("user", "S\n\nU")]),
+        ([S, U, A, V], [message("user", "S\n\nU"), A, V]),
+        ([U, V], [message("user", "U\n\nV")]),
+        ([U, S, V], [message("user", "U\n\nS\n\nV")]),
+        ([S, A, U], [message("user", "S"), A, U]),
     ],
 )
-def test_merge_turns_keeps_every_word(turns, merged) -> None:
-    before = [dict(t) for t in turns]
-    assert merge_system_messages(turns) == merged
-    assert turns == before
+def test_merging_keeps_every_word(messages, merged) -> None:
+    before = [dict(t) for t in messages]
+    assert merge_system_messages(messages) == merged
+    assert messages == before
 
 
-def test_join_turns_keeps_the_system_turn() -> None:
-    assert join_messages([S, U, V, A]) == [S, turn("user", "U\n\nV"), A]
+def test_joining_keeps_the_system_message() -> None:
+    assert join_messages([S, U, V, A]) == [S, message("user", "U\n\nV"), A]
 
 
 class Refusal(Exception):
     pass
 
 
-def plain(turns) -> str:
-    return "".join(f"[{t['role']}]{t['content']}" for t in turns)
+def plain(messages) -> str:
+    return "".join(f"[{t['role']}]{t['content']}" for t in messages)
 
 
-def no_system(turns) -> str:
-    if any(t["role"] == "system" for t in turns):
+def no_system(messages) -> str:
+    if any(t["role"] == "system" for t in messages):
         raise Refusal
-    return plain(turns)
+    return plain(messages)
 
 
-def alternating(turns) -> str:
-    if any(a["role"] == b["role"] for a, b in pairwise(turns)):
+def alternating(messages) -> str:
+    if any(a["role"] == b["role"] for a, b in pairwise(messages)):
         raise Refusal
-    return no_system(turns)
+    return no_system(messages)
 
 
-def silent(turns) -> str:
-    return plain(t for t in turns if t["role"] != "system")
+def silent(messages) -> str:
+    return plain(t for t in messages if t["role"] != "system")
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_probe_template(render, rules) -> None:
     assert all(word in fitted for word in "SUVA")
 
 
-def test_rules_leave_accepted_turns_alone() -> None:
+def test_rules_leave_accepted_messages_alone() -> None:
     assert TemplateRules(system=True, repeats=True).fit([S, U, V]) == [S, U, V]
-    assert TemplateRules(system=True, repeats=False).fit([S, U, V]) == [S, turn("user", "U\n\nV")]
+    assert TemplateRules(system=True, repeats=False).fit([S, U, V]) == [S, message("user", "U\n\nV")]
 
 
 @pytest.mark.parametrize(

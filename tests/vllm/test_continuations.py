@@ -82,7 +82,7 @@ def test_a_walk_reads_what_a_prompt_for_each_place_reads(endpoint, questions) ->
         """On the loop that the engine's connections belong to."""
         engine = await build_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), EngineNeeds(logprobs=True))
         reader = engine._remote._reader
-        offers = reader.offer, replace(reader.offer, walkable=False)
+        offers = reader.methods, replace(reader.methods, walkable=False)
         try:
             readings: tuple[list[ContinuationLogprobs], list[ContinuationLogprobs]] = ([], [])
             for question in questions[-6:]:
@@ -91,7 +91,7 @@ def test_a_walk_reads_what_a_prompt_for_each_place_reads(endpoint, questions) ->
                 # A prompt of which 30 tokens are computed anew for each place, so that walks pay.
                 missing = (30 - len((await reader.tokenise(prompt, asked)).prompt)) % offers[0].block
                 for offer, found in zip(offers, readings, strict=True):
-                    reader.offer = offer
+                    reader.methods = offer
                     found.append(await reader.read(missing * "a " + prompt, asked, None))
         finally:
             await engine.aclose()

@@ -74,7 +74,7 @@ async def limited(endpoint: str, *, renderer: bool, **changes: Any) -> VLLMEngin
 
     async def build() -> VLLMEngine:
         servers = ServerPool([address], 600.0)
-        return VLLMEngine(servers, [seen], ServerRenderer(servers.there, seen.model) if renderer else None)
+        return VLLMEngine(servers, [seen], ServerRenderer(servers.available, seen.model) if renderer else None)
 
     return await background_loop().run_async(build())
 
@@ -165,7 +165,7 @@ async def test_local_and_server_rendering_are_the_same(engine: Engine, endpoint:
     remote = cast(Any, engine)._remote
     if not isinstance(remote.renderer, LocalTemplate):
         pytest.skip("the model's files are not on this machine")
-    server = ServerRenderer(remote.servers.there, remote.model)
+    server = ServerRenderer(remote.pool.available, remote.model)
     for one in questions("es", 10):
         turns = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": one.request.messages[0].text or ""}]
         text = await remote.renderer.render(turns)

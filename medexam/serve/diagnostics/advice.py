@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport
 from medexam.serve.diagnostics.load_test import LoadResult
 from medexam.serve.diagnostics.replicas import ReplicaComparison
-from medexam.serve.discovery.probe import Capabilities
+from medexam.serve.discovery.capabilities import Capabilities
 
 SAME_NATS = 0.01
 """Log-probabilities that differ by no more are those of one model."""

@@ -22,8 +22,9 @@ from medexam.serve.build import build_engine
 from medexam.serve.diagnostics.load_test import LoadResult, LoadTest, run_load_tests
 from medexam.serve.diagnostics.read_check import ReadCheck, check_reads
 from medexam.serve.diagnostics.replicas import ReplicaComparison, ReplicaSample, compare_replicas, take_sample
+from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import named_endpoints
-from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, Capabilities, probe_endpoint
+from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, probe_endpoint
 from medexam.serve.discovery.registry import Registry, local_registry
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint

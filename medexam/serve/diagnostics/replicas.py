@@ -12,7 +12,8 @@ import httpx
 from pydantic import BaseModel, ConfigDict
 
 from medexam.errors import LogprobsUnavailableError
-from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, Capabilities
+from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
 from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import reply_object

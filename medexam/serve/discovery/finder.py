@@ -1,4 +1,4 @@
-"""Which servers a spec means: those that it names, or those that a registry tells, now and while a run goes on.
+"""Which servers a spec means: those that it names, or those of a registry, at the start and during a run.
 
 This module knows addresses, keys and registries; what the servers honour is found out elsewhere.
 """
@@ -28,14 +28,14 @@ class ServerFinder:
 
     registry: Registry
     spec: ModelSpec
-    host: str | None = None
-    """A machine whose servers are taken alone, where it has some; None takes those of all."""
+    prefer_host: str | None = None
+    """Only the servers on this machine are used, if it has some; None: those of all machines."""
 
     def find(self, model: str | None) -> tuple[Endpoint, ...]:
-        """The servers of a model that are there now; of the only model where it is None.
+        """The servers of a model that are registered now; None: of the only model.
 
-        Raises `EngineError` where the registry cannot be read, or holds several models and none is named, and
-        `SpecError` where a key cannot be read.
+        Raises `EngineError` if the registry cannot be read, or holds several models and none is named, and `SpecError`
+        if a key cannot be read.
         """
         entries = self.registry.read()
         models = list(dict.fromkeys(entry.model for entry in entries))
@@ -45,90 +45,99 @@ class ServerFinder:
                 "name one with model.name or model.profile"
             )
         fitting = [entry for entry in entries if model is None or entry.model == model]
-        near = [entry for entry in fitting if entry.host == self.host]
-        return tuple(_open(entry, self.spec) for entry in near or fitting)
+        preferred = [entry for entry in fitting if entry.host == self.prefer_host]
+        return tuple(_open(entry, self.spec) for entry in preferred or fitting)
 
-    async def find_first(self, wait_s: float) -> tuple[Endpoint, ...]:
-        """The servers that are there, waiting so many seconds for the first, and for as long as one loads.
+    async def wait_for_first(self, wait_s: float) -> tuple[Endpoint, ...]:
+        """The registered servers; waits up to `wait_s` seconds for the first, and longer while one loads.
 
-        Raises as `find` does, and `EndpointUnreachableError` where none came.
+        Raises as `find` does, and `EndpointUnreachableError` if none came.
         """
-        deadline, told = time.monotonic() + wait_s, ""
+        deadline, shown = time.monotonic() + wait_s, ""
         while not (found := await asyncio.to_thread(self.find, self.spec.name)):
             loading = await asyncio.to_thread(self._find_loading)
             left_s = deadline - time.monotonic()
             if not loading and left_s <= 0:
-                raise EndpointUnreachableError(f"{self._nobody()}; {self._way_out()}")
-            why = (
+                raise EndpointUnreachableError(f"{self._none_registered()}; {self._remedy()}")
+            status = (
                 f"{loading} still loads; waiting for it"
                 if loading
-                else f"{self._nobody()}; waiting {wait_s:.0f} s for one"
+                else f"{self._none_registered()}; waiting {wait_s:.0f} s for one"
             )
-            if why != told:
-                _log.warning("medexam: warning: %s", why)
-                told = why
+            if status != shown:
+                _log.warning("medexam: warning: %s", status)
+                shown = status
             await asyncio.sleep(POLL_S if loading else min(POLL_S, left_s))
         return found
 
-    def _find_loading(self) -> str | None:
-        """The address of a server that this run could use once it has loaded."""
-        entries = self.registry.read_loading()
-        return next((entry.address for entry in entries if self.spec.name in (None, entry.model)), None)
-
-    async def follow(self, servers: ServerPool, model: str, probe: Callable[[Endpoint], Awaitable[None]]) -> None:
-        """Let servers that appear take part and ask those that vanish nothing more, for ever.
+    async def follow(self, pool: ServerPool, model: str, probe: Callable[[Endpoint], Awaitable[None]]) -> None:
+        """Add servers that appear to the pool and remove those that vanish, until it is cancelled.
 
         `probe` raises `EngineError` for one that must stay out, `EndpointSilentError` for one to be looked at again.
         """
-        refused: set[str] = set()
+        rejected: set[str] = set()
         fault = ""
         while True:
             await asyncio.sleep(POLL_S)
             try:
                 listed = {endpoint.base: endpoint for endpoint in await asyncio.to_thread(self.find, model)}
             except MedExamError as error:
+                # A file that cannot be read now says nothing of the servers, which may well run on.
                 if str(error) != fault:
                     fault = str(error)
                     _log.warning("medexam: warning: %s; the servers stay those that were known", fault)
                 continue
             fault = ""
-            live = {server.endpoint.base for server in servers.live}
-            for base in live - listed.keys():
-                await servers.remove(base)
-            refused &= listed.keys()
-            for base in listed.keys() - live - refused:
+            active = {server.endpoint.base for server in pool.active}
+            for address in active - listed.keys():
+                await pool.remove(address)
+            # One that left the registry may come back as another, so it is probed again then.
+            rejected &= listed.keys()
+            for address in listed.keys() - active - rejected:
                 try:
-                    await probe(listed[base])
+                    await probe(listed[address])
                 except EndpointSilentError:
                     continue
                 except EngineError as error:
-                    refused.add(base)
-                    _log.warning("medexam: warning: %s stays out of this run: %s", base, error)
+                    rejected.add(address)
+                    _log.warning("medexam: warning: %s stays out of this run: %s", address, error)
                     continue
-                servers.add(listed[base])
+                pool.add(listed[address])
 
-    def _nobody(self) -> str:
+    def _find_loading(self) -> str | None:
+        """The address of a server that this run could use once it has loaded."""
+        entries = self.registry.read_loading()
+        return next((entry.address for entry in entries if self.spec.name in (None, entry.model)), None)
+
+    def _none_registered(self) -> str:
         which = f" of {self.spec.name}" if self.spec.name else ""
         others = sorted({entry.model for entry in self.registry.read()} - {self.spec.name})
         but = f", only of {', '.join(others)}" if others else ""
         return f"no server{which} is registered in {self.registry.path}{but}"
 
-    def _way_out(self) -> str:
-        what = self.spec.profile or self.spec.name or "smollm2-cpu"
-        there = f" --registry {self.registry.path}" if self.spec.registry else ""
-        return f"start one with `medexam serve {what}{there}`, or name servers in model.endpoints"
+    def _remedy(self) -> str:
+        model = self.spec.profile or self.spec.name or "smollm2-cpu"
+        registry = f" --registry {self.registry.path}" if self.spec.registry else ""
+        return f"start one with `medexam serve {model}{registry}`, or name servers in model.endpoints"
+
+
+async def find_endpoints(
+    spec: ModelSpec, prefer_host: str | None = None
+) -> tuple[tuple[Endpoint, ...], ServerFinder | None]:
+    """The servers of a spec now, and what finds those that come later; None if the spec names its servers.
+
+    Waits as `ServerFinder.wait_for_first` does; raises as it does.
+    """
+    if spec.endpoints and spec.registry is None:
+        return named_endpoints(spec), None
+    registry = local_registry() if spec.registry is None else Registry(spec.registry)
+    finder = ServerFinder(registry, spec, prefer_host)
+    return await finder.wait_for_first(0.0 if spec.registry is None else spec.wait_s), finder
 
 
 def named_endpoints(spec: ModelSpec) -> tuple[Endpoint, ...]:
     """The endpoints that a spec names; raises `SpecError`."""
     return open_endpoints(spec.endpoints, _own_key(spec) or NO_KEY, spec.ca_bundle)
-
-
-def registry_of(spec: ModelSpec) -> Registry | None:
-    """The registry that tells the servers of a spec; None where it names them itself."""
-    if spec.registry is not None:
-        return Registry(spec.registry)
-    return None if spec.endpoints else local_registry()
 
 
 def _own_key(spec: ModelSpec) -> str | None:

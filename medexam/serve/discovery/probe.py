@@ -9,18 +9,18 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 from dspy.lm15 import LM15Error
-from pydantic import BaseModel, ConfigDict
 
-from medexam.continuations import ReadBy
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
 from medexam.model_identity import Behaviour, ModelIdentity
-from medexam.serve.chat_messages import ChatMessage, TemplateRules
+from medexam.serve.chat_messages import ChatMessage
 from medexam.serve.discovery.behaviour import dialogue_fields, hash_dialogue, read_behaviour, text_fields
+from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
 from medexam.serve.network.connections import open_client, redirect_fault
 from medexam.serve.network.endpoints import Endpoint
@@ -33,144 +33,58 @@ PROBE_TIMEOUT_S = 60.0
 _STARTING = (502, 503, 504)
 """What a gateway answers while the server behind it is not there."""
 _REFUSALS = (500, 501)
-"""What some servers answer to fields and turns that they do not take; it is no fault that passes."""
+"""What some servers answer to fields and messages that they do not take; asking again would not help."""
 
 _SYSTEM = "Be brief."
 _PROMPTS = ["Two and two make", "The capital of France is"]
 _LETTER = "Q"
-"""No model goes on from the prompts with this of its own accord."""
+"""No model continues the prompts with this unless it is made to."""
 _WORD = "zyzzyva"
 _NAMED = (128, 20)
-"""Numbers of tokens to name in one request: many, and what vLLM allows where it counts them with `--max-logprobs`."""
+"""Numbers of tokens to name in one request: many, and what vLLM allows if it counts them as `--max-logprobs`."""
 _SAME_NATS = 0.01
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_CACHED = re.compile(r"/models--([^/]+)--([^/]+)/snapshots/([0-9a-f]{40})/?$")
-"""How the hub's cache names the folder of a commit."""
 _USUAL_BLOCK = 16
-"""vLLM's block size on a GPU, for a server that does not tell its own."""
-
-
-class Capabilities(BaseModel):
-    """What was seen of one endpoint."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-    endpoint: str
-    server_version: str | None
-    """Such as `vllm 0.32.0`; None where `/version` is not served."""
-    models: tuple[str, ...]
-    """The names that it serves."""
-    model: str
-    """The one that was asked for, or the only one."""
-    source: str | None
-    """The folder or hub id that the server loaded; None when it does not tell."""
-    max_context: int | None
-    """Tokens that prompt and reply may have together; None when the server does not tell."""
-    system_turn: bool
-    """The chat template takes a system turn and shows it to the model."""
-    repeated_turns: bool
-    """The chat template takes two turns of one speaker in a row."""
-    renders: bool
-    """`/tokenize` and `/detokenize` give the rendered prompt back exactly."""
-    allowed_token_ids: bool
-    structured_outputs: bool
-    list_prompts: bool
-    """One completions request may hold many prompts."""
-    tokenizes: bool
-    """`/tokenize` gives the tokens of a text."""
-    echo_logprobs: int | None
-    """How many alternatives must be asked for so that `echo` gives the log-probability of each token of a prompt: 0, or
-    1 where none means no log-probabilities at all. None where it gives none."""
-    named_logprobs: int
-    """`logprob_token_ids` gives the log-probabilities of so many named tokens, 0 where it is not honoured."""
-    masked_logprobs: bool
-    """Where only some tokens are allowed next, their log-probabilities are those that they had among all tokens."""
-    prefix_block: int | None
-    """Tokens of the pieces in which the server remembers prompts; None where it does not."""
-    call_s: float
-    """Seconds of one call with one token."""
-    dialogue: str | None = None
-    """Hash of what the chat template and the tokenizer make of a fixed dialogue; None where it cannot be seen."""
-    behaviour: Behaviour | None = None
-    """What the model makes of a fixed text; None where the server does not complete texts."""
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """What answers here."""
-        notes = {"version": self.server_version, "source": self.source, "max_context": self.max_context}
-        cached = _CACHED.search(self.source or "")
-        hub_id = f"{cached[1]}/{cached[2]}" if cached else self.source if _HUB_ID.fullmatch(self.source or "") else None
-        return ModelIdentity(
-            engine="vllm",
-            name=self.model,
-            hub_id=hub_id,
-            commit=cached[3] if cached else None,
-            dialogue=self.dialogue,
-            behaviour=self.behaviour,
-            notes=notes,
-        )
-
-    @property
-    def guided_by(self) -> str | None:
-        """How a choice is enforced here; None when it cannot be."""
-        if self.renders and self.allowed_token_ids:
-            return "prefill"
-        return "structured_outputs" if self.structured_outputs else None
-
-    @property
-    def reads(self) -> frozenset[ReadBy]:
-        """The ways in which log-probabilities can be read here."""
-        if not self.tokenizes:
-            return frozenset()
-        named = self.named_logprobs > 0
-        echo = self.echo_logprobs is not None
-        ways: dict[ReadBy, bool] = {"echo": echo, "trie": named, "label": named}
-        return frozenset(way for way, honoured in ways.items() if honoured)
-
-    @property
-    def rules(self) -> TemplateRules:
-        """What the chat template accepts."""
-        return TemplateRules(system=self.system_turn, repeats=self.repeated_turns)
+"""vLLM's block size on a GPU, for a server that does not report its own."""
 
 
 async def probe_endpoint(endpoint: Endpoint, name: str | None, *, timeout_s: float = PROBE_TIMEOUT_S) -> Capabilities:
-    """Ask one server everything; raises `EndpointUnreachableError` where it cannot be used at all.
+    """Ask one server everything; raises `EndpointUnreachableError` if it cannot be used at all.
 
     `name` None takes the only model that it serves. `EndpointSilentError` is one that may answer later.
     """
-    async with open_client(endpoint, timeout_s) as client:
-        try:
-            return await _Probe(client, endpoint, timeout_s).all(name)
-        except (httpx.TransportError, *CURABLE) as error:
-            raise lost_server(endpoint, error) from error
+    async with _probing(endpoint, timeout_s) as probe:
+        return await probe.capabilities(name)
 
 
 async def ask_name(endpoint: Endpoint, *, timeout_s: float = PROBE_TIMEOUT_S) -> str:
     """The name of the only model that a server serves; raises as `probe_endpoint` does."""
-    async with open_client(endpoint, timeout_s) as client:
-        try:
-            return str(choose_card(endpoint, await _Probe(client, endpoint, timeout_s).models(), None)["id"])
-        except (httpx.TransportError, *CURABLE) as error:
-            raise lost_server(endpoint, error) from error
+    async with _probing(endpoint, timeout_s) as probe:
+        return str(choose_card(endpoint, await probe.models(), None)["id"])
 
 
 async def check_same(endpoint: Endpoint, first: Capabilities, *, timeout_s: float = PROBE_TIMEOUT_S) -> None:
-    """Look again which model answers at an address; raises `EndpointUnreachableError` where two looks show another.
+    """Look again which model answers at an address; raises `EndpointUnreachableError` if two looks show another.
 
-    Raises `EndpointSilentError` where that cannot be told now.
+    Raises `EndpointSilentError` if that cannot be told now.
     """
     found: list[str] = []
     for _ in range(2):
-        async with open_client(endpoint, timeout_s) as client:
-            try:
-                now = await _Probe(client, endpoint, timeout_s).identity(first)
-            except (httpx.TransportError, *CURABLE) as error:
-                raise lost_server(endpoint, error) from error
+        async with _probing(endpoint, timeout_s) as probe:
+            now = await probe.identity(first)
         if first.identity.shows_more_than(now):
             raise EndpointSilentError(f"{endpoint.base} does not show which model it serves; wait until it is healthy")
         if not (found := first.identity.differences(now)):
             return
     raise EndpointUnreachableError(f"it is another model than before: {'; '.join(found)}")
+
+
+@asynccontextmanager
+async def _probing(endpoint: Endpoint, timeout_s: float) -> AsyncIterator["_Probe"]:
+    async with open_client(endpoint, timeout_s) as client:
+        try:
+            yield _Probe(client, endpoint, timeout_s)
+        except (httpx.TransportError, *CURABLE) as error:
+            raise lost_server(endpoint, error) from error
 
 
 class _Probe:
@@ -180,22 +94,27 @@ class _Probe:
         self._timeout_s = timeout_s
         self._model = ""
 
-    async def all(self, name: str | None) -> Capabilities:
+    async def capabilities(self, name: str | None) -> Capabilities:
         version, cards = await asyncio.gather(self._version(), self.models())
         card = choose_card(self._endpoint, cards, name)
         self._model = str(card["id"])
         letter = await self._letter()
         system, repeats, renders, (allowed, many) = await asyncio.gather(
-            self._shows([{"role": "system", "content": _SYSTEM}, _user("Hello")]),
-            self._shows([_user(_SYSTEM), _user("Hello")]),
+            self._accepts([{"role": "system", "content": _SYSTEM}, _user("Hello")]),
+            self._accepts([_user(_SYSTEM), _user("Hello")]),
             self._renders(),
-            self._allowed(letter),
+            self._obeys_allowed_tokens(letter),
         )
-        echo, named, block = await asyncio.gather(self._echoes(), self._names(letter), self._prefix_block())
+        echo, named, block = await asyncio.gather(
+            self._echo_alternatives(), self._most_named_tokens(letter), self._prefix_block()
+        )
         dialogue, behaviour = await asyncio.gather(self._dialogue(), self._behaviour())
-        structured = await self._structured(renders)
+        structured = await self._obeys_structured_outputs(renders)
+        masked = allowed and named > 0 and letter is not None and await self._mask_changes_nothing(letter)
+        # The last call, with no other beside it and its connection open: it takes what a call takes.
         started = time.perf_counter()
         await self._complete(_PROMPTS[0], max_tokens=1)
+        call_s = time.perf_counter() - started
         return Capabilities(
             endpoint=self._endpoint.base,
             server_version=version,
@@ -212,18 +131,19 @@ class _Probe:
             tokenizes=letter is not None,
             echo_logprobs=echo,
             named_logprobs=named,
-            masked_logprobs=allowed and named > 0 and letter is not None and await self._sees_behind_mask(letter),
+            masked_logprobs=masked,
             prefix_block=block,
-            call_s=round(time.perf_counter() - started, 4),
+            call_s=round(call_s, 4),
             dialogue=dialogue,
             behaviour=behaviour,
         )
 
     async def identity(self, first: Capabilities) -> ModelIdentity:
-        """Which model answers now, where `first` was seen before, and no more."""
+        """Which model answers now, and nothing more; `first` is what was seen before."""
         try:
             cards = await self.models()
         except EndpointUnreachableError as error:
+            # A server that restarts may answer anything for a while, which does not make it another model.
             raise EndpointSilentError(str(error)) from error
         card = choose_card(self._endpoint, cards, first.model)
         self._model = first.model
@@ -240,7 +160,7 @@ class _Probe:
         return read_behaviour(await asyncio.gather(*(self._insist(address, text_fields(), "choices") for _ in "12")))
 
     async def _insist(self, address: str, body: Mapping[str, Any], part: str) -> dict[str, Any]:
-        """The reply's object; where it lacks its main part without being a refusal, it is asked for once more."""
+        """The reply's object; if it lacks its main part without being a refusal, it is asked for once more."""
         reply = await self._post(address, body)
         return reply if not reply or reply.get(part) else await self._post(address, body)
 
@@ -272,7 +192,7 @@ class _Probe:
         return cards
 
     async def _post(self, address: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply's object, empty where the server refuses; a fault that may pass is asked again."""
+        """The reply's object, empty if the server refuses; a call that meets a passing fault is repeated."""
 
         async def attempt() -> dict[str, Any]:
             try:
@@ -285,7 +205,7 @@ class _Probe:
         return await ask_again(attempt, timeout_s=self._timeout_s)
 
     async def _complete(self, prompt: str | list[str] | list[list[int]], **body: Any) -> list[dict[str, Any]]:
-        """The choices; where some are missing, they are asked for once more."""
+        """The choices; if some are missing, they are asked for once more."""
         fields = {"prompt": prompt, "temperature": 0, **body}
         choices: list[dict[str, Any]] = []
         for _ in range(2):
@@ -302,30 +222,30 @@ class _Probe:
         return str((await self._post(f"{self._endpoint.root}/detokenize", {"tokens": ids})).get("prompt", ""))
 
     async def _letter(self) -> int | None:
-        """The token of the letter that no prompt asks for; None where the server does not tokenise."""
+        """The token of the letter that no prompt asks for; None if the server does not tokenise."""
         ids = await self._ids({"prompt": _LETTER, "add_special_tokens": False})
         return ids[-1] if ids else None
 
-    async def _shows(self, turns: list[ChatMessage]) -> bool:
-        ids = await self._ids({"messages": turns})
+    async def _accepts(self, messages: list[ChatMessage]) -> bool:
+        ids = await self._ids({"messages": messages})
         if ids:
             return _SYSTEM in await self._text(ids)
-        reply = await self._post(f"{self._endpoint.base}/chat/completions", {"messages": turns, "max_tokens": 1})
+        reply = await self._post(f"{self._endpoint.base}/chat/completions", {"messages": messages, "max_tokens": 1})
         return "choices" in reply
 
     async def _renders(self) -> bool:
         ids = await self._ids({"messages": [_user("Hello"), {"role": "assistant", "content": "Hi."}, _user("Bye?")]})
         return bool(ids) and ids == await self._ids({"prompt": await self._text(ids), "add_special_tokens": False})
 
-    async def _allowed(self, letter: int | None) -> tuple[bool, bool]:
+    async def _obeys_allowed_tokens(self, letter: int | None) -> tuple[bool, bool]:
         """Whether an impossible token was chosen, and whether both prompts of the list were answered."""
         constraint = {} if letter is None else {"allowed_token_ids": [letter]}
         choices = await self._complete(_PROMPTS, max_tokens=1, **constraint)
         texts = [str(choice.get("text", "")).strip() for choice in choices]
         return letter is not None and bool(texts) and set(texts) == {_LETTER}, len(choices) == len(_PROMPTS)
 
-    async def _echoes(self) -> int | None:
-        """How a prompt of token ids comes back with the probability of each; None where it does not."""
+    async def _echo_alternatives(self) -> int | None:
+        """Alternatives to ask for so that a prompt is echoed with all probabilities; None if it never is."""
         ids = tuple(await self._ids({"prompt": _PROMPTS[0], "add_special_tokens": False}))
         for alternatives in (0, 1) if ids else ():
             choices = await self._complete([list(ids)], **echo_fields(alternatives))
@@ -336,47 +256,45 @@ class _Probe:
                 continue
         return None
 
-    async def _names(self, letter: int | None) -> int:
-        """The most tokens, of a few numbers tried, whose probabilities come back when they are named."""
+    async def _most_named_tokens(self, letter: int | None) -> int:
+        """The most tokens, of a few numbers tried, whose log-probabilities one request may ask for."""
         if letter is None:
             return 0
         for many in _NAMED:
-            named = list(range(letter + 1 - many, letter + 1)) if letter >= many else list(range(letter, letter + many))
-            fields = {"logprobs": 1, "logprob_token_ids": named, "return_tokens_as_token_ids": True}
-            choices = await self._complete(_PROMPTS[0], max_tokens=1, **fields)
-            try:
-                if choices and read_fork(choices[0], None, named, "label"):
-                    return many
-            except LogprobsUnavailableError:
-                return 0
+            first = letter + 1 - many if letter >= many else letter
+            found = await self._named_logprobs(range(first, first + many))
+            if found is not None:
+                return many if found else 0
         return 0
 
-    async def _sees_behind_mask(self, letter: int) -> bool:
+    async def _mask_changes_nothing(self, letter: int) -> bool:
         """Whether a token that is the only one allowed still has the probability that it has without a mask."""
-        values: list[float] = []
-        masks: tuple[dict[str, Any], ...] = ({}, {"allowed_token_ids": [letter]})
-        for mask in masks:
-            fields = {"logprobs": 1, "logprob_token_ids": [letter], "return_tokens_as_token_ids": True, **mask}
-            choices = await self._complete(_PROMPTS[0], max_tokens=1, **fields)
-            try:
-                values += read_fork(choices[0] if choices else {}, None, [letter], "label").values()
-            except LogprobsUnavailableError:
-                return False
-        return len(values) == 2 and math.isclose(*values, abs_tol=_SAME_NATS)
+        free = await self._named_logprobs([letter])
+        masked = await self._named_logprobs([letter], allowed_token_ids=[letter])
+        return bool(free and masked and math.isclose(free[letter], masked[letter], abs_tol=_SAME_NATS))
+
+    async def _named_logprobs(self, named: Sequence[int], **mask: Any) -> dict[int, float] | None:
+        """Log-probabilities of named tokens after a prompt: {} if the names are ignored, None if they are refused."""
+        fields = {"logprobs": 1, "logprob_token_ids": list(named), "return_tokens_as_token_ids": True, **mask}
+        choices = await self._complete(_PROMPTS[0], max_tokens=1, **fields)
+        try:
+            return read_fork(choices[0], None, named, "label") if choices else None
+        except LogprobsUnavailableError:
+            return {}
 
     async def _prefix_block(self) -> int | None:
         reply = await self._client.get(f"{self._endpoint.root}/metrics")
-        told = re.search(r"^vllm:cache_config_info\{(.*)\}", reply.text if reply.is_success else "", re.MULTILINE)
-        if told is None:
+        config = re.search(r"^vllm:cache_config_info\{(.*)\}", reply.text if reply.is_success else "", re.MULTILINE)
+        if config is None:
             return _USUAL_BLOCK
-        known = dict(re.findall(r'(\w+)="([^"]*)"', told[1]))
+        known = dict(re.findall(r'(\w+)="([^"]*)"', config[1]))
         size = known.get("block_size", "")
         if known.get("enable_prefix_caching") == "False":
             return None
         return int(size) if size.isdigit() else _USUAL_BLOCK
 
-    async def _structured(self, renders: bool) -> bool:
-        """Asked on the endpoint that choices would use: completions where prompts can be rendered, else chat."""
+    async def _obeys_structured_outputs(self, renders: bool) -> bool:
+        """Asked on the endpoint that choices would use: completions if prompts can be rendered, else chat."""
         if renders:
             choices = await self._complete(_PROMPTS[0], max_tokens=16, structured_outputs={"choice": [_WORD]})
             return bool(choices) and choices[0].get("text") == _WORD

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from medexam.serve.engines.prompt_text import Renderer
 
 _TAIL = 24
-"""Characters of the prompt that are looked at where the opening words end with a line: more than any merge spans."""
+"""Characters of the prompt that are looked at if the opening words end with a line: more than any merge spans."""
 _KEPT = 4096
-"""Endings that are remembered; long reasoning makes many."""
+"""Endings that are cached; long reasoning makes many."""
 
 
 class ChoiceTokens:
@@ -24,7 +24,7 @@ class ChoiceTokens:
         self._known: OrderedDict[tuple[str, tuple[str, ...]], tuple[int, ...] | None] = OrderedDict()
 
     async def find(self, prompt: str, prefill: str, choices: Sequence[str]) -> tuple[int, ...] | None:
-        """One distinct token per choice, in order; None where the choices are not all single tokens there."""
+        """One distinct token per choice, in order; None unless each choice is a single token there."""
         ending = prefill.rpartition("\n")[2] or prompt[-_TAIL:]
         key = (ending, tuple(choices))
         if key not in self._known:
@@ -38,6 +38,8 @@ class ChoiceTokens:
         found: list[int] = []
         for choice in choices:
             tokens = await self._renderer.tokens(ending + choice)
+            # Other tokens before the last one: the choice has merged with the end of the prompt, which as it is sent
+            # ends in other tokens.
             if tokens[:-1] != before or tokens[-1] in found:
                 return None
             found.append(tokens[-1])

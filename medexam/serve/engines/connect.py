@@ -1,17 +1,17 @@
-"""Reaching the vLLM servers of a spec: finding them, or starting one, and seeing what they honour.
+"""Connects to the vLLM servers of a spec: finds them or starts one, probes each, and makes one engine of them.
 
-What one server honours is `probe`'s to find out; here several become one engine.
+What one server honours is found out by `discovery.probe`.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from medexam.errors import AnswerFormatError, EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
-from medexam.serve.discovery.finder import ServerFinder, named_endpoints, registry_of
-from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, Capabilities, check_same, probe_endpoint
+from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve.discovery.finder import ServerFinder, find_endpoints
+from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, check_same, probe_endpoint
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.engines.prompt_text import ServerRenderer, build_renderer
 from medexam.serve.engines.vllm import VLLMEngine
@@ -23,75 +23,62 @@ from medexam.specs import EngineNeeds, ModelSpec
 _log = logging.getLogger(__name__)
 
 
-async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, near: str | None) -> VLLMEngine:
-    """The engine of a spec, on the network loop; raises as `build_hosted_engine` does."""
+async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | None) -> VLLMEngine:
+    """The engine of a spec, on the background loop; raises as `build_hosted_engine` does."""
     if spec.start:
-        return await _start_and_reach(spec, needs)
-    registry = registry_of(spec)
-    finder = ServerFinder(registry, spec, near) if registry is not None else None
-    if finder is None:
-        endpoints = named_endpoints(spec)
-    else:
-        endpoints = await finder.find_first(spec.wait_s if spec.registry is not None else 0.0)
-    return await _reach(endpoints, finder, spec, needs)
+        return await _start_and_connect(spec, needs)
+    endpoints, finder = await find_endpoints(spec, prefer_host)
+    return await _connect(endpoints, finder, spec, needs)
 
 
-async def _start_and_reach(spec: ModelSpec, needs: EngineNeeds) -> VLLMEngine:
+async def _start_and_connect(spec: ModelSpec, needs: EngineNeeds) -> VLLMEngine:
     own = await start_servers(spec)
     try:
         finder = ServerFinder(own.registry, spec)
-        engine = await _reach(await finder.find_first(0.0), finder, spec, needs)
+        engine = await _connect(await finder.wait_for_first(0.0), finder, spec, needs)
     except BaseException:
         await own.stop()
         raise
-    engine.servers.accompany(own.keep())
+    engine.pool.run_in_background(own.supervise())
     return engine
 
 
-async def _reach(
+async def _connect(
     endpoints: Sequence[Endpoint], finder: ServerFinder | None, spec: ModelSpec, needs: EngineNeeds
 ) -> VLLMEngine:
     timeout_s = min(PROBE_TIMEOUT_S, spec.timeout_s)
+    # litellm takes seconds to import; the servers are probed meanwhile.
     importing = asyncio.create_task(asyncio.to_thread(get_litellm))
     probes = (_probe_or_fault(endpoint, spec.name, timeout_s) for endpoint in endpoints)
     found = dict(zip(endpoints, await asyncio.gather(*probes), strict=True))
-    there = {endpoint: seen for endpoint, seen in found.items() if isinstance(seen, Capabilities)}
-    if not there:
+    answering = {endpoint: seen for endpoint, seen in found.items() if isinstance(seen, Capabilities)}
+    if not answering:
         raise next(fault for fault in found.values() if isinstance(fault, EndpointSilentError))
-    seen = list(there.values())
+    seen = list(answering.values())
     _check_same_model(seen)
     if needs.guided:
         _check_guided(seen)
     if needs.logprobs:
         _check_logprobs(seen)
     await importing
-    servers = ServerPool(tuple(there), spec.timeout_s, spec.wait_s if finder else 0.0)
+    pool = ServerPool(tuple(answering), spec.timeout_s, spec.wait_s if finder else 0.0)
     try:
-        asked = ServerRenderer(servers.there, seen[0].model, timeout_s=timeout_s)
-        renderer = await build_renderer(asked, seen[0])
-        tokenizer = renderer or (asked if seen[0].tokenizes else None)
-        alike = partial(_probe_like, first=seen[0], timeout_s=timeout_s)
-        servers.check = partial(check_same, first=seen[0], timeout_s=timeout_s)
+        remote = ServerRenderer(pool.available, seen[0].model, timeout_s=timeout_s)
+        renderer = await build_renderer(remote, seen[0])
+        tokenizer = renderer or (remote if seen[0].tokenizes else None)
+        probe = partial(_check_interchangeable, first=seen[0], timeout_s=timeout_s)
+        pool.check = partial(check_same, first=seen[0], timeout_s=timeout_s)
         if finder is not None:
-            servers.accompany(finder.follow(servers, seen[0].model, alike))
+            pool.run_in_background(finder.follow(pool, seen[0].model, probe))
         else:
-            _await_absent(servers, found, alike)
-        return VLLMEngine(servers, seen, renderer, tokenizer)
+            for endpoint, fault in found.items():
+                if isinstance(fault, EndpointSilentError):
+                    _log.warning("medexam: warning: %s; the run begins without it", fault)
+                    pool.add_when_up(endpoint, partial(probe, endpoint))
+        return VLLMEngine(pool, seen, renderer, tokenizer)
     except BaseException:
-        await servers.close()
+        await pool.close()
         raise
-
-
-def _await_absent(
-    servers: ServerPool,
-    found: dict[Endpoint, Capabilities | EndpointSilentError],
-    alike: Callable[[Endpoint], Coroutine[Any, Any, None]],
-) -> None:
-    """Let the servers that are silent now take part as soon as they answer."""
-    for endpoint, fault in found.items():
-        if isinstance(fault, EndpointSilentError):
-            _log.warning("medexam: warning: %s; the run begins without it", fault)
-            servers.look_for(endpoint, partial(alike, endpoint))
 
 
 async def _probe_or_fault(endpoint: Endpoint, name: str | None, timeout_s: float) -> Capabilities | EndpointSilentError:
@@ -101,13 +88,13 @@ async def _probe_or_fault(endpoint: Endpoint, name: str | None, timeout_s: float
         return fault
 
 
-async def _probe_like(endpoint: Endpoint, first: Capabilities, timeout_s: float) -> None:
-    """Raise `EngineError` unless the server can stand in for the one that was seen first."""
+async def _check_interchangeable(endpoint: Endpoint, first: Capabilities, timeout_s: float) -> None:
+    """Raise `EngineError` unless the server can replace the one that was seen first."""
     seen = await probe_endpoint(endpoint, first.model, timeout_s=timeout_s)
     if found := first.identity.differences(seen.identity):
         raise EndpointUnreachableError(f"it is another model than {first.endpoint}: {'; '.join(found)}")
-    own = {"endpoint", "models", "server_version", "source", "call_s", "dialogue", "behaviour"}
-    ours, theirs = (one.model_dump(exclude=own) for one in (first, seen))
+    may_differ = {"endpoint", "models", "server_version", "source", "call_s", "dialogue", "behaviour"}
+    ours, theirs = (one.model_dump(exclude=may_differ) for one in (first, seen))
     differing = [name for name in ours if ours[name] != theirs[name]]
     if differing:
         raise EndpointUnreachableError(f"it differs from {first.endpoint} in {', '.join(differing)}")

@@ -1,16 +1,17 @@
 """The `embedded` engine: a transformers model in this process, no server.
 
-Requests come from any number of threads and event loops; one worker thread owns the model and answers them in batches.
-The engine knows turns, tokens and choices, and nothing of questions.
+Requests come from any number of threads and event loops; one thread owns the model and answers them in batches. The
+engine knows messages, tokens and choices, and nothing of questions.
 
-A reply's greedy tokens do not depend on the requests that share its batch, except where two tokens are likely to within
-the rounding of a sum (about 1e-5 in float32): padding changes the order of summation.
+A reply's greedy tokens do not depend on the requests that share its batch, except if two tokens are equally likely to
+within the rounding of a sum (about 1e-5 in float32): padding changes the order of summation.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from dspy.lm15 import ConfigurationError, Message, Request, Response, ServerError, UnsupportedFeatureError, Usage
 
@@ -24,11 +25,11 @@ from medexam.serve.local_model.generation import ReplyJob, check_context, make_r
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.scoring import ScoreJob, score, takes_trees
 from medexam.serve.local_model.weights import find_weights
-from medexam.serve.logprobs.tokens import ReadMethods, build_reading, respond, split_tokens
+from medexam.serve.logprobs.tokens import ReadMethods, build_logprobs, respond, split_tokens
 from medexam.specs.model import ModelSpec
 
-# Reading prompts is bound by arithmetic on a processor: larger batches win nothing there and fall out of its caches.
-# Writing is bound by the reading of the weights, which a step does once for all its rows.
+# On a CPU, reading prompts is bound by arithmetic: larger batches gain nothing and no longer fit into its caches.
+# Writing is bound by loading the weights, which a step does once for all its rows.
 _READING = {"cpu": BatchLimits(tokens=2_048, rows=32), "cuda": BatchLimits(tokens=65_536, rows=1_024)}
 _WRITING = {"cpu": BatchLimits(tokens=32_768, rows=32), "cuda": BatchLimits(tokens=262_144, rows=256)}
 
@@ -39,17 +40,17 @@ Job = ChoiceJob | ReplyJob | ScoreJob
 
 
 @dataclass(frozen=True)
-class _Waiting:
-    """A tokenised request and whom it is for."""
+class _Work:
+    """A tokenised request, and where its response goes."""
 
-    ticket: PendingRequest[Request, Response]
+    pending: PendingRequest[Request, Response]
     job: Job
 
 
 class EmbeddedEngine:
     """Answers with a model that it loads from a folder, the hub, or the SmolLM2 wheel.
 
-    Raises `EngineError` where the model cannot be loaded. `share_prefixes=False` computes every prompt in full.
+    Raises `EngineError` if the model cannot be loaded. `share_prefixes=False` computes every prompt in full.
     """
 
     concurrency = 256
@@ -58,11 +59,13 @@ class EmbeddedEngine:
         spec = spec or ModelSpec()
         self._model = LocalModel(spec, find_weights(spec), share_prefixes=share_prefixes)
         device = self._model.device.type
-        self._reading = _READING.get(device, _READING["cpu"])
-        self._writing = _WRITING.get(device, _WRITING["cpu"])
-        self._scoring = _SCORING.get(device, _SCORING["cpu"])
-        self._offer: ReadMethods | None = None
-        self._worker: BatchThread[Request, Response] = BatchThread(
+        self._kinds: tuple[tuple[type, BatchLimits, Callable[[Sequence[Any]], list[Response]]], ...] = (
+            (ChoiceJob, _READING.get(device, _READING["cpu"]), self._choose),
+            (ReplyJob, _WRITING.get(device, _WRITING["cpu"]), self._write),
+            (ScoreJob, _SCORING.get(device, _SCORING["cpu"]), self._score),
+        )
+        self._methods: ReadMethods | None = None
+        self._thread: BatchThread[Request, Response] = BatchThread(
             self._answer, full=self.concurrency, name="medexam-embedded"
         )
         self.sync: SyncEngine = _SyncEmbedded(self)
@@ -74,7 +77,7 @@ class EmbeddedEngine:
     def submit(self, request: Request) -> "Future[Response]":
         """Queue a request from any thread."""
         try:
-            return self._worker.submit(request)
+            return self._thread.submit(request)
         except RuntimeError:
             raise ConfigurationError("the embedded engine is closed; build another") from None
 
@@ -95,29 +98,28 @@ class EmbeddedEngine:
         )
 
     async def aclose(self) -> None:
-        """Answer what waits, then end the worker; the model's memory goes with the engine."""
-        await asyncio.to_thread(self._worker.close)
+        """Answer what is pending, then end the thread; the model's memory is freed with the engine."""
+        await asyncio.to_thread(self._thread.close)
 
     def _answer(self, wave: list[PendingRequest[Request, Response]]) -> None:
-        """Tokenise a wave, cut it into batches and settle every request of it; runs on the worker's thread."""
-        waiting = [prepared for ticket in wave if (prepared := self._prepare(ticket)) is not None]
-        choosing = [w for w in waiting if isinstance(w.job, ChoiceJob)]
-        writing = [w for w in waiting if isinstance(w.job, ReplyJob)]
-        scoring = [w for w in waiting if isinstance(w.job, ScoreJob)]
-        for batch in plan_batches(choosing, self._reading, size=_reading_size, group=lambda _: None):
-            self._settle(batch, self._choose)
-        for batch in plan_batches(writing, self._writing, size=_writing_size, group=_writing_group):
-            self._settle(batch, self._write)
-        for batch in plan_batches(scoring, self._scoring, size=_scoring_size, group=_scoring_group):
-            self._settle(batch, self._score)
+        """Tokenise a wave, cut it into batches and settle every request; runs on the thread that owns the model."""
+        prepared = [work for pending in wave if (work := self._prepare(pending)) is not None]
+        for kind, limits, answer in self._kinds:
+            works = [work for work in prepared if isinstance(work.job, kind)]
+            for batch in plan_batches(
+                works, limits, size=lambda work: work.job.size, group=lambda work: work.job.group
+            ):
+                self._settle(batch, answer)
 
-    def _prepare(self, ticket: PendingRequest[Request, Response]) -> _Waiting | None:
-        if ticket.future.cancelled():
+    def _prepare(self, pending: PendingRequest[Request, Response]) -> _Work | None:
+        if pending.future.cancelled():
             return None
         try:
-            return _Waiting(ticket, self._to_job(ticket.item))
+            return _Work(pending, self._to_job(pending.item))
         except Exception as error:
-            _fail(ticket, error)
+            # One request that cannot be tokenised must not fail the others of its wave.
+            if pending.claim():
+                pending.future.set_exception(error)
             return None
 
     def _to_job(self, request: Request) -> Job:
@@ -139,54 +141,53 @@ class EmbeddedEngine:
         opening, *whole = self._model.encode(texts, special=not asked.template)
         candidates = split_tokens(opening, whole, given_opening=asked.given_opening)
         check_context(self._model, len(candidates.prompt), max(len(path) for path in candidates.paths))
-        if self._offer is None:
+        if self._methods is None:
             trees = self._model.full_attention and takes_trees(self._model, candidates)
-            self._offer = ReadMethods(frozenset(("echo", "trie", "label") if trees else ("echo", "label")), block=0)
-        return ScoreJob(asked.texts, candidates, *self._offer.choose(candidates, asked.read_by))
+            self._methods = ReadMethods(frozenset(("echo", "trie", "label") if trees else ("echo", "label")), block=0)
+        return ScoreJob(asked.texts, candidates, *self._methods.choose(candidates, asked.read_by))
 
-    def _settle(self, batch: list[_Waiting], answer: Callable[[Sequence[Job]], list[Response]]) -> None:
-        """Answer those whose callers still wait; a batch that does not fit the device is halved."""
-        claimed = [waiting for waiting in batch if waiting.ticket.claim()]
-        halves = [claimed] if claimed else []
-        while halves:
-            part = halves.pop()
+    def _settle(self, batch: list[_Work], answer: Callable[[Sequence[Any]], list[Response]]) -> None:
+        """Answer those whose callers still wait; a batch that does not fit into the device's memory is halved."""
+        # Claimed requests can no longer be cancelled: setting the result of a cancelled future would raise, and leave
+        # the rest of the batch without an answer.
+        claimed = [work for work in batch if work.pending.claim()]
+        parts = [claimed] if claimed else []
+        while parts:
+            part = parts.pop()
             try:
-                responses = answer([waiting.job for waiting in part])
+                responses = answer([work.job for work in part])
             except Exception as error:
                 if _is_out_of_memory(error) and len(part) > 1:
                     middle = len(part) // 2
-                    halves += [part[middle:], part[:middle]]
+                    parts += [part[middle:], part[:middle]]
                     continue
                 failure = ServerError(f"{self._model.label}: out of memory") if _is_out_of_memory(error) else error
-                for waiting in part:
-                    waiting.ticket.future.set_exception(failure)
+                for work in part:
+                    work.pending.future.set_exception(failure)
                 continue
-            for waiting, response in zip(part, responses, strict=True):
-                waiting.ticket.future.set_result(response)
+            for work, response in zip(part, responses, strict=True):
+                work.pending.future.set_result(response)
 
-    def _choose(self, jobs: Sequence[Job]) -> list[Response]:
-        asked = [job for job in jobs if isinstance(job, ChoiceJob)]
-        picked = pick_choices(self._model, asked)
+    def _choose(self, jobs: Sequence[ChoiceJob]) -> list[Response]:
+        picked = pick_choices(self._model, jobs)
         return [
             self._respond(job.choices[index], "stop", read=len(job.prompt), written=len(job.paths[index]))
-            for job, index in zip(asked, picked, strict=True)
+            for job, index in zip(jobs, picked, strict=True)
         ]
 
-    def _write(self, jobs: Sequence[Job]) -> list[Response]:
-        asked = [job for job in jobs if isinstance(job, ReplyJob)]
+    def _write(self, jobs: Sequence[ReplyJob]) -> list[Response]:
         return [
             self._respond(reply.text, reply.finish_reason, read=len(job.prompt), written=reply.tokens)
-            for job, reply in zip(asked, write_replies(self._model, asked), strict=True)
+            for job, reply in zip(jobs, write_replies(self._model, jobs), strict=True)
         ]
 
-    def _score(self, jobs: Sequence[Job]) -> list[Response]:
-        asked = [job for job in jobs if isinstance(job, ScoreJob)]
-        assert self._offer is not None  # noqa: S101
+    def _score(self, jobs: Sequence[ScoreJob]) -> list[Response]:
+        assert self._methods is not None  # noqa: S101
         responses = []
-        for job, logprobs in zip(asked, score(self._model, asked), strict=True):
-            computed = self._offer.computed(job.candidates, job.way)
-            reading = build_reading(job.candidates, logprobs, job.way, job.why, computed)
-            responses.append(respond(reading, job.texts, self._model.label))
+        for job, logprobs in zip(jobs, score(self._model, jobs), strict=True):
+            computed = self._methods.computed(job.candidates, job.method)
+            found = build_logprobs(job.candidates, logprobs, job.method, job.why, computed)
+            responses.append(respond(found, job.texts, self._model.label))
         return responses
 
     def _respond(self, text: str, finish_reason: str, *, read: int, written: int) -> Response:
@@ -208,7 +209,7 @@ class _SyncEmbedded:
 
 
 def check_features(request: Request) -> None:
-    """Refuse what this engine would otherwise silently leave out."""
+    """Raise for what this engine would otherwise silently leave out."""
     config = request.config
     unknown = sorted(set(config.extensions or {}) - {CHOICE, CONTINUATIONS})
     asked = {
@@ -222,36 +223,6 @@ def check_features(request: Request) -> None:
     for feature, wanted in asked.items():
         if wanted:
             raise UnsupportedFeatureError(f"the embedded engine does not support {feature}", feature=feature)
-
-
-def _reading_size(waiting: _Waiting) -> tuple[int, int]:
-    assert isinstance(waiting.job, ChoiceJob)  # noqa: S101
-    return len(waiting.job.prompt), max(1, len(waiting.job.forks))
-
-
-def _writing_size(waiting: _Waiting) -> tuple[int, int]:
-    assert isinstance(waiting.job, ReplyJob)  # noqa: S101
-    return len(waiting.job.prompt) + waiting.job.budget, 1
-
-
-def _writing_group(waiting: _Waiting) -> tuple[object, ...]:
-    assert isinstance(waiting.job, ReplyJob)  # noqa: S101
-    return waiting.job.sampling, waiting.job.stop
-
-
-def _scoring_size(waiting: _Waiting) -> tuple[int, int]:
-    assert isinstance(waiting.job, ScoreJob)  # noqa: S101
-    return max(len(row.tokens) for row in waiting.job.rows), len(waiting.job.rows)
-
-
-def _scoring_group(waiting: _Waiting) -> object:
-    assert isinstance(waiting.job, ScoreJob)  # noqa: S101
-    return waiting.job.way
-
-
-def _fail(ticket: PendingRequest[Request, Response], error: Exception) -> None:
-    if ticket.claim():
-        ticket.future.set_exception(error)
 
 
 def _is_out_of_memory(error: Exception) -> bool:

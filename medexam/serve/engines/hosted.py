@@ -1,7 +1,7 @@
-"""Engines behind a server or a provider: what they share, and how a spec becomes one.
+"""Engines behind a server or a provider: what they share, and how one is built from a spec.
 
-Their traffic runs on the process's network loop, so that the asynchronous engine serves any event loop and its
-synchronous twin needs none. This module knows specs and engines; the wire is the engines' own.
+Their traffic runs on the process's background loop, so that the asynchronous engine serves any event loop and its
+synchronous twin needs none. This module knows specs and engines; the engines know the wire.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from medexam.specs import NO_NEEDS, EngineNeeds, ModelSpec
 
 
 class RemoteEngine(Protocol):
-    """An engine as it lives on the network loop."""
+    """An engine on the background loop."""
 
     @property
     def concurrency(self) -> int:
@@ -56,7 +56,7 @@ class HostedEngine:
 
     @property
     def concurrency(self) -> int:
-        """How many requests keep the servers busy; it changes with what they show."""
+        """How many requests keep the servers busy; it adapts to their answers."""
         return self._remote.concurrency
 
     async def complete(self, request: Request) -> Response:
@@ -72,19 +72,21 @@ class HostedEngine:
         await background_loop().run_async(self._remote.close())
 
 
-async def build_hosted_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, near: str | None = None) -> Engine:
-    """Reach the servers of a spec and find out what they honour; raises `EngineError` where they cannot be used.
+async def build_hosted_engine(
+    spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer_host: str | None = None
+) -> Engine:
+    """Connect to the servers of a spec and find out what they honour; raises `EngineError` if they cannot be used.
 
-    Raises `AnswerFormatError` where choices are needed and no constraint is honoured, `LogprobsUnavailableError` where
-    log-probabilities of given texts are needed and cannot be read. `near` as in `build_engine`.
+    Raises `AnswerFormatError` if choices are needed and no constraint is honoured, `LogprobsUnavailableError` if
+    log-probabilities of given texts are needed and cannot be read. `prefer_host` as in `build_engine`.
     """
     if spec.engine == "vllm":
         from medexam.serve.engines.connect import connect_vllm
 
-        return HostedEngine(await background_loop().run_async(connect_vllm(spec, needs, near)))
+        return HostedEngine(await background_loop().run_async(connect_vllm(spec, needs, prefer_host)))
     if needs.logprobs:
         raise LogprobsUnavailableError(
-            f"engine {spec.engine!r} writes replies and tells no log-probabilities of given texts; "
+            f"engine {spec.engine!r} writes replies and reports no log-probabilities of given texts; "
             "use model.engine vllm or embedded"
         )
     return HostedEngine(await background_loop().run_async(_build_litellm(spec, needs)))

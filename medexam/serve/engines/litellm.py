@@ -1,11 +1,11 @@
-"""The `litellm` engine: any model that litellm reaches, hosted by somebody else.
+"""The `litellm` engine: any hosted model that litellm reaches.
 
-Providers show neither tokens nor templates, so a choice is asked as a JSON schema with one field and read out of the
-JSON. Whether the model honours it is found out once at the start, with an impossible choice. Opening words of a reply
-are shown as an assistant turn before a choice; a free reply cannot be made to go on from them, and says so.
+Providers show neither tokens nor templates, so a choice is asked as a JSON schema with one field.
+Whether the model honours it is found out once at the start, with an impossible choice. The opening words of a reply
+are shown as an assistant message before a choice; a free reply cannot be made to continue them, which is an error.
 
-litellm's own HTTP clients follow redirects. An endpoint of one's own is therefore asked in OpenAI's API alone, the one
-way in which litellm takes a client of ours, which follows none. This module knows litellm's calls, not what is asked.
+litellm's own HTTP clients follow redirects. A user's own endpoint is therefore asked by OpenAI's API only: then litellm
+accepts a client of ours, which follows none. This module knows litellm's calls, not what is asked.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ from medexam.specs.model import ModelSpec
 
 _FIELD = "answer"
 _IMPOSSIBLE = ("zyzzyva", "syzygy")
-_FIRST = 16
+_INITIAL = 16
 """Requests in flight at first: hosted providers limit rates."""
 _JSON_TOKENS = 64
 """Room for the JSON around a choice, beyond the reply's own budget."""
 
 
 class LiteLLMEngine:
-    """Asynchronous engine; build it with `medexam.serve.build_engine`. It lives on the network loop.
+    """Asynchronous engine; build it with `medexam.serve.build_engine`. It belongs to the background loop.
 
     Raises `EngineError` for a name that litellm knows no provider for, and for an endpoint of one's own with a provider
     that does not speak OpenAI's API.
@@ -47,7 +47,7 @@ class LiteLLMEngine:
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
         self.model = spec.name
-        self._load = AdaptiveLimit(spec.timeout_s, first=_FIRST)
+        self._limit = AdaptiveLimit(spec.timeout_s, initial=_INITIAL)
         self._timeout_s = spec.timeout_s
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
         self._asked_as = self.model
@@ -73,29 +73,29 @@ class LiteLLMEngine:
 
     @property
     def concurrency(self) -> int:
-        """Requests that keep the provider busy; it changes with what it shows."""
-        return self._load.value
+        """Requests that keep the provider busy; it adapts to the answers."""
+        return self._limit.value
 
     async def complete(self, request: Request) -> Response:
         """One reply to one request."""
-        with self._load.carrying():
+        with self._limit.track():
             return await self._complete(request)
 
     async def _complete(self, request: Request) -> Response:
         from dspy.clients.lm15_boundary import request_kwargs
 
-        turns, prefill = to_messages(request)
+        messages, prefill = to_messages(request)
         extensions = dict(request.config.extensions or {})
         choices = extensions.pop(CHOICE, None)
         if choices is not None:
-            return await self._choose(turns, prefill, tuple(choices), request.config)
+            return await self._choose(messages, prefill, tuple(choices), request.config)
         if prefill:
             raise UnsupportedFeatureError(
-                "the litellm engine cannot make a provider go on from given words; use engine vllm or embedded",
+                "the litellm engine cannot make a provider continue given words; use engine vllm or embedded",
                 feature="messages",
             )
         fields = request_kwargs(request, "chat")
-        fields["messages"] = turns
+        fields["messages"] = messages
         if request.config.top_k is not None:
             fields["top_k"] = request.config.top_k
         return await self._chat(fields)
@@ -105,9 +105,9 @@ class LiteLLMEngine:
 
         Raises `EndpointUnreachableError` for an endpoint that redirects.
         """
-        turns = [{"role": "user", "content": "Say hello."}]
+        messages = [{"role": "user", "content": "Say hello."}]
         try:
-            response = await self._choose(turns, "", _IMPOSSIBLE, Config(temperature=0.0, max_tokens=16))
+            response = await self._choose(messages, "", _IMPOSSIBLE, Config(temperature=0.0, max_tokens=16))
         except (UnsupportedFeatureError, ProviderError) as error:
             if error.status and httpx.codes.is_redirect(error.status):
                 raise EndpointUnreachableError(error.message) from error
@@ -118,10 +118,10 @@ class LiteLLMEngine:
         self._guided = response.text in _IMPOSSIBLE
 
     async def identify(self) -> None:
-        """Ask the fixed dialogue twice, and note how the provider names itself and goes on.
+        """Ask the fixed dialogue twice, and note how the provider names the model and what it replies.
 
-        A model that refuses the dialogue's settings is known by its name alone. Raises `EndpointUnreachableError` where
-        nothing answers, or where the endpoint redirects.
+        A model that refuses the dialogue's settings is known by its name alone. Raises `EndpointUnreachableError` if
+        nothing answers, or if the endpoint redirects.
         """
         asked = {"messages": dialogue_fields()["messages"], "temperature": 0, "max_tokens": HOSTED_TOKENS}
         try:
@@ -154,8 +154,10 @@ class LiteLLMEngine:
         if self._client is not None:
             await self._client.close()
 
-    async def _choose(self, turns: list[ChatMessage], prefill: str, choices: Sequence[str], config: Config) -> Response:
-        shown = [*turns, {"role": "assistant", "content": prefill}] if prefill.strip() else turns
+    async def _choose(
+        self, messages: list[ChatMessage], prefill: str, choices: Sequence[str], config: Config
+    ) -> Response:
+        shown = [*messages, {"role": "assistant", "content": prefill}] if prefill.strip() else messages
         schema = {
             "type": "object",
             "properties": {_FIELD: {"type": "string", "enum": list(choices)}},
@@ -179,7 +181,7 @@ class LiteLLMEngine:
         except (ValueError, TypeError, KeyError):
             chosen = None
         if chosen not in choices:
-            raise ProviderError(f"{self.model} replied {text[:200]!r} where one of {list(choices)} was demanded")
+            raise ProviderError(f"{self.model} replied {text[:200]!r} instead of one of {list(choices)}")
         return replace(response, message=Message.assistant(chosen), finish_reason="stop")
 
     async def _chat(self, fields: dict[str, Any]) -> Response:
@@ -190,13 +192,13 @@ class LiteLLMEngine:
                 return to_response(await call_litellm("acompletion", self._asked_as, **call), self.model)
             except CURABLE as fault:
                 if is_refusal(fault):
-                    self._load.refuse()
+                    self._limit.record_refusal()
                 raise
 
         return await ask_again(attempt, timeout_s=self._timeout_s)
 
     def _find_provider(self) -> tuple[str, str]:
-        """The provider's own name of the model and the provider's; raises where litellm knows none."""
+        """The provider's own name of the model and the provider's; raises if litellm knows none."""
         try:
             name, provider, *_ = get_litellm().get_llm_provider(model=self.model, api_base=self._address)
         except Exception as error:
@@ -207,7 +209,7 @@ class LiteLLMEngine:
         return name, provider
 
     def _check_dialect(self, name: str, provider: str) -> None:
-        """Raise where litellm would ask the endpoint in another way than OpenAI's, and follow its redirects."""
+        """Raise if litellm would ask the endpoint by another API than OpenAI's, and follow its redirects."""
         if provider not in ("openai", "custom_openai", *get_litellm().openai_compatible_providers):
             raise EngineError(
                 f"model.endpoints names {self._address} and {self.model!r} means provider {provider!r}, which litellm "

@@ -1,7 +1,7 @@
-"""litellm, imported late, kept quiet, and with its errors said in DSPy's words.
+"""litellm, imported late, kept quiet, and with its errors turned into DSPy's.
 
-litellm and the clients below it try once; asking again is `serve/network/retry.py`'s. This module knows litellm and
-its errors; it knows no engine.
+litellm and the clients below it try once; `serve/network/retry.py` retries. This module knows litellm and its errors,
+and no engine.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _ONE_ATTEMPT: dict[str, Any] = {
     "max_retries": 0,
     "cache": {"no-cache": True, "no-store": True},
 }
-"""What every litellm call is given: it neither retries nor remembers."""
+"""Fields of every litellm call: it neither retries nor caches."""
 
 
 @cache
@@ -63,9 +63,9 @@ async def call_litellm(function: str, model: str, *, timeout_s: float, **fields:
 
 @asynccontextmanager
 async def _call_errors(model: str, timeout_s: float, key: str | None) -> AsyncIterator[None]:
-    """Say litellm's errors as `dspy.lm15` errors; what it cannot make sense of is a reply that cannot be read.
+    """Turn litellm's errors into `dspy.lm15` errors; any other is one of a reply that cannot be read.
 
-    The key is said in none of them.
+    None of them contains the key.
     """
     from dspy.clients.engines.litellm_errors import to_lm15_error
 
@@ -79,6 +79,7 @@ async def _call_errors(model: str, timeout_s: float, key: str | None) -> AsyncIt
             fault = ServerError(f"the reply cannot be read: {error}")
         if isinstance(fault, LM15Error) and fault.retry_after is None:
             fault.retry_after = _asked_pause(error)
+        # A server may quote the key in its reply. The cause is cut off then, because a traceback would print it.
         quoted = any(hide_key(str(link), key) != str(link) for link in _causes(error))
         if quoted and isinstance(fault, LM15Error):
             fault.message = hide_key(fault.message, key)
@@ -94,7 +95,7 @@ def to_response(raw: Any, model: str) -> Response:
     body = raw.model_dump()
     found = len(body.get("choices") or ())
     if found != 1:
-        raise ServerError(f"the reply holds {found} choices in the place of one")
+        raise ServerError(f"the reply holds {found} choices instead of one")
     for choice in body.get("choices") or ():
         message = choice.get("message") or {}
         extras = message.get("provider_specific_fields") or {}
@@ -126,23 +127,23 @@ def _lost(error: BaseException) -> Exception:
 
 
 def _redirect(error: Exception) -> Exception | None:
-    """A reply that points elsewhere, which litellm calls an error of the provider's."""
-    for answer in _answers(error):
-        said = redirect_fault(answer)
+    """A redirect, which litellm calls an error of the provider's."""
+    for reply in _replies(error):
+        said = redirect_fault(reply)
         if said is not None:
-            fault: Exception = InvalidRequestError(said, status=answer.status_code)
+            fault: Exception = InvalidRequestError(said, status=reply.status_code)
             return fault
     return None
 
 
 def _asked_pause(error: Exception) -> float | None:
-    """Seconds of the server's `Retry-After`, which litellm leaves on the way; None where it sent none."""
-    pauses = (retry_after_s(answer.headers.get("retry-after")) for answer in _answers(error))
+    """Seconds of the server's `Retry-After`, which litellm drops; None if it sent none."""
+    pauses = (retry_after_s(reply.headers.get("retry-after")) for reply in _replies(error))
     return next((pause for pause in pauses if pause is not None), None)
 
 
-def _answers(error: Exception) -> list[httpx.Response]:
-    """The replies that the error and its causes tell of."""
+def _replies(error: Exception) -> list[httpx.Response]:
+    """The HTTP replies of the error and its causes."""
     import openai
 
     # litellm's own errors are openai's too, with a response that it made up, or with none.

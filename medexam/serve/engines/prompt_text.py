@@ -1,8 +1,8 @@
 """A dialogue as the text that the model reads, and that text as tokens.
 
-Many prompts travel in one request only as rendered text, and the opening words of a reply can be appended exactly only
-to rendered text. The model's own tokenizer renders fastest where it lies on this machine; else the server is asked.
-Both must give the server's tokens, which is checked before either is used. This module knows no requests.
+One request takes many prompts only as rendered text, and only to rendered text can the opening words of a reply be
+appended exactly. The model's own tokenizer renders fastest, if it is on this machine; else the server is asked. Both
+must give the server's tokens, which is checked before either is used. This module knows no requests.
 """
 
 import asyncio
@@ -13,7 +13,8 @@ import httpx
 from dspy.lm15 import InvalidRequestError
 
 from medexam.serve.chat_messages import ChatMessage
-from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, Capabilities
+from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
 from medexam.serve.local_model.template import LocalTemplate, load_template
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
@@ -29,22 +30,21 @@ _CHECKED = [
         {"role": "user", "content": "Bye"},
     ],
 ]
-"""Dialogues whose tokens a local tokenizer must render as the server does: spaces, accents and several turns."""
-
+"""Dialogues whose tokens a local tokenizer must render as the server does: spaces, accents and several messages."""
 
 _CHECKED_TEXT = "Hello: 1. ¿qué?\n2. two"
-"""Plain text, which opens with the tokens that a tokenizer adds of itself."""
+"""Plain text, before which a tokenizer adds its own opening tokens."""
 
 
 class Renderer(Protocol):
     """Renders dialogues as one server does."""
 
     template: str | None
-    """SHA-256 of the chat template; None when it cannot be seen."""
+    """SHA-256 of the chat template; None if it cannot be seen."""
     may_reason: bool
     """Whether the model may write thoughts before its reply, as far as the template tells."""
 
-    async def render(self, turns: Sequence[ChatMessage]) -> str:
+    async def render(self, messages: Sequence[ChatMessage]) -> str:
         """The dialogue's text, open for the assistant's reply; raises `dspy.lm15` errors."""
         ...
 
@@ -58,7 +58,7 @@ class Renderer(Protocol):
 
 
 class ServerRenderer:
-    """Asks a server, two short calls for each dialogue; when it fails, the next one of the same model."""
+    """Asks a server, with two short calls for each dialogue; if it fails, the next server of the same model."""
 
     template: str | None = None
     may_reason = True
@@ -66,25 +66,25 @@ class ServerRenderer:
     def __init__(
         self, endpoints: Callable[[], Awaitable[Sequence[Endpoint]]], model: str, *, timeout_s: float = PROBE_TIMEOUT_S
     ) -> None:
-        """`endpoints` tells the servers that are there now."""
+        """`endpoints` returns the servers that can be asked now."""
         self._endpoints = endpoints
         self._asked = 0
         self._model = model
         self._timeout_s = timeout_s
         self._client: httpx.AsyncClient | None = None
 
-    async def render(self, turns: Sequence[ChatMessage]) -> str:
+    async def render(self, messages: Sequence[ChatMessage]) -> str:
         """The server's tokens, put back into text."""
-        ids = await self.dialogue_tokens(turns)
+        ids = await self.dialogue_tokens(messages)
         return str((await self._post("/detokenize", {"tokens": ids}))["prompt"])
 
     async def tokens(self, text: str, *, special: bool = False) -> list[int]:
         """The server's tokens of a text."""
         return list((await self._post("/tokenize", {"prompt": text, "add_special_tokens": special}))["tokens"])
 
-    async def dialogue_tokens(self, turns: Sequence[ChatMessage]) -> list[int]:
+    async def dialogue_tokens(self, messages: Sequence[ChatMessage]) -> list[int]:
         """The tokens that the server's chat endpoint would read."""
-        return list((await self._post("/tokenize", {"messages": list(turns)}))["tokens"])
+        return list((await self._post("/tokenize", {"messages": list(messages)}))["tokens"])
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -93,9 +93,9 @@ class ServerRenderer:
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         async def attempt() -> dict[str, Any]:
-            there = await self._endpoints()
-            asked = self._asked % len(there)
-            endpoint = there[asked]
+            endpoints = await self._endpoints()
+            asked = self._asked % len(endpoints)
+            endpoint = endpoints[asked]
             # The servers of a spec have one CA bundle; their keys may differ, and go with each request.
             self._client = self._client or open_client(endpoint, self._timeout_s)
             sending = self._client.post(
@@ -104,15 +104,16 @@ class ServerRenderer:
             try:
                 return await reply_object(sending, path)
             except CURABLE:
+                # Of many calls that fail together only the first moves on, or they would skip servers that answer.
                 if self._asked == asked:
-                    self._asked = (asked + 1) % len(there)
+                    self._asked = (asked + 1) % len(endpoints)
                 raise
 
         return await ask_again(attempt, timeout_s=self._timeout_s)
 
 
 async def build_renderer(server: ServerRenderer, seen: Capabilities) -> Renderer | None:
-    """The fastest renderer that gives the server's own tokens; None where the server cannot be compared with."""
+    """The fastest renderer that gives the server's own tokens; None if the server cannot be compared with."""
     if not seen.renders:
         return None
     local = await asyncio.to_thread(load_template, seen.source or seen.model)
@@ -123,11 +124,13 @@ async def build_renderer(server: ServerRenderer, seen: Capabilities) -> Renderer
 
 
 async def _agree(local: LocalTemplate, server: ServerRenderer, seen: Capabilities) -> bool:
-    async def same(turns: Sequence[ChatMessage]) -> bool:
+    async def same(messages: Sequence[ChatMessage]) -> bool:
         try:
-            return await local.tokens(await local.render(turns)) == await server.dialogue_tokens(turns)
+            return await local.tokens(await local.render(messages)) == await server.dialogue_tokens(messages)
         except InvalidRequestError:
             return False
 
     plain = await asyncio.gather(*(one.tokens(_CHECKED_TEXT, special=True) for one in (local, server)))
-    return plain[0] == plain[1] and all(await asyncio.gather(*(same(seen.rules.fit(turns)) for turns in _CHECKED)))
+    return plain[0] == plain[1] and all(
+        await asyncio.gather(*(same(seen.rules.fit(messages)) for messages in _CHECKED))
+    )

@@ -1,7 +1,7 @@
 """The `scripted` engine: replies from a table, for tests, examples and dry runs; no model and no network.
 
-It stands where a server would stand, so everything above it is the real thing. It keeps every request it received and
-fails on demand. It knows nothing of how tokens are made: its token counts are counts of words.
+It replaces the server alone, so everything above it is the real thing. It keeps every request and fails on demand. It
+does not tokenise: its token counts are counts of words.
 """
 
 import hashlib
@@ -31,10 +31,10 @@ from medexam.errors import LogprobsUnavailableError, SpecError
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import cut_at_stop, requested_choices, requested_continuations, to_messages
 from medexam.serve.contract import EngineInfo, SyncEngine
-from medexam.serve.logprobs.tokens import Candidates, build_reading, respond
+from medexam.serve.logprobs.tokens import Candidates, build_logprobs, respond
 
 ANY = "*"
-"""Key of the reply to everything that no other key fits."""
+"""Key of the reply to everything that no other key matches."""
 
 _ERRORS: dict[str, type[LM15Error]] = {
     "transport": TransportError,
@@ -51,11 +51,11 @@ class ScriptedReply(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     text: str = ""
-    """What the model writes, with or without the words that the request already put in its mouth."""
+    """What the model writes, with or without the opening words that the request prescribes."""
     finish_reason: Literal["stop", "length"] = "stop"
     logprobs: list[list[float]] | None = None
-    """The log-probabilities of the tokens of each continuation, where continuations are asked for; every word of a
-    continuation is one token. Numbers that cannot be right are refused as a server's would be."""
+    """The log-probabilities of the tokens of each continuation, if continuations are asked for; every word of a
+    continuation is one token. Impossible numbers are refused as a server's would be."""
     error: Literal["transport", "server", "timeout", "rate_limit", "context"] | None = None
     """Raise this failure instead of replying."""
 
@@ -70,11 +70,11 @@ ReplyTable = Mapping[str, ReplySource] | Callable[[str], ReplySource]
 
 
 class ScriptedEngine:
-    """Answers from `replies`, a table or a function of the last user turn.
+    """Answers from `replies`, a table or a function of the last user message.
 
-    The first key of the table that the last user turn contains gives the reply; `"*"` gives it where none does. A
-    reply is its text, or a mapping: `{error: transport}` raises the failure, `{text: ..., finish_reason: length}` is a
-    reply cut short.
+    The first key of the table that the last user message contains gives the reply; else the key `"*"` does. A reply is
+    its text, or a mapping: `{error: transport}` raises the failure, `{text: ..., finish_reason: length}` is a reply cut
+    short.
     """
 
     concurrency = 64
@@ -89,7 +89,7 @@ class ScriptedEngine:
 
     @classmethod
     def from_file(cls, path: Path) -> Self:
-        """Read the table from a YAML file; raises `SpecError` when it is not one."""
+        """Read the table from a YAML file; raises `SpecError` if it is not one."""
         table = _read_table(path)
         try:
             return cls(table, revision=_digest(table))
@@ -101,12 +101,12 @@ class ScriptedEngine:
         return self.answer(request)
 
     def answer(self, request: Request) -> Response:
-        """The scripted reply to one request; both twins end here."""
+        """The scripted reply to one request; `complete` of both engines ends here."""
         self.requests.append(request)
-        turns, prefill = to_messages(request)
+        messages, prefill = to_messages(request)
         continuations = requested_continuations(request)
         choices = requested_choices(request)
-        asked = next(turn["content"] for turn in reversed(turns) if turn["role"] == "user")
+        asked = next(one["content"] for one in reversed(messages) if one["role"] == "user")
         reply = self._reply_to(asked)
         if reply.error is not None:
             raise _ERRORS[reply.error](f"scripted {reply.error} failure")
@@ -117,7 +117,7 @@ class ScriptedEngine:
         if choices:
             text, finish_reason = _choose(text, choices), "stop"
         text, stopped = cut_at_stop(text, request.config.stop)
-        words = sum(len(turn["content"].split()) for turn in turns) + len(prefill.split())
+        words = sum(len(one["content"].split()) for one in messages) + len(prefill.split())
         return Response(
             id=None,
             model=self._model,
@@ -134,8 +134,8 @@ class ScriptedEngine:
         # A token is its word's place in the order of first use, behind a prompt of one token.
         words = {word: place for place, word in enumerate(dict.fromkeys(" ".join(asked.texts).split()), start=1)}
         paths = tuple(tuple(words[word] for word in text.split()) for text in asked.texts)
-        way: ReadBy = "echo" if asked.read_by == "auto" else asked.read_by
-        reading = build_reading(Candidates((0,), paths), reply.logprobs, way, "scripted", computed=1)
+        method: ReadBy = "echo" if asked.read_by == "auto" else asked.read_by
+        reading = build_logprobs(Candidates((0,), paths), reply.logprobs, method, "scripted", computed=1)
         return respond(reading, asked.texts, self._model)
 
     def info(self) -> EngineInfo:
@@ -180,18 +180,18 @@ def _check_reply(key: str, reply: Any) -> ScriptedReply:
 
 
 def _choose(text: str, choices: list[str]) -> str:
-    """The longest choice that the text opens with, else the first one."""
+    """The longest choice that the text begins with, else the first one."""
     words = text.strip()
     return max((choice for choice in choices if words.startswith(choice.strip())), key=len, default=choices[0])
 
 
 def script_digest(path: Path) -> str:
-    """What the script in a file says, as 12 hexadecimal digits; raises `SpecError` where it cannot be read."""
+    """What the script in a file says, as 12 hexadecimal digits; raises `SpecError` if it cannot be read."""
     return _digest(_read_table(path))
 
 
 def _digest(table: Mapping[str, Any]) -> str:
-    # The order counts: the first key that fits gives the reply.
+    # The order counts, so keys are not sorted: the first one that matches gives the reply.
     return hashlib.sha256(json.dumps(table, default=str).encode()).hexdigest()[:12]
 
 

@@ -1,11 +1,11 @@
 """The `vllm` engine: one model on one or several vLLM servers.
 
 A choice is asked as the next token: the dialogue is rendered, the reply's opening words are appended, and one token is
-allowed among the choices' own. Such prompts travel many in a request. Where a choice is no single token, or the server
-ignores `allowed_token_ids`, a grammar enforces it: slower, with the same promise. Free replies are completions of
-rendered text too, several in a request where they are short; where the model may reason, or its template is not seen,
-they go to the chat endpoint, whose parser tells reasoning from reply. This module knows turns, tokens and choices, not
-what they mean.
+allowed among the choices' own. One request holds many such prompts. If a choice is no single token, or the server
+ignores `allowed_token_ids`, a grammar enforces it, which is slower. Free replies are completions of rendered text too,
+several in a request if they are short. If the model may reason, or its template cannot be seen, they are asked on the
+chat endpoint, whose parser separates reasoning from the reply. This module knows messages, tokens and choices, not what
+they mean.
 """
 
 import json
@@ -20,7 +20,7 @@ from medexam.continuations import ContinuationRequest
 from medexam.errors import LogprobsUnavailableError
 from medexam.serve.chat_messages import ChatMessage, TemplateRules, plain_text, requested_continuations, to_messages
 from medexam.serve.contract import CHOICE, EngineInfo
-from medexam.serve.discovery.probe import Capabilities
+from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.litellm_calls import call_litellm, to_response
 from medexam.serve.engines.prompt_text import Renderer
@@ -43,28 +43,28 @@ from medexam.serve.pool.server_pool import Server, ServerPool
 T = TypeVar("T")
 
 _BATCHES = 4
-"""Requests that what is in flight at a server is spread over: it shall begin one while the client reads another."""
+"""Requests over which the prompts of a server are spread, so that it works on one while the client reads another."""
 _MOST_PROMPTS = 256
-"""Prompts that one request holds at most: all of them are lost with it."""
+"""The most prompts of one request: if it fails, all of them are lost."""
 _MOST_REPLIES = 32
-"""Free replies that one request asks for at most: all of them wait for the longest."""
+"""The most free replies of one request: all of them wait for the longest."""
 _SHORT = 128
-"""Tokens of a short reply: longer ones differ so much that each travels alone."""
+"""Tokens of a short reply; longer ones differ so much in length that each is asked alone."""
 _GRAMMAR_TOKENS = 64
 """Room for a choice of several tokens; the grammar ends the reply."""
 
 
 @dataclass
 class VLLMEngine:
-    """Asynchronous engine; build it with `medexam.serve.build_engine`. It lives on the network loop."""
+    """Asynchronous engine; build it with `medexam.serve.build_engine`. It belongs to the background loop."""
 
-    servers: ServerPool
+    pool: ServerPool
     seen: Sequence[Capabilities]
-    """What was seen of each server; those that take part later honour the same."""
+    """What was seen of each server; those that join later honour the same."""
     renderer: Renderer | None
-    """None where the servers' chat template cannot be had as text."""
+    """None if the servers do not render their chat template."""
     tokenizer: Tokenizer | None = None
-    """None where the servers do not tell their tokens."""
+    """None if the servers do not tokenise."""
     _enforced: Counter[str] = field(default_factory=Counter)
     _read: Counter[str] = field(default_factory=Counter)
 
@@ -77,47 +77,47 @@ class VLLMEngine:
         next_token = self.renderer is not None and all(one.guided_by == "prefill" for one in self.seen)
         self._tokens = ChoiceTokens(self.renderer) if self.renderer and next_token else None
         self._grammar = all(one.structured_outputs for one in self.seen)
-        self._gatherer: Batcher[str, str, Completion] = Batcher(
+        self._batcher: Batcher[str, str, Completion] = Batcher(
             self._complete_prompts,
-            cap=self._most_prompts,
-            enough=self._enough,
-            divisible=InvalidRequestError,
+            max_items=self._most_prompts,
+            busy_at=self._busy_at,
+            split_on=InvalidRequestError,
         )
         self._replies: Batcher[str, str, Completion] = Batcher(
             self._complete_prompts,
-            cap=lambda: min(self._most_prompts(), _MOST_REPLIES),
-            enough=self._enough,
-            divisible=InvalidRequestError,
+            max_items=lambda: min(self._most_prompts(), _MOST_REPLIES),
+            busy_at=self._busy_at,
+            split_on=InvalidRequestError,
         )
         self._reader = self._build_reader() if self.tokenizer else None
 
     @property
     def concurrency(self) -> int:
-        """Requests that keep the servers busy; it changes with what they show."""
-        return self.servers.load.value
+        """Requests that keep the servers busy; it adapts to their answers."""
+        return self.pool.limit.value
 
     async def complete(self, request: Request) -> Response:
         """One reply to one request."""
-        with self.servers.load.carrying():
+        with self.pool.limit.track():
             return await self._complete(request)
 
     async def _complete(self, request: Request) -> Response:
         continuations = requested_continuations(request)
         if continuations is not None:
             return await self._score(request, continuations)
-        turns, prefill = to_messages(request)
-        turns = self._rules.fit(turns)
+        messages, prefill = to_messages(request)
+        messages = self._rules.fit(messages)
         choices = (request.config.extensions or {}).get(CHOICE)
         if choices is not None:
-            return await self._choose(turns, prefill, tuple(choices), sampling_fields(request.config))
+            return await self._choose(messages, prefill, tuple(choices), sampling_fields(request.config))
         fields = chat_fields(request)
         plain = self.renderer is not None and not self.renderer.may_reason and is_plain(fields)
         if prefill or plain:
-            return await self._write(turns, prefill, fields)
-        return await self._call_chat(turns, fields)
+            return await self._write(messages, prefill, fields)
+        return await self._call_chat(messages, fields)
 
     def info(self) -> EngineInfo:
-        """What really runs; `guided_by` is what enforced most choices, once there were some."""
+        """What really runs; `guided_by` is what enforced most choices, if any were asked."""
         first = self.seen[0]
         able = "prefill" if self._tokens else "structured_outputs" if self._grammar else None
         contexts = [one.max_context for one in self.seen if one.max_context is not None]
@@ -126,7 +126,7 @@ class VLLMEngine:
             engine="vllm",
             model=self.model,
             identity=first.identity,
-            endpoints=tuple(self.servers.bases),
+            endpoints=tuple(self.pool.addresses),
             server_version=", ".join(sorted(versions)) or None,
             max_context=min(contexts, default=None),
             chat_template=self.renderer.template if self.renderer else None,
@@ -141,16 +141,16 @@ class VLLMEngine:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.servers.close()
+        await self.pool.close()
         for opened in {id(part): part for part in (self.renderer, self.tokenizer) if part is not None}.values():
             await opened.aclose()
 
     def _most_prompts(self) -> int:
         """Prompts that one request may hold."""
-        share = self.concurrency // (_BATCHES * max(len(self.servers.live), 1))
+        share = self.concurrency // (_BATCHES * max(len(self.pool.active), 1))
         return min(share, _MOST_PROMPTS) if self._lists else 1
 
-    def _enough(self) -> int:
+    def _busy_at(self) -> int:
         """Prompts in flight that keep the servers busy."""
         return self.concurrency // 2
 
@@ -168,7 +168,7 @@ class VLLMEngine:
             echo=max(one.echo_logprobs or 0 for one in self.seen),
             named=min(one.named_logprobs for one in self.seen),
             prompts=self._most_prompts,
-            enough=self._enough,
+            busy_at=self._busy_at,
         )
 
     async def _score(self, request: Request, asked: ContinuationRequest) -> Response:
@@ -180,13 +180,13 @@ class VLLMEngine:
         if not asked.template:
             prompt = plain_text(request)
         elif self.renderer is not None:
-            turns, prefill = to_messages(request)
-            prompt = await self.renderer.render(self._rules.fit(turns)) + prefill
+            messages, prefill = to_messages(request)
+            prompt = await self.renderer.render(self._rules.fit(messages)) + prefill
         else:
             raise LogprobsUnavailableError(
                 "the server does not render its chat template exactly; set program.chat_template to false"
             )
-        reading = await self._reader.read(prompt, asked, self.servers.least_busy())
+        reading = await self._reader.read(prompt, asked, self.pool.least_busy())
         self._read[reading.read_by] += 1
         return respond(reading, asked.texts, self.model)
 
@@ -203,18 +203,18 @@ class VLLMEngine:
         )
 
     async def _choose(
-        self, turns: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
+        self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
     ) -> Response:
         if self.renderer is None:
-            return await self._choose_in_chat(turns, prefill, choices, fields)
-        prompt = await self.renderer.render(turns) + prefill
+            return await self._choose_in_chat(messages, prefill, choices, fields)
+        prompt = await self.renderer.render(messages) + prefill
         ids = await self._tokens.find(prompt, prefill, choices) if self._tokens else None
         if ids is not None:
             body = {**fields, "max_tokens": 1, "allowed_token_ids": list(ids)}
         else:
             self._check_grammar(choices)
             body = {**fields, "max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"choice": list(choices)}}
-        reply = await self._gatherer.submit(json.dumps(body, sort_keys=True), prompt)
+        reply = await self._batcher.submit(json.dumps(body, sort_keys=True), prompt)
         self._enforced["prefill" if ids is not None else "structured_outputs"] += 1
         if ids is not None and reply.tokens:
             chosen = dict(zip(ids, choices, strict=True)).get(reply.tokens[0])
@@ -225,12 +225,12 @@ class VLLMEngine:
         return build_response(reply, chosen, "stop")
 
     async def _choose_in_chat(
-        self, turns: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
+        self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
     ) -> Response:
         """The grammar writes the opening words too, because nothing can be appended to an unseen prompt."""
         self._check_grammar(choices)
         pattern = f"{escape_pattern(prefill)}({'|'.join(escape_pattern(choice) for choice in choices)})"
-        response = await self._call_chat(turns, {**fields, "structured_outputs": {"regex": pattern}})
+        response = await self._call_chat(messages, {**fields, "structured_outputs": {"regex": pattern}})
         self._enforced["structured_outputs"] += 1
         text = response.text or ""
         chosen = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
@@ -246,14 +246,14 @@ class VLLMEngine:
                 feature="config.extensions.choice",
             )
 
-    async def _write(self, turns: list[ChatMessage], prefill: str, fields: Mapping[str, Any]) -> Response:
-        """A free reply, going on from its opening words where it has some: a template would trim them."""
+    async def _write(self, messages: list[ChatMessage], prefill: str, fields: Mapping[str, Any]) -> Response:
+        """A free reply that continues its opening words, if it has some; a template would trim them."""
         if self.renderer is None:
             raise UnsupportedFeatureError(
                 "the server does not render its chat template, so a reply's opening words cannot be appended exactly",
                 feature="messages",
             )
-        prompt = await self.renderer.render(turns) + prefill
+        prompt = await self.renderer.render(messages) + prefill
         body = json.dumps(fields, sort_keys=True)
         if fields.get("max_tokens", _SHORT + 1) <= _SHORT:
             reply = await self._replies.submit(body, prompt)
@@ -261,12 +261,12 @@ class VLLMEngine:
             (reply,) = await self._complete_prompts(body, [prompt])
         return build_response(reply, reply.text, reply.finish_reason)
 
-    async def _call_chat(self, turns: list[ChatMessage], fields: Mapping[str, Any]) -> Response:
-        call = {"model": f"openai/{self.model}", "messages": turns, "extra_body": dict(fields)}
+    async def _call_chat(self, messages: list[ChatMessage], fields: Mapping[str, Any]) -> Response:
+        call = {"model": f"openai/{self.model}", "messages": messages, "extra_body": dict(fields)}
         return await self._call("acompletion", call, lambda raw: to_response(raw, self.model), weight=1)
 
     async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[Completion]:
-        """One completions request; `fields` is its body as JSON, so that equal bodies gather."""
+        """One completions request; `fields` is its body as JSON, so that equal bodies share a batch."""
         body = {"add_special_tokens": False, "return_token_ids": True, **json.loads(fields)}
         call = {"model": f"text-completion-openai/{self.model}", "prompt": list(prompts), "extra_body": body}
         return await self._call(
@@ -285,11 +285,11 @@ class VLLMEngine:
         weight: int,
         first: Server | None = None,
     ) -> T:
-        """What `read` makes of a server's reply; a reply that it refuses with a curable fault is asked for again."""
+        """A server's reply as `read` reads it; if that raises a curable error, it is asked for again."""
 
         async def send(server: Server) -> T:
             endpoint = server.endpoint
             where = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
-            return read(await call_litellm(function, timeout_s=self.servers.timeout_s, **call, **where))
+            return read(await call_litellm(function, timeout_s=self.pool.timeout_s, **call, **where))
 
-        return await self.servers.call(send, weight=weight, first=first)
+        return await self.pool.call(send, weight=weight, first=first)

@@ -1,4 +1,4 @@
-"""The fields of vLLM's requests and replies: what is written from a DSPy request, and read into a DSPy response.
+"""The fields of vLLM's requests and replies, written from DSPy requests and read into DSPy responses.
 
 Pure functions; this module opens no connection and decides nothing.
 """
@@ -31,7 +31,7 @@ class Completion:
     model: str
     text: str
     tokens: tuple[int, ...] | None
-    """Ids of the reply's tokens; None where the server does not return them."""
+    """Ids of the reply's tokens; None if the server does not return them."""
     finish_reason: str
     usage: Usage
 
@@ -64,13 +64,13 @@ def chat_fields(request: Request) -> dict[str, Any]:
 
 
 def is_plain(fields: Mapping[str, Any]) -> bool:
-    """Whether a chat request asks for words alone, as the completions endpoint writes them too."""
+    """Whether the completions endpoint can answer a chat request too: it asks for nothing but words."""
     return fields.keys() <= _PLAIN
 
 
 def order_choices(raw: Any, expected: int) -> list[Any]:
     """The choices of a completions reply in the order of its prompts; raises `ServerError` unless each has one."""
-    # Where a reply has no choices, litellm makes up one without a text.
+    # If a reply has no choices, litellm invents one without a text.
     choices = {choice.index: choice for choice in raw.choices or () if choice.text is not None}
     if len(raw.choices or ()) != expected or set(choices) != set(range(expected)):
         raise ServerError(f"{expected} prompts were sent and replies to {sorted(choices)} came back")
@@ -80,7 +80,7 @@ def order_choices(raw: Any, expected: int) -> list[Any]:
 def read_completions(raw: Any, model: str, expected: int) -> list[Completion]:
     """The replies of a completions request in the order of its prompts; raises `ServerError` unless each has one.
 
-    Tokens are counted per prompt where the server returns their ids; its own totals are for the whole request.
+    Tokens are counted per prompt if the server returns their ids; its own totals are for the whole request.
     """
     replies = []
     for choice in order_choices(raw, expected):
@@ -123,5 +123,5 @@ def match_choice(text: str, choices: Sequence[str]) -> str | None:
 
 
 def escape_pattern(text: str) -> str:
-    """The text as a pattern; `re.escape` also escapes spaces, which grammar engines refuse."""
+    """The text as a pattern; `re.escape` would also escape spaces, which grammar engines refuse."""
     return re.sub(r"([\\.^$*+?{}\[\]|()/-])", r"\\\1", text)

@@ -44,13 +44,13 @@ class Fleet:
         restarts: int = 3,
         job: str | None = None,
         public_host: str | None = None,
-        tell: Callable[[str], None] = lambda _line: None,
+        notify: Callable[[str], None] = lambda _line: None,
     ) -> None:
         """Nothing starts before the `with` block.
 
         `logs` is a folder, or a file that ends in `.log`. `key` is what clients must show, `key_file` where they find
         it. `restarts` is how often each server may be started again. `public_host` is the name by which other machines
-        reach this one; None: addresses stay as they are planned. `tell` hears of what happens while servers run.
+        reach this one; None: addresses stay as they are planned. `notify` hears of what happens while servers run.
         """
         self._lock = threading.RLock()
         self._over = threading.Event()
@@ -59,7 +59,7 @@ class Fleet:
         self._complaint = ""
         self._patience_s = float("inf")
         self._restarts = restarts
-        self._tell = tell
+        self._tell = notify
         self._servers = [
             SupervisedServer(launch, _log(logs, launch, len(launches)), key, _reached(launch.address, public_host))
             for launch in launches
@@ -87,7 +87,7 @@ class Fleet:
                 with self._lock:
                     if not self._over.is_set():
                         server.start()
-                        self._list(server)
+                        self._register(server)
         except BaseException:
             self.stop()
             raise
@@ -142,7 +142,7 @@ class Fleet:
         """Take the servers out of the registry and end them with all that they started. Stopping twice is harmless."""
         self._over.set()
         with self._lock:
-            self._retire(*self._servers)
+            self._unregister(*self._servers)
             with ThreadPoolExecutor(max_workers=max(len(self._servers), 1)) as pool:
                 list(pool.map(SupervisedServer.stop, self._servers))
             for server in self._servers:
@@ -151,7 +151,7 @@ class Fleet:
     def _look_after(self, server: SupervisedServer, client: httpx.Client) -> None:
         try:
             if server.state == "resting":
-                if time.monotonic() >= server.due:
+                if time.monotonic() >= server.restart_at:
                     server.start()
                 return
             server.check()
@@ -162,21 +162,21 @@ class Fleet:
                 elif server.age_s > self._patience_s:
                     raise server.too_slow(self._patience_s)
         except EngineError as error:
-            self._retire(server)
-            if server.restarted >= self._restarts:
+            self._unregister(server)
+            if server.restarts_done >= self._restarts:
                 raise
-            pause = server.rest()
+            pause = server.schedule_restart()
             reason = str(error).partition(";")[0]
-            left = self._restarts - server.restarted
+            left = self._restarts - server.restarts_done
             self._tell(
                 f"{server.address}: {reason}; it is started again in {pause:.0f} s, {left} more times after that"
             )
 
     def _announce(self, server: SupervisedServer) -> None:
         server.state = "healthy"
-        self._list(server)
+        self._register(server)
 
-    def _list(self, server: SupervisedServer) -> None:
+    def _register(self, server: SupervisedServer) -> None:
         if self._registry is not None:
             self._registry.add(self._entry(server))
 
@@ -208,7 +208,7 @@ class Fleet:
         else:
             self._complaint = ""
 
-    def _retire(self, *servers: SupervisedServer) -> None:
+    def _unregister(self, *servers: SupervisedServer) -> None:
         known = [server.address for server in servers if server.state != "resting"]
         if self._registry is not None and known:
             try:

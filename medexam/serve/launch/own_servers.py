@@ -37,7 +37,7 @@ class OwnServers:
     registry: Registry
     """Names the servers that answer; in a private folder, with their key beside it."""
 
-    async def keep(self) -> None:
+    async def supervise(self) -> None:
         """Start what crashes again, until this is cancelled; then everything is ended."""
         watching = asyncio.create_task(asyncio.to_thread(self.fleet.watch))
         try:
@@ -85,7 +85,7 @@ def _plan(spec: ModelSpec) -> OwnServers:
     key = read_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file) or make_key()
     write_key(key_file, key)
     logs = cache_dir() / "logs"
-    fleet = Fleet(launches, logs=logs, key=key, key_file=key_file, registry=registry, tell=_tell)
+    fleet = Fleet(launches, logs=logs, key=key, key_file=key_file, registry=registry, notify=_tell)
     return OwnServers(fleet, registry)
 
 

@@ -104,7 +104,7 @@ class ServeJob:
                 restarts=0 if self.span else self.restarts,
                 job=job.job_id,
                 public_host=host_name(),
-                tell=_say,
+                notify=_say,
             ) as fleet,
         ):
             _say(f"loading; the logs are {', '.join(map(str, fleet.logs))}")

@@ -33,9 +33,9 @@ class SupervisedServer:
         self.log = log
         self.address = address
         self.state: Literal["loading", "healthy", "resting"] = "loading"
-        self.due = 0.0
+        self.restart_at = 0.0
         """When a resting one is started again, on the monotonic clock."""
-        self.restarted = 0
+        self.restarts_done = 0
         self._began = 0.0
         self._claim: socket.socket | None = None
         guarded = (sys.executable, "-I", "-S", _GUARD, str(os.getpid()), *launch.command)
@@ -78,14 +78,14 @@ class SupervisedServer:
             return client.get(self.launch.health).status_code == httpx.codes.OK
         return False
 
-    def rest(self) -> float:
+    def schedule_restart(self) -> float:
         """Clear away what ended; returns the seconds until it may be started again."""
         self.stop()
-        self.restarted += 1
+        self.restarts_done += 1
         with contextlib.suppress(OSError):
-            self.log.replace(self.log.with_suffix(f".{self.restarted}.log"))
-        pause = min(FIRST_PAUSE_S * 2.0 ** (self.restarted - 1), LONGEST_PAUSE_S)
-        self.state, self.due = "resting", time.monotonic() + pause
+            self.log.replace(self.log.with_suffix(f".{self.restarts_done}.log"))
+        pause = min(FIRST_PAUSE_S * 2.0 ** (self.restarts_done - 1), LONGEST_PAUSE_S)
+        self.state, self.restart_at = "resting", time.monotonic() + pause
         return pause
 
     def stop(self) -> None:

@@ -1,8 +1,8 @@
-"""Dynamic batches: requests from any thread or event loop in, batches for one worker thread out.
+"""Dynamic batches: requests from any thread or event loop, answered in batches by one thread.
 
-The worker takes everything that waits, hands it over as one wave, and only then looks again: with a few hundred
-requests in flight each wave is large enough to be cut into batches of equal lengths, and none waits for ever. This
-module knows threads, futures and sizes; what a request says and how it is answered is the handler's affair.
+The thread takes all pending requests as one wave, answers them, and only then looks again. With a few hundred requests
+in flight each wave is large enough to be cut into batches of similar lengths, and none waits for ever. This module
+knows threads, futures and sizes; the handler knows what a request says and how it is answered.
 """
 
 import queue
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 _QUIET_S = 0.004
-"""A wave closes when nothing has arrived for this long: callers woken by one batch need it to send their next."""
-_PATIENCE_S = 0.03
-"""A wave closes at the latest after this time, however steadily requests trickle in."""
+"""A wave closes when nothing has arrived for this long; callers need it to send their next request after a batch."""
+_LONGEST_WAIT_S = 0.03
+"""A wave closes at the latest after this time, however steadily requests arrive."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,13 +24,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class PendingRequest(Generic[T, R]):
-    """One request that waits, and where its result goes."""
+    """One request, and where its result goes."""
 
     item: T
     future: "Future[R]"
 
     def claim(self) -> bool:
-        """Start on it; False where its caller has given up."""
+        """Make it uncancellable; False if its caller has given up."""
         return not self.future.done() and self.future.set_running_or_notify_cancel()
 
 
@@ -48,15 +48,16 @@ class BatchThread(Generic[T, R]):
 
     def submit(self, item: T) -> "Future[R]":
         """Queue a request; raises `RuntimeError` after `close`."""
-        ticket: PendingRequest[T, R] = PendingRequest(item, Future())
+        pending: PendingRequest[T, R] = PendingRequest(item, Future())
+        # Under the lock nothing is queued behind the end mark that `close` puts: it would never be answered.
         with self._lock:
             if self._closed:
-                raise RuntimeError("the worker is closed")
-            self._queue.put(ticket)
-        return ticket.future
+                raise RuntimeError("the thread is closed")
+            self._queue.put(pending)
+        return pending.future
 
     def close(self) -> None:
-        """Answer what waits, then end the thread."""
+        """Answer what is pending, then end the thread."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -65,31 +66,31 @@ class BatchThread(Generic[T, R]):
 
     def _work(self) -> None:
         while (first := self._queue.get()) is not None:
-            wave, last = self._gather(first)
+            wave, last = self._collect(first)
             try:
                 self._handle(wave)
-            except BaseException as error:  # a dead worker would leave its callers waiting for ever
-                for ticket in wave:
-                    if not ticket.future.done():
-                        ticket.future.set_exception(error)
-            # Kept, they would hold requests and results alive while the thread waits for more.
+            except BaseException as error:  # a dead thread would leave its callers waiting for ever
+                for pending in wave:
+                    if not pending.future.done():
+                        pending.future.set_exception(error)
+            # Otherwise requests and results would stay in memory while the thread waits for more.
             del first, wave
             if last:
                 return
 
-    def _gather(self, first: PendingRequest[T, R]) -> tuple[list[PendingRequest[T, R]], bool]:
+    def _collect(self, first: PendingRequest[T, R]) -> tuple[list[PendingRequest[T, R]], bool]:
         """A wave, and whether it is the last one."""
         wave = [first]
-        latest = time.monotonic() + _PATIENCE_S
+        latest = time.monotonic() + _LONGEST_WAIT_S
         while True:
-            patience = min(_QUIET_S, latest - time.monotonic()) if len(wave) < self._full else 0
+            wait_s = min(_QUIET_S, latest - time.monotonic()) if len(wave) < self._full else 0
             try:
-                ticket = self._queue.get(timeout=patience) if patience > 0 else self._queue.get_nowait()
+                pending = self._queue.get(timeout=wait_s) if wait_s > 0 else self._queue.get_nowait()
             except queue.Empty:
                 return wave, False
-            if ticket is None:
+            if pending is None:
                 return wave, True
-            wave.append(ticket)
+            wave.append(pending)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def plan_batches(
 ) -> list[list[T]]:
     """Cut jobs into batches of one group each, neighbours in length, none over the limits unless it is one job.
 
-    `size` tells a job's tokens a row and its rows. Groups come in the order in which they first appear.
+    `size` returns a job's tokens a row and its rows. Groups come in the order in which they first appear.
     """
     groups: dict[Hashable, list[T]] = {}
     for job in jobs:

@@ -1,14 +1,14 @@
 """Choosing one string among several by what the model would write next.
 
 The prompt is tokenised together with each choice, never apart from it: a space before a digit may be a token of its
-own or part of the digit's, and only the whole text tells. What all tokenisations have in common is the prompt that the
-model reads; the rest of each is a path in a small tree.
+own or part of the digit's, and only the whole text shows which. What all tokenisations have in common is the prompt
+that the model reads; the rest of each is a path in a small tree.
 
-- Where the paths part at their first token, the choice is the likeliest of those tokens: one forward pass.
-- Where they do not, as with `1` and `10` where digits are single tokens, every fork of the tree is read. At a fork each
+- If the paths differ at their first token, the choice is the likeliest of those tokens: one forward pass.
+- If they do not, as with `1` and `10` if digits are single tokens, every fork of the tree is read. At a fork each
   branch has its token's probability, and a choice that is complete there has what the branches leave over: `1` has the
-  probability that no `0` follows. The fork's probabilities are scaled to sum to 1, as a grammar does that lets nothing
-  else through, and a choice's probability is their product. The likeliest whole choice is taken.
+  probability that no `0` follows. The probabilities of a fork are scaled to sum to 1, as a grammar does that allows
+  nothing else, and a choice's probability is their product. The likeliest whole choice is taken.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,7 @@ from dspy.lm15 import InvalidRequestError, Request
 
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream
-from medexam.serve.logprobs.tokens import common_opening
-
-TokenPath = tuple[int, ...]
+from medexam.serve.logprobs.tokens import TokenPath, common_opening
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,15 @@ class ChoiceJob:
     """The further tokens of each choice."""
     sampling: Sampling
     seed: int | None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Tokens of a row, and rows."""
+        return len(self.prompt), max(1, len(self.forks))
+
+    @property
+    def group(self) -> None:
+        """All choices may share a batch."""
 
     @property
     def forks(self) -> list[TokenPath]:
@@ -59,6 +66,7 @@ class ChoiceJob:
             likely = scores.double().log_softmax(-1)[tokens].cpu()
             values: dict[int | None, Any] = dict(zip(tokens, likely, strict=True))
             if None in branches:
+                # Rounding may bring the branches to 1 or above, and the logarithm of nothing would be no number.
                 values[None] = torch.log1p(-likely.exp().sum().clamp(max=1 - 1e-12))
             whole = torch.stack(list(values.values())).logsumexp(0)
             for index, path in enumerate(self.paths):
@@ -75,7 +83,7 @@ class ChoiceJob:
         return int(scores.argmax())
 
     def _branches(self, place: TokenPath) -> list[int | None]:
-        """What can come after a place: tokens, and None where a choice is complete; each once, in order of choice."""
+        """What can come after a place: tokens, and None if a choice is complete; each once, in order of choice."""
         return list(dict.fromkeys(_step(path, place) for path in self.paths if path[: len(place)] == place))
 
 

@@ -1,6 +1,6 @@
 """On which device a local model runs and in which type it multiplies, known before anything is loaded.
 
-`auto` depends on the machine, so a run records what it stood for: two types are two models.
+`auto` depends on the machine, so a run records what it became: two types are two models.
 """
 
 import sys
@@ -15,7 +15,7 @@ _NATIVE = {"amx_bf16", "avx512_bf16", "bf16"}
 
 
 def pick_device(asked: str) -> str:
-    """The device that `auto` stands for, else `asked`; raises `EngineError` where CUDA is asked in vain."""
+    """The device that `auto` stands for, else `asked`; raises `EngineError` for CUDA without a CUDA device."""
     if asked == "cpu" or (asked == "auto" and _has_no_card()):
         return "cpu"
     import torch

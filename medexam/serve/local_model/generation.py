@@ -1,10 +1,10 @@
 """Writing a reply token by token, a batch of requests at a time.
 
-transformers does the writing; this module adds what it lacks for a batch: a random stream for each request, and stop
-strings that are looked for in the reply alone.
+transformers writes; this module adds what it lacks for a batch: a random stream for each request, and stop strings that
+are looked for in the reply alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream
 
 DEFAULT_BUDGET = 512
-"""Tokens that a reply may have where the request does not say."""
+"""Tokens that a reply may have if the request does not say."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,16 @@ class ReplyJob:
     sampling: Sampling
     seed: int | None
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Tokens of its row when the reply is written, and its one row."""
+        return len(self.prompt) + self.budget, 1
+
+    @property
+    def group(self) -> Hashable:
+        """Replies of a batch share what `generate` applies to all its rows."""
+        return self.sampling, self.stop
+
 
 @dataclass(frozen=True)
 class WrittenReply:
@@ -36,12 +46,12 @@ class WrittenReply:
 
     text: str
     tokens: int
-    """Tokens written, with the end token where there is one."""
+    """Tokens written, with the end token if one was written."""
     finish_reason: Literal["stop", "length"]
 
 
 def make_reply_job(model: LocalModel, text: str, request: Request) -> ReplyJob:
-    """Tokenise a prompt; raises `ContextLengthError` where it and the reply do not fit."""
+    """Tokenise a prompt; raises `ContextLengthError` if it and the reply do not fit."""
     config = request.config
     prompt = model.encode([text])[0]
     room = check_context(model, len(prompt), config.max_tokens or 1)
@@ -50,7 +60,7 @@ def make_reply_job(model: LocalModel, text: str, request: Request) -> ReplyJob:
 
 
 def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
-    """Tokens left for a reply, None for no limit; raises `ContextLengthError` where fewer are left than asked for."""
+    """Tokens left for a reply, None for no limit; raises `ContextLengthError` if fewer are left than asked for."""
     if model.max_context is None:
         return None
     if prompt + reply > model.max_context:

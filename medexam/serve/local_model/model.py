@@ -1,7 +1,6 @@
 """One model of transformers, loaded: text to tokens, and tokens to the next token's scores.
 
-It knows the model, its tokenizer and its chat template. When to ask it, and what to make of its scores, is decided
-above.
+It knows the model, its tokenizer and its chat template. Its callers decide when to ask it and what its scores mean.
 """
 
 import contextlib
@@ -46,17 +45,18 @@ class LocalModel:
             raise EngineError(f"{weights.label}: it has no chat template; name an instruction-tuned model")
         self.template = template_digest(template)
         self.rules = self._probe()
-        # Only keys and values that grow token by token can be cut and lent; sliding and linear attention keep others.
+        # Only keys and values that grow token by token can be cut and shared; sliding and linear attention keep others,
+        # and their states after a longer prefix say nothing of a shorter one.
         self.full_attention = all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
-        """Whether every token may look at all before it, in every layer."""
+        """Whether every token attends to all before it, in every layer."""
         self._prefixes = PrefixCache(self._compute_prefix) if share_prefixes and self.full_attention else None
 
-    def render(self, turns: Sequence[ChatMessage], prefill: str) -> str:
+    def render(self, messages: Sequence[ChatMessage], prefill: str) -> str:
         """The whole prompt as text."""
         from jinja2 import TemplateError
 
         try:
-            return self._render(self.rules.fit(turns)) + prefill
+            return self._render(self.rules.fit(messages)) + prefill
         except TemplateError as error:
             raise InvalidRequestError(f"{self.label}: its chat template refuses the request: {error}") from error
 
@@ -80,6 +80,7 @@ class LocalModel:
         with torch.inference_mode():
             inputs = self.batch(rows)
             skipped = inputs["past_key_values"].get_seq_length() if "past_key_values" in inputs else 0
+            # Without positions of its own a row would count its padding as text.
             positions = (inputs["attention_mask"].cumsum(1) - 1).clamp(min=0)
             inputs["input_ids"] = inputs["input_ids"][:, skipped:]
             output = self.model(
@@ -88,10 +89,10 @@ class LocalModel:
             return output.logits[:, -1].float()
 
     def batch(self, rows: Sequence[list[int]]) -> dict[str, Any]:
-        """Rows as `input_ids`, `attention_mask` and, where they share an opening, its `past_key_values`.
+        """Rows as `input_ids`, `attention_mask` and, if they share an opening, its `past_key_values`.
 
         Rows are padded on the left, so that the last column is every row's last token; with a shared opening the
-        padding stands between it and the rest.
+        padding is between it and the rest.
         """
         import torch
 
@@ -104,7 +105,7 @@ class LocalModel:
             "attention_mask": torch.tensor(mask, device=self.device),
         }
         if shared:
-            inputs["past_key_values"] = _lend(layers, len(rows))
+            inputs["past_key_values"] = _expand(layers, len(rows))
         return inputs
 
     def open_batch(self, rows: Sequence[list[int]], openings: Sequence[list[int]]) -> tuple[dict[str, Any], int]:
@@ -124,13 +125,14 @@ class LocalModel:
             "attention_mask": torch.tensor(mask, device=self.device),
         }
         if shared:
-            inputs["past_key_values"] = _lend(layers, len(rows))
+            inputs["past_key_values"] = _expand(layers, len(rows))
         return inputs, shared
 
     def logits_at(self, inputs: dict[str, Any], places: Sequence[tuple[int, int]]) -> Any:
         """The scores of every next token at some places (row, column) of a batch, `[places, vocabulary]`.
 
-        The model's own forward is run, whatever it does to its scores; only the states of the places reach its head.
+        The model's own forward runs, since some models scale or cap their scores. Only the states of the places reach
+        its head: scores over the vocabulary for all tokens would fill the memory.
         """
         import torch
 
@@ -166,8 +168,8 @@ class LocalModel:
             self.model(torch.tensor([tokens], device=self.device), past_key_values=cache, logits_to_keep=1)
         return [(layer.keys, layer.values) for layer in cache.layers]
 
-    def _render(self, turns: list[ChatMessage]) -> str:
-        text: str = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    def _render(self, messages: list[ChatMessage]) -> str:
+        text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         return text
 
     def _probe(self) -> TemplateRules:
@@ -176,8 +178,8 @@ class LocalModel:
         return probe_template(self._render, TemplateError)
 
 
-def _lend(layers: Layers, rows: int) -> Any:
-    """The keys and values of a shared opening as a cache for so many rows."""
+def _expand(layers: Layers, rows: int) -> Any:
+    """The keys and values of a shared opening as a cache for `rows` rows, which copies nothing."""
     from transformers import DynamicCache
 
     size = (rows, -1, -1, -1)
@@ -195,14 +197,14 @@ def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:
         where["local_files_only"] = True
     with quiet_transformers():
         tokenizer: Any = AutoTokenizer.from_pretrained(source, **where)
-        # safetensors only: the older format is a pickle.
+        # safetensors only: the older format is a pickle, which runs code when it is read.
         model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, use_safetensors=True, **where)
     return model.to(device).eval(), tokenizer
 
 
 @contextlib.contextmanager
 def _load_errors(weights: Weights) -> Iterator[None]:
-    """Turn whatever a library says of weights it cannot load into one line."""
+    """Turn any error of a library that cannot load the weights into one line."""
     try:
         yield
     except EngineError:

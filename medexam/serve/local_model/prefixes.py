@@ -1,8 +1,8 @@
 """The tokens that prompts share, computed once.
 
-All prompts of an exam open with the same instructions and demonstrations. Their keys and values are the same in every
-prompt, since no token sees a later one, so they are computed for one row and lent to all rows of a batch. This module
-knows tokens and attention caches; it knows nothing of text.
+All prompts of an exam begin with the same instructions and demonstrations. Their keys and values are the same in every
+prompt, since no token attends to a later one, so they are computed for one row and used for all rows of a batch. This
+module knows tokens and attention caches; it knows nothing of text.
 """
 
 from collections import OrderedDict
@@ -15,11 +15,11 @@ Layers = list[tuple[Any, Any]]
 """Keys and values of each layer, `[1, heads, tokens, head size]`."""
 
 MIN_SHARED = 16
-"""Tokens below which a shared opening is not worth the copying of its keys and values: on a processor it breaks even
-at about 6 and wins a tenth at 16."""
+"""Tokens below which a shared opening is not worth the copying of its keys and values: on a CPU it breaks even at about
+6 and gains a tenth at 16."""
 _GOOD_ENOUGH = 0.8
-"""A known opening is used, rather than the whole one computed anew, when it covers this part of it: two rows alike
-by chance in a few more words would otherwise make an opening of their own."""
+"""A known opening is used, instead of computing the whole one anew, if it covers this share of it: otherwise two rows
+that happen to have a few more words in common would replace it."""
 
 
 class PrefixCache:
@@ -49,7 +49,7 @@ class PrefixCache:
         return length, [(keys[..., :length, :], values[..., :length, :]) for keys, values in self._known[known]]
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Drop all of them."""
         self._known.clear()
 
     def _best_known(self, opening: list[int]) -> tuple[tuple[int, ...] | None, int]:

@@ -1,8 +1,8 @@
-"""Drawing a token or a choice, for each request by itself.
+"""Draws a token or a choice, for each request independently.
 
-Every request has a random stream of its own, seeded with its seed and its prompt, so that what it draws does not
-depend on the requests that happen to share its batch. Noise of the Gumbel distribution is added to the scores and the
-highest sum taken, which draws exactly from their softmax and works for a whole batch at once.
+Every request has its own random stream, seeded with its seed and its prompt, so that what it draws does not depend on
+the requests that share its batch. Gumbel noise is added to the scores and the highest sum taken, which draws exactly
+from their softmax and works for a whole batch at once.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ class Sampling:
 
     @classmethod
     def of(cls, config: Config) -> "Sampling":
-        """As a request asks; at temperature 0, also when unset, nothing else matters."""
+        """As a request asks; at temperature 0, the default, nothing else matters."""
         if not config.temperature:
             return cls()
         return cls(config.temperature, config.top_p, config.top_k)

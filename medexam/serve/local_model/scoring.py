@@ -1,9 +1,9 @@
-"""Scoring continuations with a model in this process: many prompts a pass, and what continuations share read once.
+"""Scores continuations with a model in this process: many prompts a pass, and what continuations share is read once.
 
-The tree of a prompt's continuations lies in one row: the prompt, then every place of the tree where a continuation goes
-on. A place may look at the prompt and at the places that lead to it and at nothing else, so the row costs the tokens of
-the prompt and of each distinct beginning, once. Models whose attention takes no such mask read one row for each
-continuation; whether a model takes it is seen by comparing both on its first request.
+The tree of a prompt's continuations is one row: the prompt, then every place of the tree where a continuation has a
+further token. A place attends to the prompt and to the places that lead to it and to nothing else, so the row costs the
+tokens of the prompt and of each distinct beginning, once. Models whose attention takes no such mask read one row for
+each continuation; whether a model takes it is found by comparing both on its first request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,20 +17,19 @@ from medexam.serve.local_model.model import LocalModel
 from medexam.serve.logprobs.tokens import Candidates, TokenPath
 
 _AGREE = 0.2
-"""Nats by which the tokens of two readings that are the same differ on average, at most: float32 differs by less than
-0.001, bfloat16 by up to 0.1, and a model that takes no notice of the mask by more than 0.5.
-"""
+"""The largest mean difference, in nats, of tokens read twice by different methods: float32 differs by less than 0.001,
+bfloat16 by up to 0.1, and a model that ignores the mask by more than 0.5."""
 _ROWS = 128
-"""Rows of probabilities over the vocabulary that are summed at once."""
+"""Rows of logits that are summed at once: their copy in 32 bits has the size of the vocabulary for each."""
 
 
 @dataclass(frozen=True)
 class TreeRow:
-    """A prompt and places behind it, as one row of a batch."""
+    """A prompt and the places of a tree behind it, as one row of a batch."""
 
     prompt: TokenPath
     forks: dict[TokenPath, tuple[int, ...]]
-    """Place -> the tokens whose log-probabilities are wanted there; every place's beginnings are places too."""
+    """Place -> the tokens whose log-probabilities are wanted there; the places that lead to a place are places too."""
 
     @cached_property
     def places(self) -> list[TokenPath]:
@@ -48,7 +47,7 @@ class TreeRow:
         return all(len(place) == depth for depth, place in enumerate(self.places, start=1))
 
     def position(self, place: TokenPath) -> int:
-        """Where in the row the token stands after which the place's probabilities are read."""
+        """Index in the row of the token after which the place's probabilities are read."""
         return len(self.prompt) + self._order[place] if place else len(self.prompt) - 1
 
     @cached_property
@@ -58,17 +57,27 @@ class TreeRow:
 
 @dataclass(frozen=True)
 class ScoreJob:
-    """Continuations to be scored."""
+    """Continuations to score."""
 
     texts: tuple[str, ...]
     candidates: Candidates
-    way: ReadBy
+    method: ReadBy
     why: str
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Tokens of its longest row, and rows."""
+        return max(len(row.tokens) for row in self.rows), len(self.rows)
+
+    @property
+    def group(self) -> ReadBy:
+        """Trees take an attention mask of their own, which plain rows do without."""
+        return self.method
 
     @cached_property
     def rows(self) -> list[TreeRow]:
         """One row for the whole tree, or for `echo` one for each continuation."""
-        if self.way != "echo":
+        if self.method != "echo":
             return [TreeRow(self.candidates.prompt, self.candidates.forks)]
         alone = (Candidates(self.candidates.prompt, (path,)) for path in dict.fromkeys(self.candidates.paths))
         return [TreeRow(one.prompt, one.forks) for one in alone]
@@ -91,7 +100,7 @@ def score(model: LocalModel, jobs: Sequence[ScoreJob]) -> list[list[list[float]]
 def takes_trees(model: LocalModel, candidates: Candidates) -> bool:
     """Whether the model reads a tree in one row as it reads each path alone."""
     try:
-        (together,), (alone,) = (score(model, [ScoreJob((), candidates, way, "")]) for way in ("trie", "echo"))
+        (together,), (alone,) = (score(model, [ScoreJob((), candidates, method, "")]) for method in ("trie", "echo"))
     except (TypeError, ValueError, RuntimeError, NotImplementedError):
         return False
     pairs = [pair for path in zip(together, alone, strict=True) for pair in zip(*path, strict=True)]
@@ -127,12 +136,13 @@ def _pick(logits: Any, wanted: Sequence[tuple[int, ...]]) -> Iterator[list[float
 def _depths(row: TreeRow, shared: int, width: int) -> list[int]:
     """The position of each token in its own text, the shared opening left out."""
     length = len(row.prompt)
+    # Siblings share a position: each is the next token of its own text.
     depths = [*range(shared, length), *(length + len(place) - 1 for place in row.places)]
     return depths + [0] * (width - len(depths))
 
 
 def _see_ancestors(rows: Sequence[TreeRow], width: int, shared: int, device: Any) -> Any:
-    """Which token may look at which, `[rows, 1, width, shared + width]`, True where it may."""
+    """Which token attends to which, `[rows, 1, width, shared + width]`, True if it does."""
     import torch
 
     mask = torch.ones(width, shared + width, dtype=torch.bool).tril(shared).repeat(len(rows), 1, 1)
@@ -140,12 +150,14 @@ def _see_ancestors(rows: Sequence[TreeRow], width: int, shared: int, device: Any
         length = len(row.prompt)
         if row.is_chain:
             continue
+        # Siblings stand beside each other in the row: under the triangle alone each would attend to those before it, as
+        # if they were its text.
         mask[index, length - shared :, length:] = False
         for place in row.places:
             here = row.position(place)
             for depth in range(1, len(place) + 1):
                 mask[index, here - shared, row.position(place[:depth])] = True
-    # A padding token sees itself, or its attention would have nothing to sum to 1.
+    # A padding token attends to itself, or its weights would have nothing to sum to 1 and become NaN.
     own = torch.arange(width)
     mask[:, own, shared + own] = True
     return mask[:, None].to(device)

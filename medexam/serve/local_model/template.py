@@ -1,8 +1,8 @@
 """A model's chat template and tokenizer, read from its files on this machine.
 
-transformers would do the same and take seconds to import, with torch behind it; a client of a distant server needs
-neither. Only `tokenizer.json`, `tokenizer_config.json` and the template are read. That the result equals the server's
-is for the caller to check. This module knows files and templates, no server.
+transformers would do the same but takes seconds to import, with torch; a client of a distant server needs neither. Only
+`tokenizer.json`, `tokenizer_config.json` and the template are read. The caller checks that the result equals the
+server's. This module knows files and templates, no server.
 """
 
 import json
@@ -17,7 +17,7 @@ from dspy.lm15 import InvalidRequestError
 from medexam.serve.chat_messages import ChatMessage, template_digest
 
 _REASONING = re.compile(r"think|reason|thought|analysis|channel", re.IGNORECASE)
-"""Words without which no template of a model that reasons does: `<think>`, `reasoning_content`, `<|channel|>`."""
+"""Every template of a model that reasons has one of these: `<think>`, `reasoning_content`, `<|channel|>`."""
 _SPECIAL = ("bos_token", "eos_token", "pad_token", "unk_token")
 
 
@@ -28,19 +28,19 @@ class LocalTemplate:
         self.template: str | None = template_digest(template)
         """SHA-256 of the chat template."""
         self.may_reason = _REASONING.search(template) is not None
-        """Whether the template speaks of thoughts."""
+        """Whether the template has words for reasoning."""
         self._template = _environment().from_string(template)
         self._tokenizer = tokenizer
         self._special = special
 
-    async def render(self, turns: Sequence[ChatMessage]) -> str:
-        """The dialogue's text, open for the assistant's reply; raises `InvalidRequestError` where the template does."""
+    async def render(self, messages: Sequence[ChatMessage]) -> str:
+        """The dialogue's text, open for the assistant's reply; raises `InvalidRequestError` if the template does."""
         from jinja2 import TemplateError
 
         try:
-            text = self._template.render(messages=list(turns), add_generation_prompt=True, **self._special)
+            text = self._template.render(messages=list(messages), add_generation_prompt=True, **self._special)
         except TemplateError as error:
-            raise InvalidRequestError(f"the chat template refuses the turns: {error}") from error
+            raise InvalidRequestError(f"the chat template refuses the messages: {error}") from error
         return str(text)
 
     async def tokens(self, text: str, *, special: bool = False) -> list[int]:
@@ -52,7 +52,7 @@ class LocalTemplate:
 
 
 def load_template(source: str) -> LocalTemplate | None:
-    """The template of a local folder or of a model in the hub's cache; None where its files are not all here."""
+    """The template of a local folder or of a model in the hub's cache; None unless all its files are here."""
     files = {name: _find(source, name) for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")}
     if files["tokenizer.json"] is None or files["tokenizer_config.json"] is None:
         return None

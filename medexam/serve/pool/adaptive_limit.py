@@ -1,8 +1,7 @@
-"""How much a model is given at once, found from how it takes it.
+"""How many requests are in flight at once, adapted to what the servers take.
 
-More in flight is better while more comes back in the same time, and useless beyond: the number is doubled on trial,
-kept where the throughput rose and taken back where it did not. A server that refuses (HTTP 429 or 503), or answers so
-late that requests would time out, is given half as much. This module knows times and counts, no servers.
+The limit is doubled on trial: kept if the throughput rose, taken back if it did not. It is halved when a server refuses
+(HTTP 429 or 503), or answers so late that requests would soon time out. This module knows times and counts, no servers.
 """
 
 import time
@@ -12,20 +11,20 @@ from dataclasses import dataclass
 
 from medexam.serve.network.connections import MOST_CONNECTIONS
 
-LEAST = 16
-MOST = MOST_CONNECTIONS
-FIRST = 128
-"""Enough to see at once what a server does with many, and little to lose where it refuses."""
+MINIMUM = 16
+MAXIMUM = MOST_CONNECTIONS
+INITIAL = 128
+"""Enough to see at once what a server does with many, and little to lose if it refuses."""
 
 _GAIN = 1.08
-"""A trial that brings less than this times the throughput before it is taken back."""
+"""A trial must bring this times the throughput before it, or it is taken back."""
 _PERIOD_S = 0.25
-"""The shortest time over which a throughput is taken."""
-_CONTENT = 16
-"""Periods after a trial that failed, or a refusal, without a new trial; doubled with each of them in a row."""
+"""The shortest time over which a throughput is measured."""
+_PAUSE_PERIODS = 16
+"""Periods without a trial after one that failed, or after a refusal; doubled with each further one in a row."""
 _MOST_DOUBLINGS = 6
 _LATE = 0.25
-"""The share of its time limit that a request may take before there are too many."""
+"""Requests that take more than this share of their time limit mean that too many are in flight."""
 
 
 @dataclass
@@ -33,115 +32,118 @@ class _Period:
     begun: float
     done: int = 0
     waited_s: float = 0.0
-    """What those that are done took, added up."""
-    carried_s: float = 0.0
-    """What was in flight, times how long."""
+    """The seconds that the answered requests took, summed."""
+    request_s: float = 0.0
+    """Requests in flight, integrated over time."""
     slowest_s: float = 0.0
     full: bool = False
-    """Whether as much was in flight as might be."""
+    """Whether the limit was ever reached."""
 
     def throughput(self, now: float) -> float:
-        """Requests a second, by Little's law: counting those that arrived would depend on where batches end."""
-        return self.carried_s / (now - self.begun) / (self.waited_s / self.done)
+        """Requests a second, by Little's law: counting answers would depend on where batches happen to end."""
+        return self.request_s / (now - self.begun) / (self.waited_s / self.done)
 
 
 @dataclass
 class AdaptiveLimit:
-    """A number of requests in flight that adapts itself."""
+    """A limit of requests in flight that adapts itself."""
 
     timeout_s: float
     """Seconds that one request may take."""
     servers: int = 1
-    """`LEAST`, `FIRST` and `MOST` are for each."""
-    first: int = FIRST
+    """`MINIMUM`, `MAXIMUM` and `initial` are for each."""
+    initial: int = INITIAL
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self.value = self.first * self.servers
-        """What may be in flight now."""
+        self.value = self.initial * self.servers
+        """How many may be in flight now."""
         self.in_flight = 0
-        self._to_beat: tuple[int, float] | None = None
-        """While a trial runs: the number and the throughput before it."""
+        self._before_trial: tuple[int, float] | None = None
+        """While a trial runs: the limit and the throughput before it."""
         self._settling = False
-        """The period after a change holds what was begun before it, and is not judged."""
-        self._failures = 0
-        """Trials and refusals in a row that brought nothing."""
-        self._content = 0
-        """Periods without a trial that are left."""
+        """Whether this period still holds requests from before the last change, so that it says nothing of it."""
+        self._setbacks = 0
+        """Failed trials and refusals in a row."""
+        self._pause = 0
+        """Periods to wait before the next trial."""
         self._period = _Period(self.clock())
-        self._changed = self._period.begun
+        self._changed_at = self._period.begun
 
     def add_server(self) -> None:
-        """One server more takes part."""
+        """Raise the limit for one more server."""
         self.servers += 1
-        self.value += self.first
-        self._start_anew(self.value)
+        self.value += self.initial
+        self._change_to(self.value)
 
     def remove_server(self) -> None:
-        """One server fewer takes part; of none, as much may wait as one is given first."""
+        """Lower the limit by one server's share; without servers, as many requests may wait as for one."""
         share = self.value // max(self.servers, 1)
         self.servers = max(self.servers - 1, 0)
-        self._start_anew(share * self.servers)
+        self._change_to(share * self.servers)
 
     @contextmanager
-    def carrying(self) -> Iterator[None]:
-        """One more is in flight; it counts as answered unless an exception ends the block."""
-        begun = self._put(1)
+    def track(self) -> Iterator[None]:
+        """Count a request as in flight; it counts as answered unless an exception ends the block."""
+        begun = self._add(1)
         self._period.full |= self.in_flight >= self.value
         try:
             yield
         finally:
-            ended = self._put(-1)
+            ended = self._add(-1)
         self._period.done += 1
         self._period.waited_s += ended - begun
         self._period.slowest_s = max(self._period.slowest_s, ended - begun)
         self._judge(ended)
 
-    def refuse(self) -> None:
-        """The server said that it has too much to do; refusals of one moment count once."""
+    def record_refusal(self) -> None:
+        """Halve the limit because a server has too much to do."""
+        # A server that is full refuses many requests at once; halving for each would go down to the minimum.
         if not self._settling or self.clock() - self._period.begun >= _PERIOD_S:
-            self._go_back(self.value // 2)
+            self._set_back(self.value // 2)
 
-    def _put(self, many: int) -> float:
-        """So many more are in flight since the time that is returned."""
+    def _add(self, change: int) -> float:
+        """Change the number in flight; returns the time."""
         now = self.clock()
-        self._period.carried_s += self.in_flight * (now - max(self._changed, self._period.begun))
-        self.in_flight += many
-        self._changed = now
+        self._period.request_s += self.in_flight * (now - max(self._changed_at, self._period.begun))
+        self.in_flight += change
+        self._changed_at = now
         return now
 
     def _judge(self, now: float) -> None:
         period = self._period
+        # Fewer answers than the limit are not one round yet: their times would be those of the fastest alone.
         if now - period.begun < _PERIOD_S or period.done < self.value:
             return
         self._period = _Period(now)
         if period.slowest_s > _LATE * self.timeout_s:
-            self._go_back(self.value // 2)
+            self._set_back(self.value // 2)
         elif self._settling:
             self._settling = False
         else:
-            self._try(period.throughput(now), full=period.full)
+            self._compare(period.throughput(now), full=period.full)
 
-    def _try(self, throughput: float, *, full: bool) -> None:
-        if self._to_beat is not None and throughput < _GAIN * self._to_beat[1]:
-            self._go_back(self._to_beat[0])
+    def _compare(self, throughput: float, *, full: bool) -> None:
+        """End a trial that runs, or begin one if it is time and the limit was reached."""
+        if self._before_trial is not None and throughput < _GAIN * self._before_trial[1]:
+            self._set_back(self._before_trial[0])
             return
-        if self._to_beat is not None:
-            self._to_beat, self._failures = None, 0
-        if self._content:
-            self._content -= 1
-        elif full and self.value < MOST * self.servers:
+        if self._before_trial is not None:
+            self._before_trial, self._setbacks = None, 0
+        if self._pause:
+            self._pause -= 1
+        elif full and self.value < MAXIMUM * self.servers:
             before = self.value
-            self._start_anew(2 * before)
-            self._to_beat = (before, throughput)
+            self._change_to(2 * before)
+            self._before_trial = (before, throughput)
 
-    def _go_back(self, value: int) -> None:
-        self._start_anew(value)
-        self._content = _CONTENT * 2**self._failures
-        self._failures = min(self._failures + 1, _MOST_DOUBLINGS)
+    def _set_back(self, value: int) -> None:
+        self._change_to(value)
+        self._pause = _PAUSE_PERIODS * 2**self._setbacks
+        self._setbacks = min(self._setbacks + 1, _MOST_DOUBLINGS)
 
-    def _start_anew(self, value: int) -> None:
-        places = max(self.servers, 1)
-        self.value = min(max(value, LEAST * places), MOST * places)
-        self._to_beat, self._settling, self._content = None, True, 0
+    def _change_to(self, value: int) -> None:
+        servers = max(self.servers, 1)
+        self.value = min(max(value, MINIMUM * servers), MAXIMUM * servers)
+        self._before_trial, self._settling, self._pause = None, True, 0
         self._period = _Period(self.clock())

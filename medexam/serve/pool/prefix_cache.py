@@ -26,16 +26,16 @@ class PrefixCount:
     """Those that were in the cache."""
 
 
-async def count_prefixes(bases: Sequence[str], ca_bundle: Path | None = None) -> PrefixCount | None:
+async def count_prefixes(addresses: Sequence[str], ca_bundle: Path | None = None) -> PrefixCount | None:
     """The counts of all servers together; None unless each of them tells its own.
 
-    `bases` are base addresses of OpenAI APIs, such as http://127.0.0.1:8000/v1. Raises `SpecError` for a CA bundle
+    `addresses` are base addresses of OpenAI APIs, such as http://127.0.0.1:8000/v1. Raises `SpecError` for a CA bundle
     that cannot be read.
     """
     async with httpx.AsyncClient(timeout=_TIMEOUT_S, verify=trusted(ca_bundle), follow_redirects=False) as client:
-        counts = await asyncio.gather(*(_count(client, base) for base in bases))
+        counts = await asyncio.gather(*(_count(client, base) for base in addresses))
     known = [count for count in counts if count is not None]
-    if not known or len(known) < len(bases):
+    if not known or len(known) < len(addresses):
         return None
     return PrefixCount(sum(one.tokens for one in known), sum(one.hits for one in known))
 

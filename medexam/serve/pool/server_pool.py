@@ -1,6 +1,6 @@
-"""The servers of one model: which is asked next, which one rests after a fault, and which one comes back.
+"""The servers of one model: which one is asked next, which one cools down after a failure, and which one returns.
 
-It knows addresses and faults; what is said to a server is its callers' business.
+It knows addresses and failures; what is said to a server is its callers' business.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 
 T = TypeVar("T")
 
-REST_S = 5.0
-"""Seconds that a server is left alone after it failed, while others answer; and between looks for an absent one."""
-_LONGEST_REST = 12
-"""No rest is longer than so many of the shortest."""
+COOLDOWN_S = 5.0
+"""Seconds that a server is left alone after its first failure, and between two looks for an absent one."""
+_LONGEST_COOLDOWN = 12
+"""After n failures in a row a server is left alone n times as long, up to this factor."""
 
 _GATEWAY = (502, 504)
 """What a gateway answers when the server behind it is gone."""
@@ -40,96 +40,99 @@ class Server:
     client: Any
     """An `AsyncOpenAI`, which litellm uses instead of one of its own."""
     outstanding: int = 0
-    """Prompts that it was sent and did not answer yet."""
-    faults: int = 0
-    """Calls in a row that met a fault."""
-    rests_until: float = 0.0
-
-    leaving: bool = False
-    """It takes part no more; its connections close with its last answer."""
-    doubted: bool = False
-    """Its connection was lost, so another model may stand behind its address now."""
-    checking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while it is found out which model answers."""
+    """Prompts that it was sent and has not answered."""
+    failures: int = 0
+    """Failed calls in a row."""
+    retry_at: float = 0.0
+    """End of its cooldown, on the monotonic clock."""
+    draining: bool = False
+    """It is asked nothing more; its connections close with its last answer."""
+    unverified: bool = False
+    """Its connection was lost, so another model may answer at its address now."""
+    check_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while one call verifies it, so that the others do not verify it too."""
 
     def ready(self, now: float) -> bool:
-        """Whether it may be asked; one that failed is asked one thing at a time after its rest, until it answers."""
-        return not self.faults or (now >= self.rests_until and not self.outstanding)
+        """Whether it may be asked; one that failed is asked one thing at a time after its cooldown, until it answers.
 
-    def fail(self, fault: Exception) -> None:
-        """A call met a fault: rest as long as the server asks, or the longer the more faults in a row."""
-        self.faults += 1
-        self.doubted = self.doubted or isinstance(fault, TransportError) or getattr(fault, "status", None) in _GATEWAY
-        rest_s = getattr(fault, "retry_after", None) or REST_S * min(self.faults, _LONGEST_REST)
-        self.rests_until = time.monotonic() + rest_s
+        More at once would all be lost if it is still gone.
+        """
+        return not self.failures or (now >= self.retry_at and not self.outstanding)
+
+    def record_failure(self, fault: Exception) -> None:
+        """Begin a cooldown: as long as the server asks for, or longer with each failure in a row."""
+        self.failures += 1
+        lost = isinstance(fault, TransportError) or getattr(fault, "status", None) in _GATEWAY
+        self.unverified = self.unverified or lost
+        cooldown_s = getattr(fault, "retry_after", None) or COOLDOWN_S * min(self.failures, _LONGEST_COOLDOWN)
+        self.retry_at = time.monotonic() + cooldown_s
 
 
 @dataclass
 class ServerPool:
-    """The servers that take part. They belong to the network loop."""
+    """The servers that take part. It belongs to the background loop."""
 
     endpoints: Iterable[Endpoint]
     timeout_s: float
     """Seconds one request may take, waiting in the server's queue included."""
     wait_s: float = 0.0
-    """Seconds that a call waits for a server to take part where none does."""
+    """Seconds that a call waits for a server if there is none."""
     check: Callable[[Endpoint], Awaitable[None]] | None = None
     """Raises `EngineError` unless the model at an address is still the one that was asked first; `EndpointSilentError`
-    while nothing answers there. None believes every server."""
-    live: list[Server] = field(default_factory=list)
+    while nothing answers there. None: every server is trusted."""
+    active: list[Server] = field(default_factory=list)
     """Those that take part now."""
-    bases: list[str] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)
     """Addresses of all that ever took part."""
-    load: AdaptiveLimit = field(init=False)
-    """How many requests they are given at once; whoever gives them says when one begins and ends."""
-    _looks: set[asyncio.Task[None]] = field(default_factory=set)
-    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set while a server takes part."""
+    limit: AdaptiveLimit = field(init=False)
+    """How many requests may be in flight; the caller tracks its requests with it."""
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _any_active: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.load = AdaptiveLimit(self.timeout_s, servers=0)
+        self.limit = AdaptiveLimit(self.timeout_s, servers=0)
         for endpoint in self.endpoints:
             self.add(endpoint)
 
     def add(self, endpoint: Endpoint) -> None:
         """Let a server take part."""
-        self.live.append(Server(endpoint, open_model_client(endpoint, self.timeout_s)))
-        self.load.add_server()
-        if endpoint.base not in self.bases:
-            self.bases.append(endpoint.base)
-        self._arrived.set()
+        self.active.append(Server(endpoint, open_model_client(endpoint, self.timeout_s)))
+        self.limit.add_server()
+        if endpoint.base not in self.addresses:
+            self.addresses.append(endpoint.base)
+        self._any_active.set()
 
-    async def remove(self, base: str) -> None:
-        """Ask the server at this address nothing more; what it was asked, it may still answer."""
-        for server in [one for one in self.live if one.endpoint.base == base]:
-            self.live.remove(server)
-            self.load.remove_server()
-            server.leaving = True
-            await self._close_idle(server)
-        if not self.live:
-            self._arrived.clear()
+    async def remove(self, address: str) -> None:
+        """Ask the server at this address nothing more; it may still answer what it was asked."""
+        for server in [one for one in self.active if one.endpoint.base == address]:
+            self.active.remove(server)
+            self.limit.remove_server()
+            server.draining = True
+            await self._close_drained(server)
+        if not self.active:
+            self._any_active.clear()
 
-    async def there(self) -> list[Endpoint]:
-        """The servers that take part now, waiting for one where there is none; raises `TransportError`."""
-        if not self.live:
-            await self._next_arrival()
-        return [server.endpoint for server in self.live]
+    async def available(self) -> list[Endpoint]:
+        """The servers that take part now, waiting for one if there is none; raises `TransportError`."""
+        if not self.active:
+            await self._wait_for_server()
+        return [server.endpoint for server in self.active]
 
     def least_busy(self) -> Server | None:
-        """The server with the fewest prompts outstanding, of those that are ready; else the one that failed least.
+        """Of the servers that are ready, the one with the fewest outstanding prompts; else the one that failed least.
 
-        None where none takes part.
+        None if there is no server.
         """
-        if not self.live:
+        if not self.active:
             return None
         now = time.monotonic()
-        ready = [server for server in self.live if server.ready(now)]
+        ready = [server for server in self.active if server.ready(now)]
         if ready:
             return min(ready, key=lambda one: one.outstanding)
-        return min(self.live, key=lambda one: (one.faults, one.rests_until))
+        return min(self.active, key=lambda one: (one.failures, one.retry_at))
 
     async def call(self, send: Callable[[Server], Awaitable[T]], *, weight: int, first: Server | None = None) -> T:
-        """What `send` brings back from a server, asked again elsewhere or later while a fault is curable.
+        """What `send` returns for a server; a curable failure is tried again, elsewhere or later.
 
         `weight` is the number of prompts sent; `first` is the server to ask first, None for the least busy one.
         """
@@ -137,55 +140,59 @@ class ServerPool:
 
         async def attempt() -> T:
             nonlocal preferred
-            first = None if preferred is None or preferred.leaving else preferred
-            server, preferred = first or self.least_busy() or await self._next_arrival(), None
+            first = None if preferred is None or preferred.draining else preferred
+            server, preferred = first or self.least_busy() or await self._wait_for_server(), None
+            # Counted before the await: calls that begin meanwhile must see it, or all would take the same server.
             server.outstanding += weight
             try:
                 reply = await send(server)
-                await self._check_again(server)
+                # Only now: a reply of another model, started at the same address, must not count as this one's.
+                await self._verify(server)
             except CURABLE as fault:
-                server.fail(fault)
+                server.record_failure(fault)
                 if is_refusal(fault):
-                    self.load.refuse()
+                    self.limit.record_refusal()
                 raise
             finally:
                 server.outstanding -= weight
-                await self._close_idle(server)
-            server.faults = 0
+                await self._close_drained(server)
+            server.failures = 0
             return reply
 
         return await ask_again(attempt, timeout_s=self.timeout_s, elsewhere=self._any_ready)
 
-    def look_for(self, endpoint: Endpoint, probe: Callable[[], Awaitable[None]]) -> None:
-        """Let a server take part as soon as `probe` finds it there.
+    def add_when_up(self, endpoint: Endpoint, probe: Callable[[], Awaitable[None]]) -> None:
+        """Let a server take part as soon as `probe` succeeds.
 
-        Where `probe` raises another `EngineError` than that the server is silent, the server stays out.
+        If `probe` raises another `EngineError` than `EndpointSilentError`, the server stays out.
         """
-        self.accompany(self._look(endpoint, probe))
+        self.run_in_background(self._add_when_up(endpoint, probe))
 
-    def accompany(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this as long as the servers are used."""
+    def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine until the pool is closed."""
         task = asyncio.get_running_loop().create_task(work)
-        self._looks.add(task)
-        task.add_done_callback(self._looks.discard)
+        # The event loop keeps only weak references to tasks: without this one it could vanish.
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Close the connections."""
-        for task in self._looks:
+        """End the background work and close the connections."""
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._looks, return_exceptions=True)
-        for server in self.live:
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for server in self.active:
             await server.client.close()
 
-    async def _check_again(self, server: Server) -> None:
+    async def _verify(self, server: Server) -> None:
         """Find out whether a server that replies after a loss is the same; raises `TransportError` if it is silent.
 
-        One that serves another model now takes part no more; where it was the last, `EngineError` ends the run.
+        One that serves another model now is removed; if it was the last, `ConfigurationError` ends the run.
         """
-        if not server.doubted or self.check is None:
+        if not server.unverified or self.check is None:
             return
-        async with server.checking:
-            if not server.doubted:
+        async with server.check_lock:
+            # Calls that waited for the lock find that the first one of them has verified it.
+            if not server.unverified:
                 return
             try:
                 await self.check(server.endpoint)
@@ -193,31 +200,32 @@ class ServerPool:
                 raise TransportError(str(error)) from error
             except EngineError as error:
                 await self.remove(server.endpoint.base)
-                if not self.live:
+                if not self.active:
                     raise ConfigurationError(f"{server.endpoint.base} came back as another: {error}") from error
                 _log.warning("medexam: warning: %s leaves this run: %s", server.endpoint.base, error)
                 raise TransportError(str(error)) from error
-            server.doubted = False
+            server.unverified = False
 
-    async def _next_arrival(self) -> Server:
+    async def _wait_for_server(self) -> Server:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._arrived.wait(), self.wait_s)
+            await asyncio.wait_for(self._any_active.wait(), self.wait_s)
         server = self.least_busy()
         if server is None:
             raise TransportError("the last server has left the registry, and none came")
         return server
 
-    async def _close_idle(self, server: Server) -> None:
-        if server.leaving and not server.outstanding:
+    async def _close_drained(self, server: Server) -> None:
+        # Closed any earlier, the connections would cut off the answers that are still on their way.
+        if server.draining and not server.outstanding:
             await server.client.close()
 
     def _any_ready(self) -> bool:
         now = time.monotonic()
-        return any(server.ready(now) for server in self.live)
+        return any(server.ready(now) for server in self.active)
 
-    async def _look(self, endpoint: Endpoint, probe: Callable[[], Awaitable[None]]) -> None:
+    async def _add_when_up(self, endpoint: Endpoint, probe: Callable[[], Awaitable[None]]) -> None:
         while True:
-            await asyncio.sleep(REST_S)
+            await asyncio.sleep(COOLDOWN_S)
             try:
                 await probe()
             except EndpointSilentError:

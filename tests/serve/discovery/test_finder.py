@@ -35,12 +35,12 @@ def spec(registry: Registry, **changes) -> ModelSpec:
 
 async def seen(engine, count: int) -> None:
     """Wait until as many servers take part."""
-    servers = engine._remote.servers
+    servers = engine._remote.pool
     for _ in range(200):
-        if len(servers.live) == count:
+        if len(servers.active) == count:
             return
         await asyncio.sleep(0.02)
-    raise AssertionError(f"{len(servers.live)} servers take part, not {count}")
+    raise AssertionError(f"{len(servers.active)} servers take part, not {count}")
 
 
 def completions(wire: Wire) -> int:
@@ -95,7 +95,7 @@ async def test_a_server_of_another_kind_stays_out(registry, ask, caplog) -> None
                     break
                 await asyncio.sleep(0.02)
             assert "structured_outputs" in caplog.text
-            assert len(engine._remote.servers.live) == 1
+            assert len(engine._remote.pool.active) == 1
             assert not other.requests
         finally:
             await engine.aclose()
@@ -186,11 +186,11 @@ def test_a_worker_takes_the_servers_of_its_own_machine(registry) -> None:
         RegisteredServer("http://a:1/v1", "tiny", "a", 1),
         RegisteredServer("http://b:1/v1", "tiny", "b", 1, key_file=None),
     )
-    bases = {
+    addresses = {
         host: [found.base for found in ServerFinder(registry, spec(registry), host).find(None)]
         for host in ("b", "c", None)
     }
-    assert bases == {
+    assert addresses == {
         "b": ["http://b:1/v1"],
         "c": ["http://a:1/v1", "http://b:1/v1"],
         None: ["http://a:1/v1", "http://b:1/v1"],

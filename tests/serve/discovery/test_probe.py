@@ -4,7 +4,8 @@ import pytest
 from wire_server import Wire, serving
 
 from medexam.errors import AnswerFormatError, EndpointUnreachableError, SpecError
-from medexam.serve.discovery.probe import Capabilities, probe_endpoint
+from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve.discovery.probe import probe_endpoint
 from medexam.serve.engines.hosted import build_hosted_engine
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, open_endpoints, read_key
 from medexam.specs import EngineNeeds, ModelSpec

@@ -150,7 +150,7 @@ def test_a_crashed_one_is_started_again_and_is_not_in_the_registry_meanwhile(
 ) -> None:
     steady, crashing = plan(), plan("--crash-once", str(tmp_path / "crashed"))
     told: list[str] = []
-    with Fleet([steady, crashing], logs=tmp_path / "logs", registry=registry, tell=told.append) as fleet:
+    with Fleet([steady, crashing], logs=tmp_path / "logs", registry=registry, notify=told.append) as fleet:
         fleet.wait_healthy(30)
         watching = threading.Thread(target=fleet.watch)
         watching.start()
@@ -170,7 +170,7 @@ def test_a_crashed_one_is_started_again_and_is_not_in_the_registry_meanwhile(
 def test_one_that_crashes_too_often_is_given_up(tmp_path: Path, registry: Registry) -> None:
     told: list[str] = []
     crashing = plan("--crash-after", "0.3")
-    with Fleet([crashing], logs=tmp_path / "my.log", registry=registry, restarts=2, tell=told.append) as fleet:
+    with Fleet([crashing], logs=tmp_path / "my.log", registry=registry, restarts=2, notify=told.append) as fleet:
         fleet.wait_healthy(30)
         with pytest.raises(EngineError, match=r"exit code 13; the last lines of .*\n(.*\n)*CUDA error"):
             fleet.watch()
@@ -184,7 +184,7 @@ def test_it_writes_itself_into_a_registry_that_was_removed_and_survives_a_damage
     tmp_path: Path, registry: Registry
 ) -> None:
     told: list[str] = []
-    with Fleet([plan()], logs=tmp_path, registry=registry, tell=told.append) as fleet:
+    with Fleet([plan()], logs=tmp_path, registry=registry, notify=told.append) as fleet:
         fleet.wait_healthy(30)
         before = registry.read()[0].seen_at
         watching = threading.Thread(target=fleet.watch)

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from medexam.datasets import load_exam_set
 from medexam.errors import LogprobsUnavailableError
 from medexam.serve.local_model.weights import smollm2_folder
-from medexam.serve.logprobs.tokens import Candidates, ReadMethods, build_reading, group_forks, split_tokens
+from medexam.serve.logprobs.tokens import Candidates, ReadMethods, build_logprobs, group_forks, split_tokens
 from medexam.serve.logprobs.vllm import read_walk
 from medexam.specs import DatasetSpec
 
@@ -164,14 +164,14 @@ def test_a_way_that_is_not_offered_is_refused(ways, asked, message) -> None:
 )
 def test_numbers_that_cannot_be_right_are_refused(values, came) -> None:
     with pytest.raises(LogprobsUnavailableError, match=came):
-        build_reading(Candidates((0,), ((1, 2), (3,))), values, "trie", "", 1)
+        build_logprobs(Candidates((0,), ((1, 2), (3,))), values, "trie", "", 1)
 
 
 def test_sums_are_exact_and_the_mass_is_that_of_single_tokens() -> None:
-    reading = build_reading(Candidates((0,), ((1, 2), (3,))), [[-1e-9, -1.0], [-2.0]], "trie", "", 1)
+    reading = build_logprobs(Candidates((0,), ((1, 2), (3,))), [[-1e-9, -1.0], [-2.0]], "trie", "", 1)
     assert reading.continuations[0].total == -1.000000001
     assert reading.mass is None
-    labels = build_reading(Candidates((0,), ((1,), (3,))), [[-1.0], [-2.0]], "label", "", 1)
+    labels = build_logprobs(Candidates((0,), ((1,), (3,))), [[-1.0], [-2.0]], "label", "", 1)
     assert labels.mass == pytest.approx(0.3678794 + 0.1353353)
 
 

@@ -29,7 +29,7 @@ from medexam.errors import AnswerFormatError, EngineError
 from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.engines.hosted import build_hosted_engine
 from medexam.serve.network.retry import ATTEMPTS
-from medexam.serve.pool.adaptive_limit import FIRST
+from medexam.serve.pool.adaptive_limit import INITIAL
 from medexam.specs import EngineNeeds, ModelSpec
 
 CHOICES = ["1", "2", "3", "4"]
@@ -196,7 +196,7 @@ async def test_a_lost_connection_is_a_transport_error(choices: list[str] | None)
 async def test_two_servers_share_the_work_and_a_failing_one_rests() -> None:
     with serving(Wire()) as one, serving(Wire()) as two:
         async with reaching(one, two) as engine:
-            assert engine.concurrency == 2 * FIRST
+            assert engine.concurrency == 2 * INITIAL
             for wire in (one, two):
                 wire.requests.clear()
             await asyncio.gather(*(engine.complete(ask(choices=None, prefill="")) for _ in range(10)))
@@ -240,7 +240,7 @@ class TestLiteLLM:
         with serving(Wire()) as wire:
             engine = await self.build(wire, guided=False)
             assert (await engine.complete(ask(choices=None, prefill=""))).text == "hello"
-            with pytest.raises(UnsupportedFeatureError, match="go on from given words"):
+            with pytest.raises(UnsupportedFeatureError, match="continue given words"):
                 await engine.complete(ask(choices=None))
             await engine.aclose()
 

@@ -27,8 +27,8 @@ class Recorder:
             raise ConnectionError
         return [item * 10 for item in items]
 
-    def gatherer(self, cap: int = 4, enough: int = 100) -> Batcher[str, int, int]:
-        return Batcher(self.send, cap=lambda: cap, enough=lambda: enough, divisible=Refused)
+    def gatherer(self, max_items: int = 4, busy_at: int = 100) -> Batcher[str, int, int]:
+        return Batcher(self.send, max_items=lambda: max_items, busy_at=lambda: busy_at, split_on=Refused)
 
 
 async def test_equal_keys_travel_together_and_results_find_their_way_back() -> None:
@@ -41,7 +41,7 @@ async def test_equal_keys_travel_together_and_results_find_their_way_back() -> N
 
 async def test_a_full_batch_leaves_at_once() -> None:
     recorder = Recorder()
-    gatherer = recorder.gatherer(cap=2)
+    gatherer = recorder.gatherer(max_items=2)
     await asyncio.gather(*(gatherer.submit("a", item) for item in range(5)))
     assert recorder.batches == [("a", (0, 1)), ("a", (2, 3)), ("a", (4,))]
 
@@ -49,7 +49,7 @@ async def test_a_full_batch_leaves_at_once() -> None:
 async def test_while_the_server_is_busy_items_wait_for_company() -> None:
     recorder = Recorder()
     recorder.gate.clear()
-    gatherer = recorder.gatherer(cap=8, enough=1)
+    gatherer = recorder.gatherer(max_items=8, busy_at=1)
     first = asyncio.create_task(gatherer.submit("a", 0))
     await asyncio.sleep(0.02)
     others = []
@@ -65,7 +65,7 @@ async def test_while_the_server_is_busy_items_wait_for_company() -> None:
 async def test_servers_with_room_left_are_given_what_is_there() -> None:
     recorder = Recorder()
     recorder.gate.clear()
-    gatherer = recorder.gatherer(cap=8, enough=3)
+    gatherer = recorder.gatherer(max_items=8, busy_at=3)
     asked = []
     for item in range(4):
         asked.append(asyncio.create_task(gatherer.submit("a", item)))
@@ -77,7 +77,7 @@ async def test_servers_with_room_left_are_given_what_is_there() -> None:
 
 async def test_a_refused_batch_is_halved_until_the_culprit_is_alone() -> None:
     recorder = Recorder()
-    gatherer = recorder.gatherer(cap=4)
+    gatherer = recorder.gatherer(max_items=4)
     results = await asyncio.gather(*(gatherer.submit("a", item) for item in (1, -1, 2, 3)), return_exceptions=True)
     assert isinstance(results[1], Refused)
     assert [results[0], *results[2:]] == [10, 20, 30]
@@ -85,7 +85,7 @@ async def test_a_refused_batch_is_halved_until_the_culprit_is_alone() -> None:
 
 async def test_a_lost_batch_fails_for_all_and_is_not_sent_again() -> None:
     recorder = Recorder()
-    gatherer = recorder.gatherer(cap=2)
+    gatherer = recorder.gatherer(max_items=2)
     results = await asyncio.gather(*(gatherer.submit("a", item) for item in (1, -2)), return_exceptions=True)
     assert [type(result) for result in results] == [ConnectionError, ConnectionError]
     assert len(recorder.batches) == 1

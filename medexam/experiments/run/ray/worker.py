@@ -191,7 +191,9 @@ class Worker:
     async def prepare(self, model: ModelSpec, needs: EngineNeeds) -> EngineInfo:
         """Load or reach the model; raises `EngineError` where it cannot be used."""
         if model not in self._engines:
-            self._engines[model] = await background_loop().run_async(build_engine(model, needs, near=host_name()))
+            self._engines[model] = await background_loop().run_async(
+                build_engine(model, needs, prefer_host=host_name())
+            )
         return self._engines[model].info()
 
     async def begin(self, assignment: Assignment, looked_up: LookedUp) -> PrefixCount | None:

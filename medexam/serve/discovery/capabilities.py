@@ -1,0 +1,96 @@
+"""What one server honours, as the probe found it; engines decide by it how to ask, and `medexam doctor` shows it."""
+
+import re
+
+from pydantic import BaseModel, ConfigDict
+
+from medexam.continuations import ReadBy
+from medexam.model_identity import Behaviour, ModelIdentity
+from medexam.serve.chat_messages import TemplateRules
+
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_CACHED = re.compile(r"/models--([^/]+)--([^/]+)/snapshots/([0-9a-f]{40})/?$")
+"""How the hub's cache names the folder of a commit."""
+
+
+class Capabilities(BaseModel):
+    """What was seen of one endpoint."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    endpoint: str
+    server_version: str | None
+    """Such as `vllm 0.32.0`; None if `/version` is not served."""
+    models: tuple[str, ...]
+    """The names that it serves."""
+    model: str
+    """The one that was asked for, or the only one."""
+    source: str | None
+    """The folder or hub id that the server loaded; None if it does not say."""
+    max_context: int | None
+    """Tokens that prompt and reply may have together; None if the server does not say."""
+    system_turn: bool
+    """The chat template takes a system message and shows it to the model."""
+    repeated_turns: bool
+    """The chat template takes two messages of one role in a row."""
+    renders: bool
+    """`/tokenize` and `/detokenize` give the rendered prompt back exactly."""
+    allowed_token_ids: bool
+    structured_outputs: bool
+    list_prompts: bool
+    """One completions request may hold many prompts."""
+    tokenizes: bool
+    """`/tokenize` gives the tokens of a text."""
+    echo_logprobs: int | None
+    """How many alternatives must be asked for so that `echo` gives the log-probability of each token of a prompt: 0, or
+    1 if 0 means no log-probabilities at all. None if it gives none."""
+    named_logprobs: int
+    """The most tokens whose log-probabilities one request gets by `logprob_token_ids`; 0 if it is not honoured."""
+    masked_logprobs: bool
+    """If only some tokens are allowed next, their log-probabilities are still those among all tokens."""
+    prefix_block: int | None
+    """Tokens of a block of the server's prefix cache; None if it has none."""
+    call_s: float
+    """Seconds of one call with one token."""
+    dialogue: str | None = None
+    """Hash of what the chat template and the tokenizer make of a fixed dialogue; None if it cannot be seen."""
+    behaviour: Behaviour | None = None
+    """What the model makes of a fixed text; None if the server does not complete texts."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """What answers here."""
+        notes = {"version": self.server_version, "source": self.source, "max_context": self.max_context}
+        cached = _CACHED.search(self.source or "")
+        hub_id = f"{cached[1]}/{cached[2]}" if cached else self.source if _HUB_ID.fullmatch(self.source or "") else None
+        return ModelIdentity(
+            engine="vllm",
+            name=self.model,
+            hub_id=hub_id,
+            commit=cached[3] if cached else None,
+            dialogue=self.dialogue,
+            behaviour=self.behaviour,
+            notes=notes,
+        )
+
+    @property
+    def guided_by(self) -> str | None:
+        """How a choice is enforced here; None if it cannot be."""
+        if self.renders and self.allowed_token_ids:
+            return "prefill"
+        return "structured_outputs" if self.structured_outputs else None
+
+    @property
+    def reads(self) -> frozenset[ReadBy]:
+        """The methods by which log-probabilities can be read here."""
+        if not self.tokenizes:
+            return frozenset()
+        named = self.named_logprobs > 0
+        echo = self.echo_logprobs is not None
+        methods: dict[ReadBy, bool] = {"echo": echo, "trie": named, "label": named}
+        return frozenset(method for method, honoured in methods.items() if honoured)
+
+    @property
+    def rules(self) -> TemplateRules:
+        """What the chat template accepts."""
+        return TemplateRules(system=self.system_turn, repeats=self.repeated_turns)
