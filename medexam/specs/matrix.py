@@ -13,7 +13,6 @@ from typing import Any
 from medexam.errors import SpecError
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.programs.kinds import KINDS
-from medexam.specs.programs.readers import SpanReaderSpec
 from medexam.specs.validation import field_at, validate
 
 Tree = dict[str, Any]
@@ -62,24 +61,19 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     return experiment, cells
 
 
-_ANSWERS = {"casimedicos_spans": ("extract_explanation", "span_reader"), "cliniqlink": ("by_format",)}
-"""The programs that answer in the words of a benchmark; all other data sets are exams, which all others answer."""
-
-
 def _check_fit(cell: CellSpec) -> CellSpec:
     """The cell; raises `SpecError` where its program cannot answer its data set."""
-    name, kind = cell.dataset.name, cell.program.kind
-    known = {kind for kinds in _ANSWERS.values() for kind in kinds} - {"span_reader"}
-    fitting = _ANSWERS.get(name)
-    if isinstance(cell.program, SpanReaderSpec) and (cell.program.context == "given") != (fitting is not None):
+    name, program = cell.dataset.name, cell.program
+    fitting = sorted(kind for kind, spec in KINDS.items() if name in spec.task_sets)
+    if fitting and program.kind not in fitting:
+        raise SpecError(f"program {program.kind} does not answer {name}: set program.kind to {' or '.join(fitting)}")
+    if program.answers_tasks == bool(fitting):
+        return cell
+    if program.local_reader is not None:
         context = "given" if fitting else "retrieved"
-        raise SpecError(f"program span_reader reads {name} with context {context}: set program.context={context}")
-    if fitting is not None and kind not in fitting:
-        raise SpecError(f"program {kind} does not answer {name}: set program.kind to {' or '.join(fitting)}")
-    if fitting is None and kind in known:
-        meant = [each for each, kinds in _ANSWERS.items() if kind in kinds]
-        raise SpecError(f"program {kind} does not answer {name}, an exam: set dataset.name to {' or '.join(meant)}")
-    return cell
+        raise SpecError(f"program {program.kind} reads {name} with context {context}: set program.context={context}")
+    meant = " or ".join(program.task_sets)
+    raise SpecError(f"program {program.kind} does not answer {name}, an exam: set dataset.name to {meant}")
 
 
 def _put(tree: Tree, path: str, value: Any) -> None:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from medexam.questions import Language
 from medexam.specs.base import Spec
+from medexam.specs.dataset import TaskName
 from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
 
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -32,6 +33,13 @@ class ProgramSpec(Spec):
     run's identity. Raise it where that code changes."""
     asks_model: ClassVar[bool] = False
     """Whether an engine is needed."""
+    task_sets: ClassVar[tuple[TaskName, ...]] = ()
+    """Data sets whose questions it answers in words; empty for a program that answers exams alone."""
+
+    @property
+    def answers_tasks(self) -> bool:
+        """Whether it answers in words, not by the number of an option."""
+        return bool(self.task_sets)
 
     @property
     def engine_needs(self) -> EngineNeeds:

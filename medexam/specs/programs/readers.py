@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from medexam.specs.dataset import TaskName
 from medexam.specs.programs.base import PositiveInt
 from medexam.specs.programs.needs import Query, ReaderSettings, RetrievalSettings
 from medexam.specs.programs.retrieving import RetrievingSpec
@@ -36,6 +37,7 @@ class SpanReaderSpec(ReadingSpec):
     The form of HEAD-QA v1's DrQA and BiDAF for multiple choice. Of a task that brings its text along, the span itself.
     """
 
+    task_sets: ClassVar[tuple[TaskName, ...]] = ("casimedicos_spans",)
     finds: ClassVar[Literal["spans", "entailment"]] = "spans"
     kind: Literal["span_reader"]
     k: PositiveInt = 5
@@ -46,15 +48,19 @@ class SpanReaderSpec(ReadingSpec):
     """`given` reads the text that a task brings along, as casimedicos_spans does, and looks nothing up."""
 
     @property
+    def answers_tasks(self) -> bool:
+        """Whether it answers with the span itself, not by the number of an option."""
+        return self.context == "given"
+
+    @property
     def retrieval(self) -> RetrievalSettings | None:
         """How its passages are looked up; None where it reads the text of a task."""
-        return super().retrieval if self.context == "retrieved" else None
+        return None if self.answers_tasks else super().retrieval
 
     @property
     def local_reader(self) -> ReaderSettings:
         """The local model that it has texts read by."""
-        of_task = self.context == "given"
-        return replace(super().local_reader, answer_tokens=self.answer_tokens, of_task=of_task)
+        return replace(super().local_reader, answer_tokens=self.answer_tokens, of_task=self.answers_tasks)
 
     @property
     def label(self) -> str:

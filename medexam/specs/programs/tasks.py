@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
-from medexam.specs.dataset import Format
+from medexam.specs.dataset import Format, TaskName
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
 from medexam.specs.programs.needs import AnswerFormat, EngineNeeds, WordFiles
 
@@ -62,6 +62,7 @@ class TaskSpec(ProgramSpec):
 class ByFormatSpec(TaskSpec):
     """Ask each question in the words of its format, as ClinIQLink does."""
 
+    task_sets: ClassVar[tuple[TaskName, ...]] = ("cliniqlink",)
     kind: Literal["by_format"]
     prompt: str | Path = "cliniqlink"
     """A named set of words (`cliniqlink`) or a path to a YAML file with one's own."""
@@ -80,6 +81,7 @@ class ByFormatSpec(TaskSpec):
 class ExtractExplanationSpec(TaskSpec):
     """Have the model quote the part of a text that answers a question; the answer is a literal part of it, or none."""
 
+    task_sets: ClassVar[tuple[TaskName, ...]] = ("casimedicos_spans",)
     kind: Literal["extract_explanation"]
     prompt: str | Path = "extraction"
     """A named set of words (`extraction`) or a path to a YAML file with one's own."""
