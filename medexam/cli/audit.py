@@ -9,6 +9,7 @@ import typer
 
 from medexam.cli.options import JsonOption, RunsDirOption
 from medexam.cli.views.output import print_json, write_markdown
+from medexam.experiments.store.paths import default_runs_dir, run_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,6 @@ def export(
     from medexam.experiments.audit.folder import INSTRUCTIONS, KEY, AuditFolder, write_sheets
     from medexam.experiments.audit.items import read_audit_items
     from medexam.experiments.audit.sampling import choose_sample
-    from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.store.run_folder import find_runs
 
     folders = find_runs(run_paths(runs, runs_dir or default_runs_dir()))
@@ -70,7 +70,6 @@ def import_ratings(
     from medexam.experiments.audit.ratings import read_ratings
     from medexam.experiments.audit.result import audit_document, find_audit
     from medexam.experiments.audit.tables import audit_report, build_audit_tables
-    from medexam.experiments.store.paths import default_runs_dir
 
     ratings = check_answers(read_ratings(AuditFolder(folder), sheet or ()), runs_dir or default_runs_dir())
     sys.stderr.write("".join(f"medexam: {line}\n" for line in describe_changes(ratings)))

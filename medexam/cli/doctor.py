@@ -1,6 +1,5 @@
 """`medexam doctor`: what servers really honour, how fast they are, whether they agree, and what to change."""
 
-import json as json_format
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medexam.cli.options import INCOMPLETE, JsonOption, refuse
+from medexam.cli.views.output import print_json
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def doctor(
     report = asyncio.run(diagnose(targets, burst_s=burst))
     advice = advise(report)
     if as_json:
-        sys.stdout.write(json_format.dumps(_document(report, advice), ensure_ascii=False, indent=2) + "\n")
+        print_json(_document(report, advice))
     else:
         _print(report, advice)
     if any(one.seen is None for one in report.diagnoses):
@@ -84,7 +84,7 @@ def _print_identities(targets: "Sequence[DiagnosisTarget]", *, as_json: bool) ->
             base: {"fault": str(one)} if isinstance(one, EngineError) else {"print": one.print, **one.model_dump()}
             for base, one in found.items()
         }
-        sys.stdout.write(json_format.dumps(documents, ensure_ascii=False, indent=2) + "\n")
+        print_json(documents)
     else:
         for base, one in found.items():
             said = str(one) if isinstance(one, EngineError) else one.describe()

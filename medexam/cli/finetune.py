@@ -8,6 +8,7 @@ import typer
 from medexam.cli.options import INCOMPLETE, JsonOption, TrackingOption, refuse, settings_as_flags
 from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.experiments.finetune.settings import FinetuningSettings
+from medexam.experiments.store.paths import default_runs_dir
 
 if TYPE_CHECKING:
     from medexam.experiments.finetune.encoder import Finetuned
@@ -23,7 +24,6 @@ def finetune(
     """Fine-tune an encoder on spans, into a folder that `span_reader` reads with."""
     from medexam.experiments.finetune.encoder import finetune as carry_out
     from medexam.experiments.finetune.tracking import track_finetuning
-    from medexam.experiments.store.paths import default_runs_dir
 
     if settings.intermediate is None:
         refuse(context, {"intermediate_epochs"}, "name the questions to learn from first with --intermediate FILE")

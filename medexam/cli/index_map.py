@@ -15,6 +15,7 @@ from medexam.cli.options import JsonOption
 from medexam.cli.views.current_runs import read_current
 from medexam.cli.views.output import print_json
 from medexam.errors import RunFolderError, SpecError
+from medexam.experiments.store.paths import default_runs_dir, run_paths
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -88,7 +89,6 @@ def _warn_of_language(encoder: "EncoderRecord", language: "Language") -> None:
 def _run(run: Path) -> "ExamRun":
     """The one run that a path or an id names; raises `RunFolderError` where there is none."""
     from medexam.benchmarks import Feature
-    from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.store.run_folder import RunFolder
 
     (path,) = run_paths([run], default_runs_dir())

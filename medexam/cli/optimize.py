@@ -11,6 +11,7 @@ from medexam.cli.options import INCOMPLETE, JsonOption, RunsDirOption, TrackingO
 from medexam.cli.run import OptionalSpec, OverridesOption
 from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.errors import SpecError
+from medexam.experiments.store.paths import default_runs_dir
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ def _complete(resume: str, runs_dir: Path | None) -> "Optimization | None":
     """The optimization to go on with, where it is complete: it is shown without its models and data."""
     from medexam.experiments.optimize.folder import find_optimization
     from medexam.experiments.optimize.optimization import Ending, load_optimization
-    from medexam.experiments.store.paths import default_runs_dir
 
     done = load_optimization(find_optimization(resume, runs_dir or default_runs_dir()))
     return done if done.ending is Ending.COMPLETE else None
@@ -84,7 +84,6 @@ def _plan(spec: str | None, settings: OptimizeSettings) -> "OptimizationPlan":
     document = load_document(spec) if spec is not None else {}
     from medexam.experiments.optimize.folder import find_optimization
     from medexam.experiments.optimize.plan import plan_optimization, plan_resumed
-    from medexam.experiments.store.paths import default_runs_dir
 
     runs_dir = settings.runs_dir or default_runs_dir()
     if settings.resume is not None:

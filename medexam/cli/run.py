@@ -19,7 +19,9 @@ from medexam.cli.options import (
 )
 from medexam.cli.views.current_runs import say
 from medexam.cli.views.output import print_json, send_to_mlflow
+from medexam.cli.views.pending import describe_stop
 from medexam.errors import SpecError
+from medexam.experiments.store.paths import default_runs_dir
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
@@ -153,7 +155,6 @@ def _plan(spec: str, settings: PlanSettings, *, fresh: bool = False, only_look: 
             raise SpecError("--limit and --set dataset.limit say the same: give one of them")
         overrides["dataset.limit"] = settings.limit
     from medexam.experiments.plan.planner import plan_experiment
-    from medexam.experiments.store.paths import default_runs_dir
 
     planned = plan_experiment(
         document,
@@ -168,7 +169,6 @@ def _plan(spec: str, settings: PlanSettings, *, fresh: bool = False, only_look: 
 
 def _plan_resume(run: str, runs_dir: Path | None) -> "Plan":
     from medexam.experiments.plan.planner import plan_resume
-    from medexam.experiments.store.paths import default_runs_dir
 
     planned = plan_resume(run, runs_dir=runs_dir or default_runs_dir())
     _warn(planned)
@@ -184,7 +184,6 @@ def _warn(planned: "Plan") -> None:
 
 def _complete(run: str, runs_dir: Path | None) -> "AnyRun | None":
     from medexam.experiments.report.current import load_complete
-    from medexam.experiments.store.paths import default_runs_dir
 
     return load_complete(run, runs_dir or default_runs_dir(), say)
 
@@ -217,11 +216,6 @@ def _print_tables(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None
 
 def _incomplete(spec: str | None, plan: "Plan", runs: "list[AnyRun]", stop: "Stop | None") -> str:
     """One line: why the run is incomplete, how much is pending, what failed, and the command that goes on."""
-    why = {
-        None: "incomplete",
-        "interrupted": "interrupted",
-        "failures": "stopped early, for as many questions failed as --max-failures allows",
-    }[stop]
     pending = {stored.folder: stored.metrics.failed + stored.metrics.missing for stored in runs}
     pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}
     folders = [folder for folder, count in pending.items() if count]
@@ -233,4 +227,4 @@ def _incomplete(spec: str | None, plan: "Plan", runs: "list[AnyRun]", stop: "Sto
         go_on = f"{folders[0].resume_command} asks them"
     else:
         go_on = f"run {spec} again with the same settings to ask them"
-    return f"medexam: {why}: {sum(pending.values())} questions are still pending{mostly}; {go_on}\n"
+    return f"medexam: {describe_stop(stop)}: {sum(pending.values())} questions are still pending{mostly}; {go_on}\n"

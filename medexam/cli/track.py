@@ -8,6 +8,7 @@ import typer
 
 from medexam.cli.options import RunsDirOption
 from medexam.cli.views.current_runs import read_current
+from medexam.experiments.store.paths import default_runs_dir, run_paths
 
 RunsArgument = Annotated[
     list[Path],
@@ -23,7 +24,6 @@ def track(
     runs_dir: RunsDirOption = None,
 ) -> None:
     """Send stored runs and optimizations to MLflow; what is already there is updated."""
-    from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.store.run_folder import find_runs
     from medexam.experiments.track.runs import default_tracking_uri
     from medexam.experiments.track.runs import track as send

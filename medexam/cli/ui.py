@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.options import refuse
+from medexam.experiments.store.paths import default_runs_dir
 
 
 def ui(
@@ -23,7 +24,6 @@ def ui(
     """Serve the MLflow UI until Ctrl-C."""
     if tracking_uri is not None:
         refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
-    from medexam.experiments.store.paths import default_runs_dir
     from medexam.experiments.track.store import default_tracking_uri
     from medexam.experiments.track.ui import check_port, experiment_pages, serve_ui
 

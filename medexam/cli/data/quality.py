@@ -21,6 +21,7 @@ from medexam.cli.options import (
 )
 from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.errors import SpecError
+from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
@@ -75,7 +76,6 @@ def quality(
     if settings.reviews:
         _read_reviews(settings.reviews, as_json=as_json)
         return
-    from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.translate.outcome import find_outcome
     from medexam.experiments.translate.plan import plan_stored
     from medexam.experiments.translate.tracking import track_translation

@@ -18,7 +18,9 @@ from medexam.cli.options import (
     settings_as_flags,
 )
 from medexam.cli.views.output import print_json, send_to_mlflow
+from medexam.cli.views.pending import describe_stop
 from medexam.errors import DatasetError
+from medexam.experiments.store.paths import default_runs_dir
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
@@ -64,7 +66,6 @@ def translate(
     Exit codes: 0 the data set is written, 2 no translation is valid, 3 replies are still pending.
     """
     from medexam.experiments.store.answerers import describe_answerers
-    from medexam.experiments.store.paths import default_runs_dir
     from medexam.experiments.translate.outcome import find_outcome, write_data_set
     from medexam.experiments.translate.plan import plan_translation
     from medexam.experiments.translate.tracking import track_translation
@@ -154,12 +155,7 @@ def _next_step(path: Path, target: str) -> str:
 
 
 def _incomplete(pending: int, stop: "Stop | None") -> str:
-    why = {
-        None: "incomplete",
-        "interrupted": "interrupted",
-        "failures": "stopped early, for as many questions failed as --max-failures allows",
-    }[stop]
     return (
-        f"medexam: {why}: {pending} replies are still pending, so the data set is not written; run the same again to "
-        "ask them\n"
+        f"medexam: {describe_stop(stop)}: {pending} replies are still pending, so the data set is not written; "
+        "run the same again to ask them\n"
     )

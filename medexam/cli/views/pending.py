@@ -1,11 +1,19 @@
-"""What a report says of the pending questions of a run."""
+"""What is said of pending questions: why they were not asked, and the command that asks them."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from medexam.experiments.run.runner import Stop
     from medexam.experiments.store.stored_run import AnyRun
+
+
+def describe_stop(stop: "Stop | None") -> str:
+    """Why something is incomplete, as a line of standard error begins."""
+    if stop == "failures":
+        return "stopped early, for as many questions failed as --max-failures allows"
+    return stop or "incomplete"
 
 
 def print_pending(console: "Console", run: "AnyRun") -> None:
