@@ -3,15 +3,12 @@
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from pydantic import BaseModel, ConfigDict
-
 from medexam.errors import DatasetError
+from medexam.frozen_model import FrozenModel
 
 
-class Gold(BaseModel):
+class Gold(FrozenModel):
     """The official answer of one question."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     number: int
     """The printed number of the right option."""

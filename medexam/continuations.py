@@ -6,7 +6,9 @@ Programs ask and engines answer in these words; neither knows the other.
 import math
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from medexam.frozen_model import FrozenModel
 
 CONTINUATIONS = "continuations"
 """Key of `Request.config.extensions` that holds a `ContinuationRequest`, and of `Response.provider_data` that holds
@@ -20,8 +22,6 @@ step at each place where continuations have a further token. `label`: the prompt
 class ContinuationRequest(BaseModel):
     """Asks for the log-probabilities of `texts` instead of a reply."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     texts: tuple[str, ...] = Field(min_length=1)
     """A leading space is part of the text."""
     read_by: ReadBy | Literal["auto"] = "auto"
@@ -33,10 +33,8 @@ class ContinuationRequest(BaseModel):
     tokens with which the model's tokenizer begins every text."""
 
 
-class Continuation(BaseModel):
+class Continuation(FrozenModel):
     """One text, token by token."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tokens: tuple[int, ...] = Field(min_length=1)
     """Token ids. A token that spans the end of the prompt and the beginning of the text is counted here."""
@@ -49,10 +47,8 @@ class Continuation(BaseModel):
         return math.fsum(self.logprobs)
 
 
-class ContinuationLogprobs(BaseModel):
+class ContinuationLogprobs(FrozenModel):
     """The log-probabilities that were asked for."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     continuations: tuple[Continuation, ...]
     """In the order of the texts."""

@@ -9,7 +9,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
+
+from medexam.frozen_model import FrozenModel
 
 PRINT_LENGTH = 8
 """Hexadecimal digits of a print."""
@@ -20,10 +22,8 @@ _NOISE_FACTOR = 3.0
 """How often the noise that a server showed itself may pass for the same model."""
 
 
-class Behaviour(BaseModel):
+class Behaviour(FrozenModel):
     """What a model made of a fixed text: its log-probabilities, and how it continued it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tokens: tuple[int, ...] = ()
     """The text's tokens; empty where they are not told."""
@@ -36,10 +36,8 @@ class Behaviour(BaseModel):
     log-probabilities 0 where both replies were equal, and None where they were not."""
 
 
-class ModelIdentity(BaseModel):
+class ModelIdentity(FrozenModel):
     """What answers, as data; what is None could not be found out."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     engine: str
     """`embedded`, `vllm`, `litellm` or `scripted`."""
@@ -56,7 +54,7 @@ class ModelIdentity(BaseModel):
     dialogue: str | None = None
     """Hash of what chat template and tokenizer make of a fixed dialogue."""
     behaviour: Behaviour | None = None
-    notes: dict[str, str | int | None] = {}
+    notes: dict[str, str | int | None] = Field(default_factory=dict)
     """What a server tells besides that changes no answer: its version, its context, where its weights lie."""
 
     @property

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from medexam.frozen_model import FrozenModel
 from medexam.tasks import Alignment
 
 
@@ -35,20 +36,16 @@ class Reason(StrEnum):
     """What was to be quoted does not stand in the text."""
 
 
-class Failure(BaseModel):
+class Failure(FrozenModel):
     """A fault, attributed once to the boundary that it crossed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: str
     """The error's class name, such as `LMTransportError`."""
     message: str
 
 
-class RetrievedPassage(BaseModel):
+class RetrievedPassage(FrozenModel):
     """A passage that a question's query found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     source: str
@@ -57,10 +54,8 @@ class RetrievedPassage(BaseModel):
     """In the retriever's own unit; the higher the more relevant."""
 
 
-class Usage(BaseModel):
+class Usage(FrozenModel):
     """Tokens and time of one question, over all its calls."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     prompt_tokens: int | None = None
     """None when the engine did not report it."""
@@ -77,10 +72,8 @@ class Usage(BaseModel):
         )
 
 
-class Prediction(BaseModel):
+class Prediction(FrozenModel, populate_by_name=True):
     """One program's answer to one question."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     question: str

@@ -8,21 +8,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic import computed_field
 
 from medexam.datasets.catalogue import CATALOGUE
 from medexam.datasets.fingerprints import fingerprint_golds, fingerprint_questions
 from medexam.datasets.locating import find_languages
 from medexam.datasets.reading import read_rows
 from medexam.datasets.rows import Reading, Row
+from medexam.frozen_model import FrozenModel
 from medexam.questions import Language
 
 
-class _Report(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Anomaly(_Report):
+class Anomaly(FrozenModel):
     """One thing that is not as it should be."""
 
     kind: str
@@ -32,7 +29,7 @@ class Anomaly(_Report):
     detail: str
 
 
-class LanguageCheck(_Report):
+class LanguageCheck(FrozenModel):
     """What one language of a data set holds."""
 
     language: Language
@@ -54,7 +51,7 @@ class LanguageCheck(_Report):
     notes: tuple[Anomaly, ...]
 
 
-class CheckReport(_Report):
+class CheckReport(FrozenModel):
     """What a check of a data set found."""
 
     name: str

@@ -8,19 +8,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from statistics import fmean, median, stdev
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
 from medexam.answer_key import AnswerKey
+from medexam.frozen_model import FrozenModel
 from medexam.questions import Language, Question
 
 K = TypeVar("K", bound=Hashable)
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Spread(_Frozen):
+class Spread(FrozenModel):
     """How numbers are spread."""
 
     n: int
@@ -33,14 +28,14 @@ class Spread(_Frozen):
     most: int
 
 
-class Lengths(_Frozen):
+class Lengths(FrozenModel):
     """How long texts are."""
 
     characters: Spread
     words: Spread
 
 
-class TextLengths(_Frozen):
+class TextLengths(FrozenModel):
     """How long the questions and the answers of a group are."""
 
     questions: Lengths
@@ -49,7 +44,7 @@ class TextLengths(_Frozen):
     """Of the options, each on its own."""
 
 
-class Positions(_Frozen):
+class Positions(FrozenModel):
     """Where the right answer stands among questions with as many options."""
 
     options: int
@@ -63,7 +58,7 @@ class Positions(_Frozen):
     """How likely counts this uneven are if all places were equally likely; rough where fewer than 5 are expected."""
 
 
-class Statistics(_Frozen):
+class Statistics(FrozenModel):
     """A data set in numbers."""
 
     name: str

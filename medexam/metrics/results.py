@@ -5,8 +5,9 @@ Only data. How the numbers are found is told by the modules beside this one.
 
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from medexam.frozen_model import FrozenModel
 from medexam.metrics.option_scores.results import OptionScoreMetrics
 from medexam.metrics.passages.results import RetrievalMetrics
 from medexam.questions import Discipline
@@ -68,14 +69,12 @@ class RunMetrics(Protocol):
         ...
 
 
-class Scores(BaseModel):
+class Scores(FrozenModel):
     """Counts and scores of a group of questions. Scores are fractions of 1 unless they say otherwise.
 
     `n` is the denominator of every rate: the questions that have a scorable prediction. Failed and missing ones are
     left out of all scores and counted on their own. A score is None where `n` is 0: no score is not a score of 0.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     selected: int
     """Questions asked for: `n + failed + missing`."""

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from medexam.frozen_model import FrozenModel
 from medexam.metrics.results import Interval
 
 
-class Measure(BaseModel):
+class Measure(FrozenModel):
     """One score of a group of tasks."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     value: float | None
     """None where nothing was scored; no score is not a score of 0."""
@@ -30,10 +29,8 @@ Measures = dict[str, Measure]
 """Name -> measure; the first is the one that a run is known by."""
 
 
-class TaskMetrics(BaseModel):
+class TaskMetrics(FrozenModel):
     """All scores of one run. Failed and missing tasks enter none of them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["tasks"] = "tasks"
     selected: int

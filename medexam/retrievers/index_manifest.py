@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from medexam.errors import IndexStaleError
 from medexam.files import write_whole
 from medexam.fingerprints import hash_files
+from medexam.frozen_model import FrozenModel
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, Precision
 
@@ -31,8 +32,8 @@ UNHASHED_SCHEMA = 1
 """The schema of indexes that record neither the hashes of their files nor, always, the content of their encoder."""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+class _Record(FrozenModel, populate_by_name=True):
+    """A part of a manifest or of what is noted while it is built."""
 
 
 class CorpusRecord(_Record):

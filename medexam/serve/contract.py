@@ -17,18 +17,16 @@ true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the 
 from typing import Any, Literal, Protocol
 
 from dspy.lm15 import Request, Response
-from pydantic import BaseModel, ConfigDict
 
+from medexam.frozen_model import FrozenModel
 from medexam.model_identity import ModelIdentity
 
 CHOICE = "choice"
 """Key of `Request.config.extensions` that holds the strings the reply is chosen from."""
 
 
-class EngineInfo(BaseModel):
+class EngineInfo(FrozenModel):
     """What really ran; written to `environment.json`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
     engine: str
     """`embedded`, `vllm`, `litellm` or `scripted`."""

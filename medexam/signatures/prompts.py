@@ -10,9 +10,10 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import Field, RootModel
 
 from medexam.errors import SpecError
+from medexam.frozen_model import FrozenModel
 from medexam.questions import Discipline, Exam, Language, Option, Question
 from medexam.signatures.answer_format import render_answer
 from medexam.signatures.task_words import TaskWords, load_task_words
@@ -65,17 +66,13 @@ class LikelihoodWords:
         return {"context": self.context, "premise": self.premise}
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Likelihood(_Strict):
+class _Likelihood(FrozenModel):
     option_text: str
     label: str
     premise: str = Field(min_length=1)
 
 
-class _Instructions(_Strict):
+class _Instructions(FrozenModel):
     number: str = "[number]"
     zero_shot: str | None = None
     few_shot: str | None = None
@@ -83,7 +80,7 @@ class _Instructions(_Strict):
     likelihood: _Likelihood | None = None
 
 
-class _Example(_Strict):
+class _Example(FrozenModel):
     stem: str
     discipline: Discipline
     options: list[str] = Field(min_length=2)

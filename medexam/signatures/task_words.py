@@ -10,9 +10,10 @@ from string import Template
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, RootModel
+from pydantic import RootModel
 
 from medexam.errors import SpecError
+from medexam.frozen_model import FrozenModel
 from medexam.questions import Language
 from medexam.signatures.word_files import read_words_file, validate_words
 from medexam.specs import WordFiles
@@ -38,9 +39,7 @@ class TaskWords:
         return {"system": self.system, **self.groups}
 
 
-class _Words(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Words(FrozenModel):
     system: str = ""
     groups: dict[str, str]
 

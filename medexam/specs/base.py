@@ -1,9 +1,7 @@
 """What all specs share: they are frozen, and a key that does not exist is refused."""
 
-from pydantic import BaseModel, ConfigDict
+from medexam.frozen_model import FrozenModel
 
 
-class Spec(BaseModel):
+class Spec(FrozenModel):
     """Base of every part of an experiment's spec."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from medexam.errors import DatasetError
+from medexam.frozen_model import FrozenModel
 
 
-class Correction(BaseModel):
+class Correction(FrozenModel):
     """What to put in the place of what was parsed; what is not given stays."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     reason: str = Field(min_length=1)
     """Why, for the report."""

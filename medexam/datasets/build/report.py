@@ -1,15 +1,10 @@
 """What a build found, for the report that lies beside the data set."""
 
-from pydantic import BaseModel, ConfigDict
-
+from medexam.frozen_model import FrozenModel
 from medexam.questions import Discipline, Language
 
 
-class _Report(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Finding(_Report):
+class Finding(FrozenModel):
     """One thing about one question."""
 
     kind: str
@@ -22,7 +17,7 @@ class Finding(_Report):
     detail: str
 
 
-class Applied(_Report):
+class Applied(FrozenModel):
     """One correction made by hand."""
 
     key: str
@@ -32,7 +27,7 @@ class Applied(_Report):
     reason: str
 
 
-class LineEnd(_Report):
+class LineEnd(FrozenModel):
     """One hyphen at the end of a line, and what was done with it."""
 
     number: int
@@ -42,7 +37,7 @@ class LineEnd(_Report):
     reason: str
 
 
-class BuildReport(_Report):
+class BuildReport(FrozenModel):
     """How one booklet became questions."""
 
     name: str

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from medexam.datasets.review_sheets import COMMENT, render_sheet
 from medexam.datasets.selection import draw_lot
 from medexam.errors import RunFolderError
 from medexam.experiments.store.work_folder import WorkFolder
 from medexam.files import make_private_folder
+from medexam.frozen_model import FrozenModel
 from medexam.metrics.audit import AuditItem
 
 KEY = "key.json"
@@ -47,10 +48,8 @@ _CONSONANTS = "bcdfghjklmnpqrstvwxz"
 """A code of these is no word, no number and no month to a spreadsheet."""
 
 
-class KeyEntry(BaseModel):
+class KeyEntry(FrozenModel):
     """What a code stands for."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     code: str
     run: str
@@ -63,15 +62,13 @@ class KeyEntry(BaseModel):
     """Digest of the words that the raters saw; None in audits of earlier versions."""
 
 
-class AuditKey(BaseModel):
+class AuditKey(FrozenModel):
     """What `key.json` holds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     sample: str
     """Names the sample; every code of it begins so."""
     seed: int
-    runs: dict[str, str] = {}
+    runs: dict[str, str] = Field(default_factory=dict)
     """Run -> the folder that its answers were read from."""
     items: tuple[KeyEntry, ...] = Field(min_length=1)
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.work_folder import WorkFolder
+from medexam.frozen_model import FrozenModel
 from medexam.model_identity import Answerer, ModelIdentity
 from medexam.predictions import Prediction, Status
 
@@ -20,10 +21,8 @@ MODELS = "models.json"
 RUN_WAYS_OUT = "start anew with --fresh, or add --accept-model-change, which every table will show"
 
 
-class KnownModel(BaseModel):
+class KnownModel(FrozenModel):
     """One entry of `models.json`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     identity: ModelIdentity
     since: str

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from medexam.experiments.store.run_folder import PredictionLog, open_log
 from medexam.experiments.store.work_folder import WorkFolder
 from medexam.files import make_private_folder, parse_lines
+from medexam.frozen_model import FrozenModel
 from medexam.predictions import Failure, Prediction, Status
 
 RECORD = "translation.json"
@@ -24,10 +23,8 @@ ENVIRONMENT = "environment.json"
 REPLIES = "replies"
 
 
-class StoredReply(BaseModel):
+class StoredReply(FrozenModel):
     """One line of a file of replies."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     question: str
     """The question's key."""

@@ -10,10 +10,11 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from medexam.datasets.translate import QuestionText, render_layout
 from medexam.errors import SpecError
+from medexam.frozen_model import FrozenModel
 from medexam.specs import parse_yaml
 
 WORDS = resources.files("medexam.experiments.translate") / "words"
@@ -42,25 +43,21 @@ class SetupWords:
         return {"system": self.system, "user": self.user, "keywords": list(self.keywords)}
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Setup(_Strict):
+class _Setup(FrozenModel):
     system: str | None = None
     user: str
 
 
-class _Example(_Strict):
+class _Example(FrozenModel):
     stem: str
     options: list[str] = Field(min_length=2)
 
 
-class _File(_Strict):
+class _File(FrozenModel):
     languages: dict[str, str]
     keywords: list[str]
     setups: dict[str, _Setup] = Field(min_length=1)
-    example: dict[str, _Example] = {}
+    example: dict[str, _Example] = Field(default_factory=dict)
 
 
 def load_setups(names: Sequence[str], source: str, target: str, path: Path | None = None) -> tuple[SetupWords, ...]:

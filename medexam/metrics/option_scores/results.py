@@ -3,14 +3,10 @@
 Only data. Shares and probabilities are fractions of 1.
 """
 
-from pydantic import BaseModel, ConfigDict
+from medexam.frozen_model import FrozenModel
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ReliabilityBin(_Frozen):
+class ReliabilityBin(FrozenModel):
     """The questions whose confidence lies above `low` and not above `high`."""
 
     low: float
@@ -24,7 +20,7 @@ class ReliabilityBin(_Frozen):
     """Wilson's 95 % interval of `accuracy`; None where `n` is 0."""
 
 
-class PositionShare(_Frozen):
+class PositionShare(FrozenModel):
     """What one position draws, over the questions that have it."""
 
     position: int
@@ -39,7 +35,7 @@ class PositionShare(_Frozen):
     """Share of the questions (of their orders, where several were shown) whose right option stands there."""
 
 
-class AbstentionPoint(_Frozen):
+class AbstentionPoint(FrozenModel):
     """How the run would score if it left blank every question whose confidence is below `threshold`."""
 
     threshold: float
@@ -53,7 +49,7 @@ class AbstentionPoint(_Frozen):
     """`(right - wrong / 3) / n`: an unanswered question counts 0. From -1/3 to 1."""
 
 
-class OptionScoreMetrics(_Frozen):
+class OptionScoreMetrics(FrozenModel):
     """What the stored option scores tell, over the questions whose prediction has them and did not fail.
 
     The option that is judged is the likeliest one, the first of equals, even where the program abstained. Its share of

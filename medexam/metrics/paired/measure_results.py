@@ -3,18 +3,15 @@
 `paired_tasks.py` finds the numbers.
 """
 
-from pydantic import BaseModel, ConfigDict
-
+from medexam.frozen_model import FrozenModel
 from medexam.metrics.paired.results import Difference, Verdict
 
 
-class PairedMeasure(BaseModel):
+class PairedMeasure(FrozenModel):
     """One measure of a run beside the baseline's, over the tasks that all compared runs have a score for.
 
     Fractions of 1.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     n: int
     """Tasks."""

@@ -5,19 +5,14 @@ Only data; `paired.py` finds the numbers. A difference is always the other run's
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from medexam.frozen_model import FrozenModel
 from medexam.metrics.results import Interval
 
 Verdict = Literal["better", "worse", "not told apart"]
 """What may be said of the other run's accuracy beside the baseline's."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Flips(_Frozen):
+class Flips(FrozenModel):
     """How the answers of a run differ from those of a baseline on the same questions.
 
     Each group of keys stands in the order of the questions.
@@ -41,7 +36,7 @@ class Flips(_Frozen):
         return len(self.right_to_wrong) + len(self.wrong_to_right) + self.both_right + self.both_wrong
 
 
-class Difference(_Frozen):
+class Difference(FrozenModel):
     """The other run's score minus the baseline's, in the unit of the score."""
 
     value: float
@@ -54,7 +49,7 @@ class Difference(_Frozen):
         return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
 
 
-class Paired(_Frozen):
+class Paired(FrozenModel):
     """A run beside the baseline on questions that both scored. Fractions of 1 unless they say otherwise."""
 
     n: int
@@ -75,7 +70,7 @@ class Paired(_Frozen):
     by chance. None where both runs always give one and the same answer."""
 
 
-class Complementarity(_Frozen):
+class Complementarity(FrozenModel):
     """What several runs have right together; counts of questions."""
 
     n: int

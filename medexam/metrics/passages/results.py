@@ -4,14 +4,10 @@ Only data. Shares and accuracies are fractions of 1; scores are in the unit of t
 retrievers cannot be compared. A question that is unanswered counts as not right.
 """
 
-from pydantic import BaseModel, ConfigDict
+from medexam.frozen_model import FrozenModel
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Correlation(_Frozen):
+class Correlation(FrozenModel):
     """A correlation coefficient with what makes it believable."""
 
     r: float
@@ -22,7 +18,7 @@ class Correlation(_Frozen):
     """Two-sided, against no correlation."""
 
 
-class ScoreQuartile(_Frozen):
+class ScoreQuartile(FrozenModel):
     """The questions whose best passage's score lies in one quarter of the ranking by it."""
 
     low: float | None
@@ -36,7 +32,7 @@ class ScoreQuartile(_Frozen):
     """Wilson's 95 % interval; None where `n` is 0."""
 
 
-class SourceShare(_Frozen):
+class SourceShare(FrozenModel):
     """What one source gave."""
 
     source: str
@@ -52,7 +48,7 @@ class SourceShare(_Frozen):
     """Wilson's 95 % interval; None where `n` is 0."""
 
 
-class RetrievalMetrics(_Frozen):
+class RetrievalMetrics(FrozenModel):
     """What the passages tell, over the scored questions whose prediction says what was found.
 
     A question that was left unanswered because it did not fit the model's context at all says nothing of its passages

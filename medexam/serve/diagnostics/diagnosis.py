@@ -14,9 +14,9 @@ from typing import Any
 
 import httpx
 from dspy.lm15 import LM15Error
-from pydantic import BaseModel, ConfigDict
 
 from medexam.errors import EndpointSilentError, EngineError
+from medexam.frozen_model import FrozenModel
 from medexam.model_identity import ModelIdentity
 from medexam.serve.build import build_engine
 from medexam.serve.diagnostics.load_test import LoadResult, LoadTest, run_load_tests
@@ -35,10 +35,8 @@ _HEADER_S = 2.0
 """A `Date` header is cut to a second, and servers renew it once a second."""
 
 
-class Diagnosis(BaseModel):
+class Diagnosis(FrozenModel):
     """What was found out about one server."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     endpoint: str
     fault: str | None = None

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 from dspy.lm15 import LM15Error
-from pydantic import BaseModel, ConfigDict
 
+from medexam.frozen_model import FrozenModel
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
@@ -30,10 +30,8 @@ _WORTH = 1.1
 """A step is followed by another one where it brought so many times what the one before did."""
 
 
-class LoadResult(BaseModel):
+class LoadResult(FrozenModel):
     """What the best step of a burst brought."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     prompts_per_s: float
     tokens_per_s: float

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import get_args
 
 from dspy.lm15 import Config, LM15Error, Message, Request
-from pydantic import BaseModel, ConfigDict
 
 from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.errors import LogprobsUnavailableError
+from medexam.frozen_model import FrozenModel
 from medexam.serve.contract import Engine
 
 _QUESTION = "Which of these organs makes insulin?\n1. The liver.\n2. The pancreas.\n3. The spleen."
@@ -19,10 +19,8 @@ _TEXTS = (" The liver.", " The pancreas.", " The pancreas, in its islets.", " Th
 _LABELS = (" 1", " 2", " 3")
 
 
-class ReadCheck(BaseModel):
+class ReadCheck(FrozenModel):
     """What came of reading by one way."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     way: ReadBy
     refusal: str | None

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from pydantic import BaseModel, ConfigDict
 
 from medexam.errors import LogprobsUnavailableError
 from medexam.serve.discovery.capabilities import Capabilities
@@ -40,10 +39,8 @@ class ReplicaSample:
     """How they were read: `echo` or `label`."""
 
 
-class ReplicaComparison(BaseModel):
+class ReplicaComparison(FrozenModel):
     """How far servers agree."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     endpoints: tuple[str, ...]
     differing: dict[str, tuple[Any, ...]]

@@ -2,9 +2,8 @@
 
 import re
 
-from pydantic import BaseModel, ConfigDict
-
 from medexam.continuations import ReadBy
+from medexam.frozen_model import FrozenModel
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import TemplateRules
 
@@ -13,10 +12,8 @@ _CACHED = re.compile(r"/models--([^/]+)--([^/]+)/snapshots/([0-9a-f]{40})/?$")
 """How the hub's cache names the folder of a commit."""
 
 
-class Capabilities(BaseModel):
+class Capabilities(FrozenModel):
     """What was seen of one endpoint."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
     endpoint: str
     server_version: str | None

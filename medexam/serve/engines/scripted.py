@@ -24,10 +24,11 @@ from dspy.lm15 import (
     TransportError,
     Usage,
 )
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
 from medexam.continuations import ContinuationRequest, ReadBy
 from medexam.errors import LogprobsUnavailableError, SpecError
+from medexam.frozen_model import FrozenModel
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import cut_at_stop, requested_choices, requested_continuations, to_messages
 from medexam.serve.contract import EngineInfo, SyncEngine
@@ -45,10 +46,8 @@ _ERRORS: dict[str, type[LM15Error]] = {
 }
 
 
-class ScriptedReply(BaseModel):
+class ScriptedReply(FrozenModel, strict=True):
     """One reply, or one failure."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     text: str = ""
     """What the model writes, with or without the opening words that the request prescribes."""

@@ -13,13 +13,13 @@ from importlib import resources
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict
 
 from medexam.errors import SpecError
 from medexam.experiments.report.markdown_parts import render_table
 from medexam.experiments.report.tables import TerminalTable
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.formatting import NONE
+from medexam.frozen_model import FrozenModel
 from medexam.metrics.counting import Tally
 from medexam.metrics.headqa_v1 import headqa_v1_accuracy, headqa_v1_points
 from medexam.questions import Language
@@ -43,11 +43,7 @@ SETTINGS: dict[Setting, str] = {
 MEASURES: tuple[Measure, ...] = ("accuracy", "points")
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class PublishedFigure(_Data):
+class PublishedFigure(FrozenModel):
     """One figure as the paper prints it."""
 
     setting: Setting
@@ -60,7 +56,7 @@ class PublishedFigure(_Data):
     """Percent, or points of an exam."""
 
 
-class HeadQAV1Paper(_Data):
+class HeadQAV1Paper(FrozenModel):
     """What is known of the paper's figures."""
 
     paper: str

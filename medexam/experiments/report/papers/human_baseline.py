@@ -12,11 +12,12 @@ from importlib import resources
 from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
 from medexam.experiments.store.stored_run import ExamRun
+from medexam.frozen_model import FrozenModel
 from medexam.questions import Discipline, Exam
 from medexam.specs import DatasetSpec
 from medexam.specs.dataset import DatasetName
@@ -27,11 +28,7 @@ Page = Annotated[str, Field(pattern=r"^https?://\S+$")]
 """The address of a page that states a figure."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Sitting(_Data):
+class Sitting(FrozenModel):
     """One exam as people sat it."""
 
     discipline: Discipline
@@ -42,7 +39,7 @@ class Sitting(_Data):
     source: Page
 
 
-class ExamBoards(_Data):
+class ExamBoards(FrozenModel):
     """What is known of the people, and the rule by which they passed."""
 
     datasets: tuple[DatasetName, ...]

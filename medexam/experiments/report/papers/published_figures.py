@@ -8,19 +8,16 @@ from importlib import resources
 from typing import Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from medexam.frozen_model import FrozenModel
 from medexam.questions import Language
 
 Measure = Literal["accuracy", "exam_score", "unanswered_ratio"]
 FILE = resources.files("medexam") / "experiments" / "published" / "headqa_v2_paper.yaml"
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Strategy(_Data):
+class Strategy(FrozenModel):
     """A strategy that the paper evaluates."""
 
     id: str
@@ -30,7 +27,7 @@ class Strategy(_Data):
     """Labels of the programs that ask as the paper did."""
 
 
-class TableLayout(_Data):
+class TableLayout(FrozenModel):
     """One of the paper's tables."""
 
     id: str
@@ -47,7 +44,7 @@ class TableLayout(_Data):
     """Rows of each model, from the top down; below its disciplines, of all of them."""
 
 
-class Figure(_Data):
+class Figure(FrozenModel):
     """One figure as the paper prints it."""
 
     table: int
@@ -60,7 +57,7 @@ class Figure(_Data):
     percent: float = Field(ge=-100 / 3, le=100)
 
 
-class Paper(_Data):
+class Paper(FrozenModel):
     """The paper, its tables and what is known of their figures."""
 
     paper: str
