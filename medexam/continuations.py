@@ -19,7 +19,7 @@ ReadBy = Literal["echo", "trie", "label"]
 step at each place where continuations have a further token. `label`: the prompt once, for single tokens."""
 
 
-class ContinuationRequest(BaseModel):
+class ContinuationRequest(FrozenModel):
     """Asks for the log-probabilities of `texts` instead of a reply."""
 
     texts: tuple[str, ...] = Field(min_length=1)

@@ -17,6 +17,7 @@ true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the 
 from typing import Any, Literal, Protocol
 
 from dspy.lm15 import Request, Response
+from pydantic import Field
 
 from medexam.frozen_model import FrozenModel
 from medexam.model_identity import ModelIdentity
@@ -47,7 +48,7 @@ class EngineInfo(FrozenModel):
     """`merged`: the template refuses a system message, so its words open the first user message. None if unknown."""
     guided_by: str | None = None
     """How a choice is enforced: `next_token`, `prefill` or `structured_outputs`; None if it cannot be."""
-    details: dict[str, Any] = {}
+    details: dict[str, Any] = Field(default_factory=dict)
     """What else distinguishes this engine: device, dtype, library versions."""
 
 

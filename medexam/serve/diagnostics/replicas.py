@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from medexam.errors import LogprobsUnavailableError
+from medexam.frozen_model import FrozenModel
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
 from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
