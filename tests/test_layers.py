@@ -175,3 +175,22 @@ def test_a_wing_lists_what_it_offers(wing: str) -> None:
     package = importlib.import_module(f"medexam.{wing}")
     assert len(package.__all__) == len(set(package.__all__))
     assert all(hasattr(package, name) for name in package.__all__)
+
+
+FOREIGN = {
+    *("job._usr_sig", "executor._make_submission_file_text", "executor._submitit_command_str"),
+    *("self._scorer._model", "self._scorer._tokenizer"),
+}
+"""Fields of submitit and bert-score, which have no public way."""
+
+
+def test_nobody_reaches_into_another_objects_private_fields() -> None:
+    reached = []
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                owner = ast.unparse(node.value)
+                own = owner in {"self", "cls", "super()"} or node.attr == "_asdict"
+                if not own and f"{owner}.{node.attr}" not in FOREIGN:
+                    reached.append(f"{path.relative_to(ROOT)}:{node.lineno}: {owner}.{node.attr}")
+    assert not reached

@@ -29,12 +29,11 @@ _ONE_MACHINE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 @dataclass(frozen=True)
-class Node:
-    """A machine of the cluster."""
+class Machine:
+    """A node of the cluster."""
 
     id: str
     host: str
-    address: str
     cpus: int
     gpus: int
 
@@ -53,29 +52,21 @@ class Cluster:
         """Ray's."""
         return str(self.ray.__version__)
 
-    def nodes(self) -> list[Node]:
-        """The machines that are alive, the head first."""
+    def machines(self) -> list[Machine]:
+        """Those that are alive, the head first."""
         found = []
         for node in self.ray.nodes():
-            if not node["Alive"]:
-                continue
-            has = node["Resources"]
-            head = "node:__internal_head__" in has
-            one = Node(
-                id=node["NodeID"],
-                host=node["NodeManagerHostname"],
-                address=node["NodeManagerAddress"],
-                cpus=int(has.get("CPU", 0)),
-                gpus=int(has.get("GPU", 0)),
-            )
-            found.append((not head, one.host, one.id, one))
-        return [one for *_, one in sorted(found, key=lambda each: each[:3])]
+            if node["Alive"]:
+                has, host, name = node["Resources"], node["NodeManagerHostname"], node["NodeID"]
+                machine = Machine(name, host, cpus=int(has.get("CPU", 0)), gpus=int(has.get("GPU", 0)))
+                found.append(("node:__internal_head__" not in has, host, name, machine))
+        return [machine for *_, machine in sorted(found, key=lambda each: each[:3])]
 
-    def on_node(self, node: Node) -> Any:
+    def on_machine(self, machine: Machine) -> Any:
         """Ray's strategy to start something on this machine and on no other."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        return NodeAffinitySchedulingStrategy(node.id, soft=False)
+        return NodeAffinitySchedulingStrategy(machine.id, soft=False)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from medexam.errors import EngineError
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.run.ray.cluster import Node
+from medexam.experiments.run.ray.cluster import Machine
 from medexam.experiments.run.ray.messages import WorkerReport
 from medexam.experiments.run.scheduler import GRACE_S, FailureBudget, QuestionObserver
 from medexam.experiments.store.prediction_lines import check_own, scan_predictions
@@ -39,7 +39,7 @@ class RemoteWorker:
     """A worker, as the driver sees it."""
 
     name: str
-    node: Node
+    machine: Machine
     actor: Any
     """Ray's handle of a `Worker`."""
     host: str = ""

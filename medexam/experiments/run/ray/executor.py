@@ -47,22 +47,22 @@ class RayExecutor:
 
     def _start(self, number: int | None, a_gpu_each: bool) -> list[RemoteWorker]:
         """Start the actors, the machines in turn."""
-        nodes = self._cluster.nodes()
-        with_gpus = [node for node in nodes for _ in range(node.gpus)] if a_gpu_each else []
-        hosts = with_gpus or nodes
+        machines = self._cluster.machines()
+        with_gpus = [machine for machine in machines for _ in range(machine.gpus)] if a_gpu_each else []
+        hosts = with_gpus or machines
         if number is not None:
             hosts = [hosts[turn % len(hosts)] for turn in range(number)]
         session = uuid.uuid4().hex[:8]
         actor_class = self._cluster.ray.remote(Worker)
         workers = []
-        for turn, node in enumerate(hosts):
-            name, beside = f"{session}-{turn}", hosts.count(node)
+        for turn, machine in enumerate(hosts):
+            name, beside = f"{session}-{turn}", hosts.count(machine)
             actor = actor_class.options(
                 num_cpus=0,
-                num_gpus=min(1.0, node.gpus / beside) if with_gpus else 0,
-                scheduling_strategy=self._cluster.on_node(node),
-            ).remote(name, str(Path.cwd()), max(1, node.cpus // beside))
-            workers.append(RemoteWorker(name, node, actor))
+                num_gpus=min(1.0, machine.gpus / beside) if with_gpus else 0,
+                scheduling_strategy=self._cluster.on_machine(machine),
+            ).remote(name, str(Path.cwd()), max(1, machine.cpus // beside))
+            workers.append(RemoteWorker(name, machine, actor))
         return workers
 
     async def prepare(self, planned: AnyCell, observer: RunObserver, needs: EngineNeeds) -> None:
@@ -128,7 +128,7 @@ class RayExecutor:
                     worker.lose("between two cells")
                 else:
                     raise EngineError(
-                        f"a worker cannot start on {worker.node.host}: {_last_line(seen)}; every machine of the "
+                        f"a worker cannot start on {worker.machine.host}: {_last_line(seen)}; every machine of the "
                         "cluster needs this environment"
                     )
         finally:

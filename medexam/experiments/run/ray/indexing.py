@@ -70,14 +70,14 @@ def build_index_on_ray(
     import ray.data
 
     folder = folder.absolute()
-    nodes = cluster.nodes()
-    gpus = sum(node.gpus for node in nodes) if device != "cpu" else 0
-    workers = gpus or len(nodes)
+    machines = cluster.machines()
+    gpus = sum(machine.gpus for machine in machines) if device != "cpu" else 0
+    workers = gpus or len(machines)
     number = shards or max(workers, -(-len(corpus.passages) // LARGEST))
     laid = prepare_shards(corpus, encoder, folder, number)
     _quieten(ray.data)
     builder: Any = ShardBuilder
-    takes: dict[str, Any] = {"num_gpus": 1} if gpus else {"num_cpus": max(1, min(node.cpus for node in nodes))}
+    takes: dict[str, Any] = {"num_gpus": 1} if gpus else {"num_cpus": max(1, min(machine.cpus for machine in machines))}
     with _watched(folder, laid, progress):
         rows = ray.data.from_items([asdict(shard) for shard in laid], override_num_blocks=len(laid))
         built = rows.map(
