@@ -11,8 +11,10 @@ from rich.text import Text
 from medexam.cli.progress.bars import WorkProgress
 from medexam.experiments.optimize.budget import Budget
 from medexam.experiments.optimize.optimization import Optimization
+from medexam.experiments.optimize.outcome import trials_table
 from medexam.experiments.optimize.plan import OptimizationPlan
-from medexam.experiments.optimize.trials import Trial, describe_score, metric_title
+from medexam.experiments.optimize.trials import Trial
+from medexam.experiments.report.tables import TerminalTable
 from medexam.predictions import Prediction
 
 
@@ -30,8 +32,8 @@ class TrialProgress(WorkProgress):
     def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:
         """Open the bar."""
         self._budget = budget
-        total = plan.optimizer.asked_rounds * plan.candidates * len(plan.validation.question_set.questions)
-        self._task = self._bars.add_task(f"{plan.optimizer.kind} {plan.program.label}", total=total, note="")
+        total = plan.optimizer.asked_rounds * plan.candidates * len(plan.exams.validation.questions)
+        self._task = self._bars.add_task(f"{plan.optimizer.kind} {plan.spec.label}", total=total, note="")
 
     def trial_starts(self, name: str, questions: int) -> None:
         """Nothing is shown before a program's first answer."""
@@ -82,33 +84,31 @@ def plan_document(plan: OptimizationPlan) -> dict[str, Any]:
         "id": plan.folder.name,
         "folder": str(plan.folder.path.resolve()),
         "optimizer": spec.model_dump(mode="json"),
-        "program": plan.program.label,
+        "program": plan.spec.label,
         "model": plan.cell.model.label,
-        "train": len(plan.train.questions),
-        "dropped": list(plan.dropped),
-        "validation": len(plan.validation.question_set.questions),
-        "tested": plan.tested,
+        "train": len(plan.exams.train.questions),
+        "dropped": list(plan.exams.dropped),
+        "validation": len(plan.exams.validation.questions),
+        "tested": plan.exams.tested,
         "candidates": plan.candidates,
-        "calls_per_trial": plan.trial_calls,
+        "calls_per_trial": plan.calls.trial,
         "most_calls": plan.most_calls,
     }
 
 
 def print_plan(plan: OptimizationPlan) -> None:
     """What would be tried, as a table."""
-    spec = plan.optimizer
-    table = Table(title=f"{plan.folder.name}", title_justify="left", show_header=False)
-    table.add_column()
-    table.add_column()
+    spec, exams = plan.optimizer, plan.exams
+    table = Table(title=plan.folder.name, title_justify="left", show_header=False)
     writes = " and the writing of instructions" if spec.writes_instructions else ""
     rows = {
         "optimizer": f"{spec.kind}, by {spec.metric.replace('_', ' ')}",
-        "program": f"{plan.program.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",
-        "training questions": f"{len(plan.train.questions):,}, without {len(plan.dropped)} that are nearly others",
-        "validation questions": f"{len(plan.validation.question_set.questions):,}",
-        "tested questions": f"{plan.tested:,}, neither shown nor asked",
+        "program": f"{plan.spec.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",
+        "training questions": f"{len(exams.train.questions):,}, without {len(exams.dropped)} that are nearly others",
+        "validation questions": f"{len(exams.validation.questions):,}",
+        "tested questions": f"{exams.tested:,}, neither shown nor asked",
         "programs": f"{plan.candidates}"
-        + (f" of {plan.wanted}, as the budget allows" if plan.candidates < plan.wanted else ""),
+        + (f" of {spec.programs}, as the budget allows" if plan.candidates < spec.programs else ""),
         "calls": f"at most {plan.most_calls:,}{writes}",
         "budget": _budget(plan),
     }
@@ -137,27 +137,7 @@ def optimization_document(done: Optimization) -> dict[str, Any]:
 def print_optimization(done: Optimization) -> None:
     """The trials as a table."""
     console = Console()
-    table = Table(title=done.title, title_justify="left")
-    table.add_column("trial", justify="right")
-    table.add_column("program")
-    by_accuracy = done.optimizer.metric == "accuracy"
-    scores = ("accuracy %", "95 % interval" if by_accuracy else metric_title(done.optimizer.metric))
-    for name in ("demos", "n", *scores, "calls"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for trial in done.trials:
-        low, high = trial.accuracy_interval
-        table.add_row(
-            str(trial.number),
-            trial.name + (" (best)" if trial == done.best else ""),
-            str(trial.demos),
-            str(trial.n),
-            f"{100 * trial.accuracy:.1f}",
-            f"{100 * low:.1f} to {100 * high:.1f}"
-            if by_accuracy
-            else describe_score(trial.score, done.optimizer.metric),
-            f"{trial.calls:,}",
-        )
-    console.print(table)
+    console.print(TerminalTable(trials_table(done, brief=True), "Percent of n, with Wilson's 95 % interval."))
     early = f"; ended early: {done.why}" if done.why else ""
     lines = [
         f"{done.spent.calls:,} calls ({done.beside.calls:,} beside the trials), {done.spent.tokens:,} tokens, "

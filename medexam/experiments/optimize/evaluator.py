@@ -80,7 +80,7 @@ class Evaluator:
         self.trials: dict[str, Trial] = {}
         """Digest of the program -> its trial."""
         self._planned = replace(plan.validation, answerer=admitted)
-        self._spec = plan.program
+        self._spec = plan.spec
         self._optimizer = plan.optimizer
         self._log = log
         self._budget = budget

@@ -1,9 +1,11 @@
 """An optimization as one value, read from its folder: what was tried, what was best, what it cost."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from medexam.errors import RunFolderError
 from medexam.experiments.optimize.call_log import CallUsage
@@ -29,9 +31,9 @@ class Ending(StrEnum):
     """The models do not answer."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Optimization:
-    """One optimization, as its folder tells it."""
+    """One optimization, as its folder tells it; `optimization.json` holds the fields from `cell` to `beside`."""
 
     folder: OptimizationFolder
     cell: CellSpec
@@ -43,21 +45,21 @@ class Optimization:
     validation: int
     """Questions that candidates were chosen by."""
     tested: int
-    dropped: int
-    """Training questions that are nearly others, and were never shown."""
+    candidates: int | None = None
+    """Programs that its budget allowed; None in folders of earlier versions."""
+    dropped: tuple[str, ...]
+    """Keys of training questions that are nearly others, and were never shown."""
     started_at: str
     """ISO 8601, with the time zone."""
     ending: Ending
     why: str | None
-    """What ended it early; None where nothing did."""
+    """What ended it early; None if nothing did."""
     seconds: float
     spent: CallUsage
     beside: CallUsage
     """What of it went into anything but trials: bootstrapping and writing instructions."""
     trials: tuple[Trial, ...]
     """By number."""
-    candidates: int | None
-    """Programs that its budget allowed; None in folders of earlier versions."""
     models: tuple[ModelIdentity, ...]
     """What answered; empty in folders of earlier versions, and before a model was reached."""
 
@@ -65,23 +67,20 @@ class Optimization:
     def title(self) -> str:
         """Optimizer, program, model, data set and language."""
         cell = self.cell
-        words = (
-            self.optimizer.kind,
-            cell.program.label,
-            cell.model.label,
-            cell.dataset.label,
-        )
-        return " · ".join(words)
+        return " · ".join((self.optimizer.kind, cell.program.label, cell.model.label, cell.dataset.label))
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the highest score; None where not even the program as written was tried."""
+        """The trial with the highest score; None if not even the program as written was tried."""
         return best_trial(self.trials) if self.trials else None
 
     @property
     def finished(self) -> bool:
         """Whether nothing is left to try, or to spend."""
         return self.ending in (Ending.COMPLETE, Ending.BUDGET)
+
+
+_FORM = TypeAdapter(Optimization)
 
 
 def write_optimization(
@@ -94,61 +93,47 @@ def write_optimization(
     spent: CallUsage,
     trials: Sequence[Trial],
 ) -> Optimization:
-    """Write what is known now; raises `RunFolderError` where that fails."""
-    beside = CallUsage(
-        spent.calls - sum(trial.calls for trial in trials), spent.tokens - sum(trial.tokens for trial in trials)
+    """Write what is known now; raises `RunFolderError` if that fails."""
+    in_trials = sum((CallUsage(trial.calls, trial.tokens) for trial in trials), CallUsage())
+    done = Optimization(
+        folder=plan.folder,
+        cell=plan.cell,
+        optimizer=plan.optimizer,
+        description=plan.description,
+        identity=plan.identity,
+        train=len(plan.exams.train.questions),
+        validation=len(plan.exams.validation.questions),
+        tested=plan.exams.tested,
+        candidates=plan.candidates,
+        dropped=plan.exams.dropped,
+        started_at=started_at,
+        ending=ending,
+        why=why,
+        seconds=round(seconds, 2),
+        spent=spent,
+        beside=CallUsage(spent.calls - in_trials.calls, spent.tokens - in_trials.tokens),
+        trials=tuple(trials),
+        models=_read_models(plan.folder),
     )
-    record = {
-        "id": plan.folder.name,
-        "schema": IDENTITY_SCHEMA,
-        "cell": plan.cell.model_dump(mode="json"),
-        "optimizer": plan.optimizer.model_dump(mode="json"),
-        "description": plan.description,
-        "identity": plan.identity,
-        "train": len(plan.train.questions),
-        "validation": len(plan.validation.question_set.questions),
-        "tested": plan.tested,
-        "candidates": plan.candidates,
-        "dropped": list(plan.dropped),
-        "started_at": started_at,
-        "ending": ending.value,
-        "why": why,
-        "seconds": round(seconds, 2),
-        "spent": vars(spent),
-        "beside": vars(beside),
-    }
+    known = _FORM.dump_python(done, mode="json", exclude={"folder", "trials", "models"})
     plan.folder.write_json(TRIALS, {"trials": [trial.to_json() for trial in trials]})
-    plan.folder.write_json(RECORD, record)
-    return load_optimization(plan.folder)
+    plan.folder.write_json(RECORD, {"id": plan.folder.name, "schema": IDENTITY_SCHEMA, **known})
+    return done
 
 
 def load_optimization(folder: OptimizationFolder) -> Optimization:
-    """The optimization in `folder`; raises `RunFolderError` where there is none of this version."""
+    """The optimization in `folder`; raises `RunFolderError` if there is none of this version."""
     record, trials = folder.read_json(RECORD), folder.read_json(TRIALS)
-    models = tuple(known.identity for known in read_models(folder).values())
-    known = {field.name for field in fields(Trial)}
+    beside = {"folder": folder, "trials": trials.get("trials"), "models": _read_models(folder)}
     try:
-        return Optimization(
-            folder=folder,
-            cell=CellSpec.model_validate(record["cell"]),
-            optimizer=OptimizerSpec.model_validate(record["optimizer"]),
-            description=record["description"],
-            identity=record["identity"],
-            train=record["train"],
-            validation=record["validation"],
-            tested=record["tested"],
-            dropped=len(record["dropped"]),
-            started_at=record["started_at"],
-            ending=Ending(record["ending"]),
-            why=record["why"],
-            seconds=record["seconds"],
-            spent=CallUsage(**record["spent"]),
-            beside=CallUsage(**record["beside"]),
-            trials=tuple(
-                Trial(**{name: value for name, value in row.items() if name in known}) for row in trials["trials"]
-            ),
-            candidates=record.get("candidates"),
-            models=models,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunFolderError(f"{folder.path / RECORD} is not of this version ({error!r}); optimize again") from None
+        return _FORM.validate_python({**record, **beside})
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = ".".join(map(str, first["loc"]))
+        raise RunFolderError(
+            f"{folder.path / RECORD} is not of this version ({what}: {first['msg']}); optimize again"
+        ) from None
+
+
+def _read_models(folder: OptimizationFolder) -> tuple[ModelIdentity, ...]:
+    return tuple(known.identity for known in read_models(folder).values())

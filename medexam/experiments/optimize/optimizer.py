@@ -32,7 +32,6 @@ from medexam.experiments.store.answerers import MODELS, admit
 from medexam.gc_pause import gc_paused
 from medexam.library_logging import truncation_unlogged
 from medexam.model_identity import Answerer
-from medexam.programs import ExamProgram
 from medexam.questions import Question
 from medexam.serve import Engine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
@@ -97,10 +96,10 @@ def why_nothing_more(plan: OptimizationPlan, done: Optimization) -> str | None:
     tried = done.candidates
     if done.ending is not Ending.COMPLETE or tried is None or plan.optimizer.budget == done.optimizer.budget:
         return None
-    if tried < plan.wanted:
+    if tried < plan.optimizer.programs:
         return (
             f"all {tried} programs that its calls allowed were tried, and the budget now allows no more; "
-            f"optimizer.max_calls={plan.calls_for(tried + 1)} or no limit allows another"
+            f"optimizer.max_calls={plan.calls.most(tried + 1)} or no limit allows another"
         )
     return (
         f"all {tried} programs that it asks for were tried, so another budget changes nothing; other "
@@ -126,7 +125,7 @@ async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, cour
     try:
         observer.engine_starts(model)
         weighs = EngineNeeds(logprobs=plan.optimizer.metric == "log_probability")
-        engines.append(await build_engine(model, plan.program.engine_needs | weighs))
+        engines.append(await build_engine(model, plan.spec.engine_needs | weighs))
         if prompt_model is not None:
             observer.engine_starts(prompt_model)
             engines.append(await build_engine(prompt_model))
@@ -135,7 +134,7 @@ async def _optimize(plan: OptimizationPlan, observer: OptimizationObserver, cour
         engine, writer = logged[0], logged[-1]
         lm, prompt_lm = build_lm(model, engine), build_lm(prompt_model or model, writer)
         if plan.validation.retrieval is not None:
-            questions = [*plan.train.questions, *plan.validation.question_set.questions]
+            questions = [*plan.exams.train.questions, *plan.exams.validation.questions]
             await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
         evaluator = course.evaluator = Evaluator(
             plan, admitted[0], engine, course.log, course.budget, observer, course.keep
@@ -193,16 +192,14 @@ async def _wind_down(work: "asyncio.Future[None]", evaluator: Evaluator) -> None
 
 
 def _inputs(plan: OptimizationPlan, evaluator: Evaluator, prompt_lm: dspy.LM) -> OptimizerInputs:
-    program = plan.validation.program
-    assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
-    train = list(plan.train.questions)
+    train = list(plan.exams.train.questions)
     random.Random(plan.optimizer.seed).shuffle(train)  # noqa: S311 - no secret
     return OptimizerInputs(
-        program=program,
+        program=plan.program,
         spec=plan.optimizer.model_copy(update={"candidates": plan.candidates}),
-        train=_examples(train, plan.train.golds),
-        validation=_examples(plan.validation.question_set.questions, plan.validation.question_set.golds),
-        reasons=plan.program.reasons,
+        train=_examples(train, plan.exams.train.golds),
+        validation=_examples(plan.exams.validation.questions, plan.exams.validation.golds),
+        reasons=plan.spec.reasons,
         evaluator=evaluator,
         prompt_lm=prompt_lm,
     )

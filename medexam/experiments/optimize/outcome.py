@@ -10,9 +10,12 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import describe_score, metric_title
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
+from medexam.experiments.report.markdown_parts import render_table
+from medexam.formatting import percent, with_interval
 from medexam.programs import ProgramContext, WithNearest, build_program, demonstrations
 from medexam.programs.loading import PROGRAM
 from medexam.signatures import render_answer, render_question
+from medexam.tables import Table
 
 
 def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
@@ -28,24 +31,16 @@ def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
             raise RunFolderError(f"cannot write {folder.path / PROGRAM}: {error}") from None
         folder.write_bytes(PROGRAM, program)
         folder.write_text(DEMONSTRATIONS, "\n".join(_demonstrations(optimization, plan)))
-    folder.write_text(REPORT, "\n".join(report_lines(optimization)))
-    curve = draw_trials(optimization)
-    if curve is not None:
-        folder.write_bytes(CURVE, curve)
+    folder.write_text(REPORT, "\n".join(_report(optimization)))
+    if optimization.trials and find_spec("matplotlib") is not None:
+        from medexam.experiments.optimize.curve import INCHES, draw_curve
+        from medexam.experiments.report.plots.pictures import render_png
+
+        draw = partial(draw_curve, trials=optimization.trials, metric=optimization.optimizer.metric)
+        folder.write_bytes(CURVE, render_png(draw, INCHES))
 
 
-def draw_trials(optimization: Optimization) -> bytes | None:
-    """The curve of the trials as PNG; None without matplotlib, or with nothing to draw."""
-    if not optimization.trials or find_spec("matplotlib") is None:
-        return None
-    from medexam.experiments.optimize.curve import INCHES, draw_curve
-    from medexam.experiments.report.plots.pictures import render_png
-
-    draw = partial(draw_curve, trials=optimization.trials, metric=optimization.optimizer.metric)
-    return render_png(draw, INCHES)
-
-
-def report_lines(optimization: Optimization) -> Iterator[str]:
+def _report(optimization: Optimization) -> Iterator[str]:
     """The report as Markdown."""
     spec, spent = optimization.optimizer, optimization.spent
     yield f"# {optimization.title}\n"
@@ -54,8 +49,8 @@ def report_lines(optimization: Optimization) -> Iterator[str]:
     yield (
         f"Demonstrations from {optimization.train} training questions, chosen by {spec.metric.replace('_', ' ')} on "
         f"{optimization.validation} validation questions; the {optimization.tested} tested questions were neither "
-        f"shown nor asked. {optimization.dropped} training questions are nearly tested or validation questions and "
-        "were left out.\n"
+        f"shown nor asked. {len(optimization.dropped)} training questions are nearly tested or validation questions "
+        "and were left out.\n"
     )
     ended = f", ended early: {optimization.why}" if optimization.why else ""
     yield (
@@ -67,27 +62,36 @@ def report_lines(optimization: Optimization) -> Iterator[str]:
     if not optimization.trials:
         yield "Nothing was tried to the end.\n"
         return
-    yield (
-        f"| trial | program | demonstrations | n | accuracy | 95 % interval | {metric_title(spec.metric)} "
-        "| unanswered | calls | tokens |"
-    )
-    yield "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
-    for trial in optimization.trials:
-        low, high = trial.accuracy_interval
-        mark = " (best)" if trial == optimization.best else ""
-        yield (
-            f"| {trial.number} | {trial.name}{mark} | {trial.demos} | {trial.n} | {100 * trial.accuracy:.1f} | "
-            f"{100 * low:.1f} to {100 * high:.1f} | {describe_score(trial.score, spec.metric)} | "
-            f"{trial.unanswered} | {trial.calls} | {trial.tokens} |"
-        )
+    yield render_table(trials_table(optimization))
     yield (
         "\nThe best of several is better on the questions that it was chosen by than on others. Whether it is better "
         "at all is for the tested questions to say: run both, and compare them.\n"
     )
 
 
+def trials_table(optimization: Optimization, *, brief: bool = False) -> Table:
+    """Every trial with its scores; `brief` leaves out what is only of use for looking closer."""
+    trials, best, metric = optimization.trials, optimization.best, optimization.optimizer.metric
+    columns = {
+        "Trial": [str(one.number) for one in trials],
+        "Program": [one.name + (" (best)" if one == best else "") for one in trials],
+        "Demos": [str(one.demos) for one in trials],
+        "n": [str(one.n) for one in trials],
+        "Accuracy": [with_interval(percent(one.accuracy), one.accuracy_interval) for one in trials],
+    }
+    if metric != "accuracy":
+        columns[metric_title(metric)] = [describe_score(one.score, metric) for one in trials]
+    if not brief:
+        columns["No answer"] = [str(one.unanswered) for one in trials]
+    columns["Calls"] = [f"{one.calls:,}" for one in trials]
+    if not brief:
+        columns["Tokens"] = [f"{one.tokens:,}" for one in trials]
+    rows = tuple(zip(*columns.values(), strict=True))
+    return Table(optimization.title, tuple(columns), rows, text_columns=2)
+
+
 def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Iterator[str]:
-    spec = plan.program.model_copy(update={"load": optimization.folder.path})
+    spec = plan.spec.model_copy(update={"load": optimization.folder.path})
     context = ProgramContext(finder=plan.validation.retrieval, nearest=NearestDemonstrations)
     program = build_program(spec, plan.cell.dataset.language, context)
     best = optimization.best
@@ -109,4 +113,4 @@ def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Itera
         if demo.get("rationale"):
             yield f"Reasoning: {demo['rationale']}\n"
         if demo.get("answer") is not None:
-            yield f"Answer: `{render_answer(demo['answer'], plan.program.answer_form)}`\n"
+            yield f"Answer: `{render_answer(demo['answer'], plan.spec.answer_form)}`\n"

@@ -3,25 +3,21 @@
 It asks no model. `medexam optimize SPEC --plan` prints what this finds.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dspy
-
-from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, RunFolderError, SpecError
+from medexam.experiments.optimize.exam_split import ExamSplit, digest_golds, load_exam_split
 from medexam.experiments.optimize.folder import PROGRAMS, RECORD, OptimizationFolder
 from medexam.experiments.plan.cells import ExamCell
-from medexam.experiments.plan.leakage import near_duplicates
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
 from medexam.experiments.store.work_folder import folders_of, name_part
-from medexam.items import ExamSet
 from medexam.programs import ExamProgram
-from medexam.questions import Exam, Question
+from medexam.questions import Question
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, ModelSpec, OptimizerSpec, ReplySpec
 from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
@@ -33,57 +29,51 @@ _BY_CONTENT = {"train", "validation", "encoder", "prompt_model"}
 
 
 @dataclass(frozen=True)
+class CallEstimate:
+    """Calls of the model that candidates take at most; writing instructions takes more."""
+
+    trial: int
+    """Of a program that is asked every validation question."""
+    attempt: int
+    """Of a candidate's search for demonstrations."""
+    rounds: int
+    """How often each candidate is asked anew."""
+
+    def most(self, candidates: int) -> int:
+        """Of so many programs, the first as it is written."""
+        return candidates * self.rounds * self.trial + (candidates - 1) * self.attempt
+
+
+@dataclass(frozen=True)
 class OptimizationPlan:
     """An optimization, ready to begin or to go on."""
 
     cell: CellSpec
     """The program as it is written, and the tested questions."""
-    program: ReplySpec
+    spec: ReplySpec
+    """The cell's program."""
+    program: ExamProgram
+    """The same, built."""
     optimizer: OptimizerSpec
     description: str
     validation: ExamCell
     """The program over the questions that candidates are chosen by."""
-    train: ExamSet
-    """The questions that may be shown."""
-    tested: int
-    """Questions that the program is for; none of them is asked or shown."""
-    dropped: tuple[str, ...]
-    """Keys of training questions that are nearly tested or validation questions; never shown."""
+    exams: ExamSplit
     identity: dict[str, Any]
     folder: OptimizationFolder
+    calls: CallEstimate
     candidates: int
     """Programs that the budget allows, the one as written included."""
 
     @property
-    def wanted(self) -> int:
-        """Programs that the spec asks for, whatever the budget allows."""
-        return self.optimizer.programs
-
-    @property
-    def trial_calls(self) -> int:
-        """Calls of the model that one trial takes."""
-        program = self.validation.program
-        assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
-        return sum(program.calls_for(question) for question in self.validation.question_set.questions)
-
-    @property
     def most_calls(self) -> int:
-        """Calls that trials and bootstrapping take at most; writing instructions takes more."""
-        return self.calls_for(self.candidates)
-
-    def calls_for(self, candidates: int) -> int:
-        """The same for so many candidates."""
-        return _most_calls(self.optimizer, candidates, self.trial_calls, self.attempt_calls)
+        """Calls that trials and bootstrapping take at most."""
+        return self.calls.most(self.candidates)
 
     @property
     def prompt_model(self) -> ModelSpec | None:
-        """The model that writes instructions; None where none are written, or the model that answers writes them."""
+        """The model that writes instructions; None if none are written, or the model that answers writes them."""
         return _prompt_model(self.optimizer, self.cell.model)
-
-    @property
-    def attempt_calls(self) -> int:
-        """Calls that one candidate's search for demonstrations takes at most."""
-        return _attempt_calls(self.optimizer, self.validation, self.train)
 
 
 def plan_optimization(
@@ -169,40 +159,37 @@ def _plan(
             "optimizer.metric log_probability reads the options' probabilities, which a free reply does not tell: set "
             "program.answer_format=guided, or choose accuracy or exam_score"
         )
-    tested = load_exam_set(cell.dataset)
-    train = load_exam_set(optimizer.train.of(cell.dataset))
+    exams = load_exam_split(cell.dataset, optimizer)
     chosen = optimizer.validation.of(cell.dataset)
-    validation = load_exam_set(chosen)
-    _check_apart({"optimizer.train": train, "optimizer.validation": validation, "dataset": tested})
-    near = near_duplicates(train.questions, [*validation.questions, *tested.questions])
-    dropped = {question.key for question in near}
-    train = _without(train, dropped)
     document = {**cell.model_dump(mode="json"), "dataset": chosen.model_dump(mode="json")}
     planned = plan_experiment(document, {}, runs_dir=runs_dir / PROGRAMS, only_look=only_look).cells[0]
+    program = planned.program
+    assert isinstance(program, ExamProgram)  # noqa: S101 - a `ReplySpec` builds such programs
     if optimizer.metric == "log_probability":
-        for program in _programs(planned.program):
-            program.adapter.weighs = True
+        for _, module in program.named_sub_modules(ExamProgram):
+            module.adapter.weighs = True
     known = {
         **planned.identity,
         "optimizer": _identity(optimizer, cell.model, only_look=only_look),
         # Optimizers sample candidates at temperatures of their own.
         "seed": cell.model.seed,
         "readings": cell.program.readings,
-        "train": _digest_golds(train),
-        "validation": _digest_golds(validation),
+        "train": digest_golds(exams.train),
+        "validation": digest_golds(exams.validation),
     }
+    calls = _estimate(program, optimizer, exams.validation.questions, exams.train.questions)
     return OptimizationPlan(
         cell=cell,
-        program=cell.program,
+        spec=cell.program,
+        program=program,
         optimizer=optimizer,
         description=description,
         validation=planned,
-        train=train,
-        tested=len(tested.questions),
-        dropped=tuple(sorted(dropped)),
+        exams=exams,
         identity=known,
         folder=at or _folder(cell, optimizer, known, runs_dir, fresh),
-        candidates=_affordable(optimizer, planned, train),
+        calls=calls,
+        candidates=_affordable(optimizer, calls),
     )
 
 
@@ -227,64 +214,25 @@ def _prompt_model(optimizer: OptimizerSpec, model: ModelSpec) -> ModelSpec | Non
     return writer if optimizer.writes_instructions and writer != model else None
 
 
-def _digest_golds(exam_set: ExamSet) -> str:
-    """A digest of the questions and of the golds that teach or choose."""
-    return digest({"golds": [[question.key, exam_set.golds[question.key].number] for question in exam_set.questions]})
+def _estimate(
+    program: ExamProgram, optimizer: OptimizerSpec, validation: Sequence[Question], train: Sequence[Question]
+) -> CallEstimate:
+    attempts = min(optimizer.attempts, len(train)) if optimizer.bootstraps else 0
+    return CallEstimate(
+        trial=sum(map(program.calls_for, validation)),
+        attempt=attempts * max(map(program.calls_for, train)),
+        rounds=optimizer.asked_rounds,
+    )
 
 
-def _programs(program: dspy.Module) -> list[ExamProgram]:
-    return [module for _, module in program.named_sub_modules(ExamProgram)]
-
-
-def _check_apart(sets: Mapping[str, ExamSet]) -> None:
-    """Raises `SpecError` where an exam stands in two of the sets."""
-    seen: dict[Exam, str] = {}
-    for name, exam_set in sets.items():
-        for exam in {question.exam for question in exam_set.questions}:
-            other = seen.setdefault(exam, name)
-            if other != name:
-                held = exam.name if exam.year is None else f"{exam.discipline} {exam.year}"
-                raise SpecError(
-                    f"{other} and {name} both hold questions of {held}: an exam teaches, "
-                    "chooses or is tested; give each its own years or split, such as train, dev and test"
-                )
-
-
-def _without(exam_set: ExamSet, keys: set[str]) -> ExamSet:
-    kept: tuple[Question, ...] = tuple(question for question in exam_set.questions if question.key not in keys)
-    if not kept:
-        raise SpecError("optimizer.train: every question is nearly one that is tested; choose other exams")
-    return replace(exam_set, questions=kept)
-
-
-def _attempt_calls(optimizer: OptimizerSpec, validation: ExamCell, train: ExamSet) -> int:
-    if not optimizer.bootstraps:
-        return 0
-    program = validation.program
-    assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
-    most = max(program.calls_for(question) for question in train.questions)
-    return most * min(optimizer.attempts, len(train.questions))
-
-
-def _most_calls(optimizer: OptimizerSpec, candidates: int, trial: int, attempt: int) -> int:
-    return candidates * optimizer.asked_rounds * trial + (candidates - 1) * attempt
-
-
-def _affordable(optimizer: OptimizerSpec, validation: ExamCell, train: ExamSet) -> int:
-    """The candidates that the calls allow; raises `SpecError` where those are less than two."""
-    wanted = optimizer.programs
-    if optimizer.max_calls is None:
-        return wanted
-    program = validation.program
-    assert isinstance(program, ExamProgram)  # noqa: S101 - only such programs are planned
-    trial = sum(program.calls_for(question) for question in validation.question_set.questions)
-    attempt = _attempt_calls(optimizer, validation, train)
-    fitting = [c for c in range(2, wanted + 1) if _most_calls(optimizer, c, trial, attempt) <= optimizer.max_calls]
+def _affordable(optimizer: OptimizerSpec, calls: CallEstimate) -> int:
+    """The candidates that the calls allow; raises `SpecError` if those are less than two."""
+    wanted, limit = optimizer.programs, optimizer.max_calls
+    fitting = [some for some in range(2, wanted + 1) if limit is None or calls.most(some) <= limit]
     if not fitting:
-        least = _most_calls(optimizer, 2, trial, attempt)
         raise SpecError(
-            f"optimizer.max_calls {optimizer.max_calls} is too small for one round: the program as written and one "
-            f"candidate take up to {least} calls; raise it, or ask less with optimizer.validation.limit or "
+            f"optimizer.max_calls {limit} is too small for one round: the program as written and one "
+            f"candidate take up to {calls.most(2)} calls; raise it, or ask less with optimizer.validation.limit or "
             "optimizer.attempts"
         )
     return fitting[-1]

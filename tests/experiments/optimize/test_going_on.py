@@ -192,8 +192,8 @@ def test_calls_that_allowed_fewer_programs_are_raised(run_optimizer, document, t
     plan = plan_optimization(document, {"optimizer.max_calls": 71}, runs_dir=tmp_path / "runs")
     same = optimize(plan, Trials())
     assert same == few
-    assert f"optimizer.max_calls={plan.calls_for(3)} or no limit allows another" in why_nothing_more(plan, same)
-    more, _ = run_optimizer({"optimizer.max_calls": plan.calls_for(3)})
+    assert f"optimizer.max_calls={plan.calls.most(3)} or no limit allows another" in why_nothing_more(plan, same)
+    more, _ = run_optimizer({"optimizer.max_calls": plan.calls.most(3)})
     assert (more.folder, more.candidates) == (few.folder, 3)
     all_of_them, _ = run_optimizer({})
     assert all_of_them.candidates == 4
