@@ -62,6 +62,16 @@ def test_stats_prints_tables_json_and_pictures(invoke, tmp_path) -> None:
     assert (document["questions"], document["language"]) == (120, "es")
 
 
+def _tracked(tmp_path):
+    """The one copy in MLflow."""
+    from medexam.experiments.track.store import open_store
+
+    with open_store(f"sqlite:///{tmp_path / 'runs' / 'mlflow.db'}") as client:
+        experiment = client.get_experiment_by_name("translations")
+        (run,) = client.search_runs([experiment.experiment_id])
+    return run
+
+
 def test_translate_prints_errors_and_selection_and_tracks_them(invoke, scripted, tmp_path) -> None:
     shown = invoke("translate", "headqa_sample", *scripted)
 
@@ -70,12 +80,7 @@ def test_translate_prints_errors_and_selection_and_tracks_them(invoke, scripted,
     (folder,) = (tmp_path / "runs").glob("translate-*")
     assert f"4 questions in {folder}/en.parquet" in shown
     assert check_exam_set("headqa_v2", None, folder).passed
-    from medexam.experiments.track.store import open_store
-
-    uri = f"sqlite:///{tmp_path / 'runs' / 'mlflow.db'}"
-    with open_store(uri) as client:
-        experiment = client.get_experiment_by_name("translations")
-        (run,) = client.search_runs([experiment.experiment_id])
+    run = _tracked(tmp_path)
     assert run.data.metrics["valid.expert"] == 4
     assert run.data.metrics["rule.most_similar"] == 4
 
@@ -91,6 +96,7 @@ def test_an_incomplete_translation_says_so_and_writes_no_data_set(invoke, script
 
     assert document["owed_replies"] == 12
     assert document["path"] is None
+    assert (_tracked(tmp_path).data.metrics["owed"], _tracked(tmp_path).info.status) == (12, "KILLED")
 
 
 def test_without_a_valid_translation_one_line_says_what_to_try(invoke, scripted, tmp_path, capsys, monkeypatch) -> None:
@@ -128,6 +134,10 @@ def test_quality_measures_the_round_trip_and_lists_lost_terms(invoke, scripted, 
     assert "Terms that must survive" in shown
     stored = json.loads((folder / "quality.json").read_text())
     assert {row["what"] for row in stored["measured"]} == {"round trip", "reference"}
+    measured = _tracked(tmp_path).data.metrics
+    assert "reference.bleu.selected" in measured
+    invoke("translate", "headqa_sample", *scripted)
+    assert _tracked(tmp_path).data.metrics == measured
     with pytest.raises(MedExamError, match=r"holds no translation\.json"):
         invoke("quality", tmp_path)
 

@@ -76,6 +76,7 @@ def quality(
     if settings.reviews:
         _read_reviews(settings.reviews, as_json=as_json)
         return
+    from medexam.experiments.translate.folder import QUALITY
     from medexam.experiments.translate.outcome import find_outcome
     from medexam.experiments.translate.plan import plan_stored
     from medexam.experiments.translate.tracking import track_translation
@@ -90,10 +91,10 @@ def quality(
     for plan in plans:
         outcome = find_outcome(plan)
         measured, left = _measure(plan, outcome, settings, bert)
-        plan.folder.write_json("quality.json", measured.document())
+        plan.folder.write_json(QUALITY, measured.document())
         found.append(measured)
         pending += left
-        send_to_mlflow(track_translation, plan, outcome, measured, tracking_uri=settings.tracking_uri, runs_dir=runs)
+        send_to_mlflow(track_translation, plan, outcome, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if as_json:
         print_json([one.document() for one in found])
     else:

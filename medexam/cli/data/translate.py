@@ -66,6 +66,7 @@ def translate(
     Exit codes: 0 the data set is written, 2 no translation is valid, 3 replies are still pending.
     """
     from medexam.experiments.store.answerers import describe_answerers
+    from medexam.experiments.translate.folder import SELECTION
     from medexam.experiments.translate.outcome import find_outcome, write_data_set
     from medexam.experiments.translate.plan import plan_translation
     from medexam.experiments.translate.tracking import track_translation
@@ -76,9 +77,9 @@ def translate(
     stop = carry_out(plan, plan.tasks, settings.max_failures)
     plan = plan_again()
     outcome = find_outcome(plan)
-    plan.folder.write_json("selection.json", outcome.document())
+    plan.folder.write_json(SELECTION, outcome.document())
     written = write_data_set(plan, outcome) if not outcome.pending else None
-    send_to_mlflow(track_translation, plan, outcome, None, tracking_uri=settings.tracking_uri, runs_dir=runs)
+    send_to_mlflow(track_translation, plan, outcome, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if len(outcome.answered) > 1:
         sys.stderr.write(
             f"medexam: warning: more than one model replied ({describe_answerers(outcome.answered)}); translate into "

@@ -75,6 +75,11 @@ class Optimization:
         return best_trial(self.trials) if self.trials else None
 
     @property
+    def written(self) -> Trial | None:
+        """The trial of the program as written; None if it was not tried to the end."""
+        return next((trial for trial in self.trials if trial.number == 0), None)
+
+    @property
     def finished(self) -> bool:
         """Whether nothing is left to try, or to spend."""
         return self.ending in (Ending.COMPLETE, Ending.BUDGET)

@@ -5,10 +5,11 @@ truth: sending it again updates what is there, and whatever happens here, the op
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
+from pathlib import Path
 from typing import Any, Literal
 
 from medexam import __version__
@@ -19,14 +20,25 @@ from medexam.experiments.optimize.registered_prompts import register_prompts
 from medexam.experiments.optimize.trials import Trial
 from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.run_folder import PREDICTIONS
-from medexam.experiments.track.copies import create_run, end_run, find_runs
+from medexam.experiments.track.copies import (
+    PARENT,
+    SOURCE,
+    Copy,
+    create_run,
+    dataset_input,
+    end_run,
+    find_runs,
+    put_copy,
+)
 from medexam.experiments.track.payload import DIGEST_LENGTH, PARAM_LENGTH, TAG_LENGTH
 from medexam.experiments.track.store import experiment_id, open_store
-from medexam.formatting import flatten
+from medexam.formatting import flatten, percent, with_interval
 from medexam.programs.loading import PROGRAM
 
 ARTIFACTS = (RECORD, MODELS, PROMPT_MODELS, TRIALS, PROGRAM, DEMONSTRATIONS, REPORT, CURVE)
 SEND_LATER = "the optimization is complete on disk; send it later with `medexam track FOLDER`"
+TRIAL_METRICS = ("score", "accuracy", "right", "unanswered", "n", "demos", "calls", "tokens")
+Context = Literal["training", "validation"]
 _BUDGET = ("max_calls", "max_tokens", "max_minutes")
 _STATUS = {Ending.INTERRUPTED: "KILLED", Ending.FAILED: "FAILED"}
 
@@ -75,11 +87,6 @@ class _Store:
         done = self.optimization
         return {"medexam.optimization": done.folder.name, "medexam.started_at": done.started_at}
 
-    def _find(self, tags: Mapping[str, str]) -> str | None:
-        """MLflow's id of the run that carries these tags; None where there is none."""
-        found = find_runs(self.client, self.experiment_id, tags)
-        return str(found[0].info.run_id) if found else None
-
     @property
     def _began(self) -> int:
         return round(1000 * datetime.fromisoformat(self.optimization.started_at).timestamp())
@@ -89,78 +96,80 @@ class _Store:
         return self._began + round(1000 * self.optimization.seconds)
 
     def put_parent(self) -> str:
-        """The run that stands for the whole optimization: what was asked for, what it cost, and the curve."""
-        done = self.optimization
+        """The run that stands for the whole optimization: what was asked for, what it cost, and the curve.
+
+        It is updated and not replaced: its trials, its model and its prompts refer to it.
+        """
+        from mlflow.entities import Metric, Param, RunTag
+
+        done, client = self.optimization, self.client
         known = {**self._known, "medexam.kind": "optimization"}
-        run_id = self._find(known) or create_run(
-            self.client, self.experiment_id, f"optimize · {done.title}", known, self._began
+        found = find_runs(client, self.experiment_id, known)
+        run_id = (
+            str(found[0].info.run_id)
+            if found
+            else create_run(client, self.experiment_id, f"optimize · {done.title}", known, self._began)
         )
-        params = {key: value for key, value in done.identity.items() if key != "words"}
-        self._log(run_id, flatten(params), {**known, **self._parent_tags()}, [*self._sums(), *self._curve()])
-        self.client.log_inputs(run_id, datasets=[self._dataset("training"), self._dataset("validation")])
-        for name in ARTIFACTS:
-            path = done.folder.path / name
-            if path.exists():
-                self.client.log_artifact(run_id, str(path))
+        params = flatten({key: value for key, value in done.identity.items() if key != "words"})
+        # MLflow never lets a parameter change.
+        sent = client.get_run(run_id).data.params
+        client.log_batch(
+            run_id,
+            metrics=[Metric(*point) for point in (*self._sums(), *self._curve())],
+            params=[Param(key, value[:PARAM_LENGTH]) for key, value in params.items() if key not in sent],
+            tags=[RunTag(key, value[:TAG_LENGTH]) for key, value in {**known, **self._tags()}.items() if value],
+        )
+        contexts: tuple[Context, ...] = ("training", "validation")
+        client.log_inputs(run_id, datasets=[dataset_input(self._dataset(one), one) for one in contexts])
+        files = [done.folder.path / name for name in ARTIFACTS]
         if done.best is not None:
-            self._send_files(run_id, done.best, PREDICTIONS)
+            files.append(self._programs(done.best) / PREDICTIONS)
+        for path in files:
+            if path.exists():
+                client.log_artifact(run_id, str(path))
         return run_id
 
     def put_trial(self, trial: Trial, parent: str) -> None:
         """One program under its parent; when it was tried is not kept, so a millisecond each keeps them in order."""
-        done = self.optimization
-        known = {**self._known, "medexam.kind": "trial", "medexam.program_digest": trial.digest}
-        parentage = {"mlflow.parentRunId": parent}
-        name = f"trial {trial.number} · {trial.name}"
-        run_id = self._find(known) or create_run(
-            self.client, self.experiment_id, name, {**known, **parentage}, self._began + trial.number
-        )
+        done, cell, at = self.optimization, self.optimization.cell, self._began + trial.number
         low, high = trial.accuracy_interval
-        values = {
-            "score": trial.score,
-            "accuracy": trial.accuracy,
-            "accuracy_low": low,
-            "accuracy_high": high,
-            "right": trial.right,
-            "unanswered": trial.unanswered,
-            "n": trial.n,
-            "demos": trial.demos,
-            "calls": trial.calls,
-            "tokens": trial.tokens,
-        }
-        metrics = [(key, float(value), self._began, 0) for key, value in values.items()]
-        tags = {
-            **known,
-            **parentage,
-            "mlflow.runName": name,
-            "mlflow.source.name": "medexam",
-            "mlflow.source.type": "LOCAL",
-            "medexam.trial": str(trial.number),
-            "medexam.best": str(trial == done.best).lower(),
-            "medexam.program": done.cell.program.label,
-            "medexam.model": done.cell.model.label,
-        }
-        params = {
-            "name": trial.name,
-            "demos": str(trial.demos),
-            "digest": trial.digest,
-            "optimizer.kind": done.optimizer.kind,
-            "program.kind": done.cell.program.kind,
-        }
-        self._log(run_id, params, tags, metrics)
-        self.client.log_inputs(run_id, datasets=[self._dataset("validation")])
-        self._send_files(run_id, trial, PROGRAM, PREDICTIONS)
-        end_run(self.client, run_id, "FINISHED", self._began + trial.number)
+        values = {name: getattr(trial, name) for name in TRIAL_METRICS} | {"accuracy_low": low, "accuracy_high": high}
+        copy = Copy(
+            name=f"trial {trial.number} · {trial.name}",
+            known={**self._known, "medexam.kind": "trial", "medexam.program_digest": trial.digest},
+            began=at,
+            ended=at,
+            tags={
+                PARENT: parent,
+                **SOURCE,
+                "medexam.trial": str(trial.number),
+                "medexam.best": str(trial == done.best).lower(),
+                "medexam.program": cell.program.label,
+                "medexam.model": cell.model.label,
+            },
+            params={
+                "name": trial.name,
+                "demos": str(trial.demos),
+                "digest": trial.digest,
+                "optimizer.kind": done.optimizer.kind,
+                "program.kind": cell.program.kind,
+            },
+            metrics=[(name, float(value), 0) for name, value in values.items()],
+            dataset=self._dataset("validation"),
+            context="validation",
+            files=[path for name in (PROGRAM, PREDICTIONS) if (path := self._programs(trial) / name).exists()],
+        )
+        put_copy(self.client, self.experiment_id, copy)
 
     def end(self, run_id: str, model_id: str | None) -> None:
-        """Close the parent; the best trial's scores belong to the model as well, where there is one."""
+        """Close the parent; the best trial's scores belong to the model as well, if there is one."""
         best = self.optimization.best
         if model_id is not None and best is not None:
             from mlflow.entities import Metric
 
             scores = {"validation_score": best.score, "validation_accuracy": best.accuracy}
-            dataset = self._dataset("validation").dataset
-            about = {"dataset_name": dataset.name, "dataset_digest": dataset.digest, "model_id": model_id}
+            dataset = self._dataset("validation")
+            about = {"dataset_name": dataset["name"], "dataset_digest": dataset["digest"], "model_id": model_id}
             self.client.log_batch(
                 run_id,
                 metrics=[Metric(key, value, self._ended, 0, run_id=run_id, **about) for key, value in scores.items()],
@@ -168,7 +177,7 @@ class _Store:
         end_run(self.client, run_id, _STATUS.get(self.optimization.ending, "FINISHED"), self._ended)
 
     def _sums(self) -> Iterator["_Point"]:
-        done = self.optimization
+        done, best, written = self.optimization, self.optimization.best, self.optimization.written
         values: dict[str, float] = {
             "trials": len(done.trials),
             "calls": done.spent.calls,
@@ -176,17 +185,11 @@ class _Store:
             "calls_beside_trials": done.beside.calls,
             "seconds": done.seconds,
         }
-        if done.best is not None:
-            low, high = done.best.accuracy_interval
-            values |= {
-                "best_score": done.best.score,
-                "best_accuracy": done.best.accuracy,
-                "best_trial": done.best.number,
-            }
-            values |= {"best_accuracy_low": low, "best_accuracy_high": high}
-        written = [trial for trial in done.trials if trial.number == 0]
-        if written:
-            values |= {"written_score": written[0].score, "written_accuracy": written[0].accuracy}
+        if best is not None:
+            values |= {"best_score": best.score, "best_accuracy": best.accuracy, "best_trial": best.number}
+            values["best_accuracy_low"], values["best_accuracy_high"] = best.accuracy_interval
+        if written is not None:
+            values |= {"written_score": written.score, "written_accuracy": written.accuracy}
         for key, value in values.items():
             yield key, float(value), self._ended, 0
 
@@ -197,11 +200,11 @@ class _Store:
         for number, score in best_so_far(self.optimization).items():
             yield "best_so_far", score, self._began, number
 
-    def _parent_tags(self) -> dict[str, str]:
+    def _tags(self) -> dict[str, str]:
         done, best = self.optimization, self.optimization.best
         budget = done.optimizer.model_dump(mode="json", include=set(_BUDGET))
         dataset = done.cell.dataset.model_dump(mode="json")
-        tags = {
+        return {
             "medexam.status": done.ending.value,
             "medexam.why": done.why or "",
             "medexam.run_dir": str(done.folder.path.resolve()),
@@ -211,47 +214,23 @@ class _Store:
             "medexam.best": f"trial {best.number}, {best.name}" if best else "",
             "medexam.program_digest": best.digest if best else "",
             "medexam.version": __version__,
-            "mlflow.source.name": "medexam",
-            "mlflow.source.type": "LOCAL",
+            **SOURCE,
             "mlflow.note.content": "\n\n".join(part for part in (done.description, _headline(done)) if part),
+            **{f"medexam.{key}": value for key, value in flatten({"optimizer": budget, "tested": dataset}).items()},
         }
-        tags |= {f"medexam.{key}": value for key, value in flatten({"optimizer": budget, "tested": dataset}).items()}
-        return {key: value for key, value in tags.items() if value}
 
-    def _log(
-        self, run_id: str, params: Mapping[str, str], tags: Mapping[str, str], metrics: Sequence["_Point"]
-    ) -> None:
-        """One batch; a parameter that is there stays as it is, for MLflow never lets one change."""
-        from mlflow.entities import Metric, Param, RunTag
-
-        there = self.client.get_run(run_id).data.params
-        self.client.log_batch(
-            run_id,
-            metrics=[Metric(*point) for point in metrics],
-            params=[Param(key, value[:PARAM_LENGTH]) for key, value in params.items() if key not in there],
-            tags=[RunTag(key, value[:TAG_LENGTH]) for key, value in tags.items()],
-        )
-
-    def _dataset(self, context: Literal["training", "validation"]) -> Any:
-        from mlflow.entities import Dataset, DatasetInput, InputTag
-
-        done, chosen = self.optimization, self.optimization.cell.dataset
-        teaches = context == "training"
+    def _dataset(self, context: Context) -> dict[str, str]:
+        done, chosen, teaches = self.optimization, self.optimization.cell.dataset, context == "training"
         part = done.optimizer.train if teaches else done.optimizer.validation
-        dataset = Dataset(
-            name=f"{chosen.name}-{chosen.language}-{context}",
-            digest=str(done.identity["train" if teaches else "validation"])[:DIGEST_LENGTH],
-            source_type="local",
-            source=json.dumps({"uri": chosen.name, **part.model_dump(mode="json", exclude_defaults=True)}),
-            profile=json.dumps({"num_rows": done.train if teaches else done.validation}),
-        )
-        return DatasetInput(dataset, [InputTag("mlflow.data.context", context)])
+        return {
+            "name": f"{chosen.name}-{chosen.language}-{context}",
+            "digest": str(done.identity["train" if teaches else "validation"])[:DIGEST_LENGTH],
+            "source": json.dumps({"uri": chosen.name, **part.model_dump(mode="json", exclude_defaults=True)}),
+            "profile": json.dumps({"num_rows": done.train if teaches else done.validation}),
+        }
 
-    def _send_files(self, run_id: str, trial: Trial, *names: str) -> None:
-        for name in names:
-            path = self.optimization.folder.programs / trial.digest / name
-            if path.exists():
-                self.client.log_artifact(run_id, str(path))
+    def _programs(self, trial: Trial) -> Path:
+        return self.optimization.folder.programs / trial.digest
 
 
 _Point = tuple[str, float, int, int]
@@ -260,13 +239,12 @@ _Point = tuple[str, float, int, int]
 
 def _headline(done: Optimization) -> str:
     """How the best compares with the program as written, in one line of Markdown."""
-    best, written = done.best, next((trial for trial in done.trials if trial.number == 0), None)
+    best, written = done.best, done.written
     if best is None or written is None:
         return "Nothing was tried to the end."
-    low, high = best.accuracy_interval
+    accuracy = with_interval(f"{percent(best.accuracy)} % right", best.accuracy_interval)
     return (
-        f"Best of {len(done.trials)}: **{best.name}** (trial {best.number}), {100 * best.accuracy:.1f} % right "
-        f"[{low * 100:.1f}, {high * 100:.1f}] of {best.n} validation questions; as written "
-        f"{100 * written.accuracy:.1f} %. The best of several looks better on these than it is: compare both on the "
-        "tested questions."
+        f"Best of {len(done.trials)}: **{best.name}** (trial {best.number}), {accuracy} of {best.n} validation "
+        f"questions; as written {percent(written.accuracy)} %. The best of several looks better on these than it is: "
+        "compare both on the tested questions."
     )

@@ -17,7 +17,7 @@ from medexam.experiments.compare.result import Comparison, comparison_document
 from medexam.experiments.report.comparison_markdown import paired_report
 from medexam.experiments.report.comparison_tables import headline, verdicts
 from medexam.experiments.report.language_tables import consistency_report
-from medexam.experiments.track.copies import Copy, put_copy
+from medexam.experiments.track.copies import SOURCE, Copy, put_copy
 from medexam.experiments.track.payload import TAG_LENGTH, started_at
 from medexam.experiments.track.store import experiment_id, open_store
 
@@ -107,8 +107,7 @@ def _tags(sent: _Sent) -> dict[str, str]:
         "medexam.kind": "comparison",
         "medexam.comparison": _digest(sent),
         "medexam.version": __version__,
-        "mlflow.source.name": "medexam",
-        "mlflow.source.type": "LOCAL",
+        **SOURCE,
         "mlflow.note.content": "\n\n".join(sent.note),
         **runs,
     }

@@ -18,6 +18,8 @@ from typing import Any
 SENT = "medexam.sent"
 """Tag: the digest of all that a run was sent. It is set last, so that a copy that was cut off never counts as whole."""
 PARENT = "mlflow.parentRunId"
+SOURCE = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL"}
+"""Tags that say in MLflow's words what made a run."""
 _PAGE = 100
 
 
@@ -40,6 +42,8 @@ class Copy:
     """Name, value and step."""
     dataset: Mapping[str, str] | None = None
     """`name`, `digest`, `source` and `profile` of what was asked."""
+    context: str = "evaluation"
+    """What the data set was used for."""
     files: Sequence[Path] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     """Name of a file -> what stands in it."""
@@ -54,14 +58,42 @@ class Copy:
 
 def put_copy(client: Any, experiment_id: str, copy: Copy) -> tuple[str, list[Any]]:
     """MLflow's id of the run that holds `copy`, and the runs that it replaced; one that holds it already stays."""
-    digest = copy.digest
     found = find_runs(client, experiment_id, copy.known)
-    whole = [str(run.info.run_id) for run in found if run.data.tags.get(SENT) == digest]
-    run_id = whole[0] if whole else _send(client, experiment_id, copy, digest)
+    whole = [str(run.info.run_id) for run in found if run.data.tags.get(SENT) == copy.digest]
+    run_id = whole[0] if whole else send_copy(client, experiment_id, copy)
     outdated = [run for run in found if run.info.run_id != run_id]
     for run in outdated:
         _delete(client, run)
     return run_id, outdated
+
+
+def send_copy(client: Any, experiment_id: str, copy: Copy) -> str:
+    """MLflow's id of a new run that holds `copy`."""
+    from mlflow.entities import Metric, Param, RunTag
+
+    run_id = create_run(client, experiment_id, copy.name, copy.known, copy.began)
+    client.log_batch(
+        run_id,
+        metrics=[Metric(name, value, copy.ended, step) for name, value, step in copy.metrics],
+        params=[Param(key, value) for key, value in copy.params.items()],
+        tags=[RunTag(key, value) for key, value in copy.tags.items() if value],
+    )
+    if copy.dataset is not None:
+        client.log_inputs(run_id, datasets=[dataset_input(copy.dataset, copy.context)])
+    for path in copy.files:
+        client.log_artifact(run_id, str(path))
+    for name, text in copy.texts.items():
+        client.log_text(run_id, text, name)
+    end_run(client, run_id, copy.status, copy.ended)
+    client.set_tag(run_id, SENT, copy.digest)
+    return run_id
+
+
+def dataset_input(dataset: Mapping[str, str], context: str) -> Any:
+    """A data set as a run's input; `context` says what it was used for."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    return DatasetInput(Dataset(source_type="local", **dataset), [InputTag("mlflow.data.context", context)])
 
 
 def find_runs(client: Any, experiment_id: str, tags: Mapping[str, str]) -> list[Any]:
@@ -103,30 +135,6 @@ def end_run(client: Any, run_id: str, status: str, end_time: int) -> None:
     # With a server, MLflow prints the run's address on standard output, where our results stand.
     with redirect_stdout(io.StringIO()):
         client.set_terminated(run_id, status=status, end_time=end_time)
-
-
-def _send(client: Any, experiment_id: str, copy: Copy, digest: str) -> str:
-    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
-
-    run_id = create_run(client, experiment_id, copy.name, copy.known, copy.began)
-    client.log_batch(
-        run_id,
-        metrics=[Metric(name, value, copy.ended, step) for name, value, step in copy.metrics],
-        params=[Param(key, value) for key, value in copy.params.items()],
-        tags=[RunTag(key, value) for key, value in copy.tags.items() if value],
-    )
-    if copy.dataset is not None:
-        given = DatasetInput(
-            Dataset(source_type="local", **copy.dataset), [InputTag("mlflow.data.context", "evaluation")]
-        )
-        client.log_inputs(run_id, datasets=[given])
-    for path in copy.files:
-        client.log_artifact(run_id, str(path))
-    for name, text in copy.texts.items():
-        client.log_text(run_id, text, name)
-    end_run(client, run_id, copy.status, copy.ended)
-    client.set_tag(run_id, SENT, digest)
-    return run_id
 
 
 def _delete(client: Any, run: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from medexam.experiments.report.markdown import headline
 from medexam.experiments.store.answerers import describe_answerers
 from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.track.copies import SOURCE
 from medexam.formatting import flatten
 
 PARAM_LENGTH = 6_000
@@ -63,8 +64,7 @@ def version_tags(environment: Mapping[str, Any]) -> dict[str, str]:
     return {
         "medexam.version": str(environment.get("medexam") or ""),
         "medexam.git_commit": commit,
-        "mlflow.source.name": "medexam",
-        "mlflow.source.type": "LOCAL",
+        **SOURCE,
         "mlflow.source.git.commit": commit.removesuffix("+changes"),
     }
 

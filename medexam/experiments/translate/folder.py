@@ -21,6 +21,8 @@ from medexam.predictions import Failure, Prediction, Status
 RECORD = "translation.json"
 ENVIRONMENT = "environment.json"
 REPLIES = "replies"
+SELECTION = "selection.json"
+QUALITY = "quality.json"
 
 
 class StoredReply(FrozenModel):
