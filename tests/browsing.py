@@ -13,7 +13,8 @@ from typing import Any, Self
 import aiohttp
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-START_S, ANSWER_S = 60, 60
+START_S = ANSWER_S = 300
+"""Far more than a start or an answer takes on a busy machine."""
 
 
 class Browser:
@@ -71,7 +72,7 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait(self, condition: str, *, seconds: float = 30) -> Any:
+    def wait(self, condition: str, *, seconds: float = ANSWER_S) -> Any:
         """The value of an expression as soon as it is neither null, undefined, false nor 0; an element is `{}`."""
         deadline = time.monotonic() + seconds
         while (value := self.run(condition)) in (None, False, 0):

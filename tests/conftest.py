@@ -1,12 +1,17 @@
 """Fixtures that every wing's tests share: a question, what takes long to make, and an environment without traps."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from medexam.questions import Discipline, Exam, Option, Question
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 # Torch's threads sleep while they wait for each other. They would spin, and where another process has one of the
 # processors, a forward pass that waits for it in this way takes ten times as long. Read when torch is first imported.
@@ -50,6 +55,30 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_store(f"sqlite:///{path}") as client:
         client.search_experiments()
     return path
+
+
+@pytest.fixture
+def runs_dir(tmp_path: Path, empty_store: Path) -> Path:
+    """The folder of the test's runs, with an empty MLflow store."""
+    path = tmp_path / "runs"
+    path.mkdir(exist_ok=True)
+    shutil.copy(empty_store, path)
+    return path
+
+
+@pytest.fixture
+def uri(runs_dir: Path) -> str:
+    """The MLflow store in the folder of the test's runs."""
+    from medexam.experiments.track.store import default_tracking_uri
+
+    return default_tracking_uri(runs_dir)
+
+
+@pytest.fixture
+def client(uri: str) -> "MlflowClient":
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=uri)
 
 
 @pytest.fixture(scope="session")

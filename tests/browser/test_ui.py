@@ -23,7 +23,7 @@ from medexam.predictions import Status
 from stored_runs import made_up_exams, write_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-START_S = 120
+START_S = 300
 SERVE = """
 import sys
 from medexam.experiments.track.ui import serve_ui
@@ -51,13 +51,11 @@ def _stored_run(runs_dir: Path, question, program: dict, answer: int):
 
 
 @pytest.fixture
-def tracked_store(tmp_path, question, empty_store) -> str:
+def tracked_store(question, runs_dir, uri) -> str:
     """A store with two runs of one experiment, right in 5/8 and 2/8 of the questions."""
-    uri = default_tracking_uri(tmp_path)
-    shutil.copy(empty_store, tmp_path)
     runs = [
-        _stored_run(tmp_path, question, {"kind": "zero_shot", "answer_format": "guided"}, answer=3),
-        _stored_run(tmp_path, question, {"kind": "blind", "option": 1}, answer=1),
+        _stored_run(runs_dir, question, {"kind": "zero_shot", "answer_format": "guided"}, answer=3),
+        _stored_run(runs_dir, question, {"kind": "blind", "option": 1}, answer=1),
     ]
     track(runs, tracking_uri=uri)
     return uri

@@ -17,7 +17,6 @@ import pytest
 from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_exam_set, load_task_set
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
-from medexam.experiments.track.store import default_tracking_uri
 from medexam.formatting import decimal, percent
 from medexam.metrics import compute_metrics
 from medexam.predictions import Failure, Reason, Status
@@ -164,11 +163,9 @@ def _add_up(name: str, rows: list[dict]) -> float:
 
 
 @pytest.fixture
-def show(medexam, tmp_path, empty_store, monkeypatch):
+def show(medexam, tmp_path, uri, monkeypatch):
     """`show(folder, first)`: what each surface shows of a run, the one called `first` reading the stale folder."""
     monkeypatch.setenv("COLUMNS", "400")
-    (tmp_path / "mlflow.db").write_bytes(empty_store.read_bytes())
-    uri = default_tracking_uri(tmp_path)
 
     def call(folder: RunFolder, first: str) -> dict[str, str]:
         ways = {
@@ -189,13 +186,6 @@ def show(medexam, tmp_path, empty_store, monkeypatch):
         return shown
 
     return call
-
-
-@pytest.fixture
-def client(tmp_path):
-    from mlflow import MlflowClient
-
-    return MlflowClient(tracking_uri=default_tracking_uri(tmp_path))
 
 
 def _answer(question, gold):

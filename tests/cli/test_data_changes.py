@@ -1,7 +1,6 @@
 """What a user sees when the data of a stored run change: golds are scored anew, texts are asked anew, with one line."""
 
 import json
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ class Exam:
 
 
 @pytest.fixture
-def exam(tmp_path, empty_store) -> Exam:
+def exam(tmp_path, runs_dir) -> Exam:
     questions = load_exam_set(DatasetSpec(disciplines=("biology",))).questions[:10]
     made = Exam(tmp_path)
     made.records = [
@@ -58,8 +57,6 @@ def exam(tmp_path, empty_store) -> Exam:
         for one in questions
     ]
     made.write()
-    (tmp_path / "runs").mkdir()
-    shutil.copy(empty_store, tmp_path / "runs" / "mlflow.db")
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
     document = {
         "name": "trial",

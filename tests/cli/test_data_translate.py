@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -26,11 +25,8 @@ app.command()(quality)
 
 
 @pytest.fixture
-def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_store: Path):
-    runs = tmp_path / "runs"
-    runs.mkdir()
-    shutil.copy(empty_store, runs / "mlflow.db")
-    monkeypatch.setenv("MEDEXAM_RUNS", str(runs))
+def invoke(runs_dir: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MEDEXAM_RUNS", str(runs_dir))
     monkeypatch.setenv("COLUMNS", "140")
 
     def run(*arguments, code=0):
@@ -62,17 +58,14 @@ def test_stats_prints_tables_json_and_pictures(invoke, tmp_path) -> None:
     assert (document["questions"], document["language"]) == (120, "es")
 
 
-def _tracked(tmp_path):
+def _tracked(client):
     """The one copy in MLflow."""
-    from medexam.experiments.track.store import open_store
-
-    with open_store(f"sqlite:///{tmp_path / 'runs' / 'mlflow.db'}") as client:
-        experiment = client.get_experiment_by_name("translations")
-        (run,) = client.search_runs([experiment.experiment_id])
+    experiment = client.get_experiment_by_name("translations")
+    (run,) = client.search_runs([experiment.experiment_id])
     return run
 
 
-def test_translate_prints_errors_and_selection_and_tracks_them(invoke, scripted, tmp_path) -> None:
+def test_translate_prints_errors_and_selection_and_tracks_them(invoke, scripted, client, tmp_path) -> None:
     shown = invoke("translate", "headqa_sample", *scripted)
 
     assert "es to en · scripted" in shown
@@ -80,7 +73,7 @@ def test_translate_prints_errors_and_selection_and_tracks_them(invoke, scripted,
     (folder,) = (tmp_path / "runs").glob("translate-*")
     assert f"4 questions in {folder}/en.parquet" in shown
     assert check_exam_set("headqa_v2", None, folder).passed
-    run = _tracked(tmp_path)
+    run = _tracked(client)
     assert run.data.metrics["valid.expert"] == 4
     assert run.data.metrics["rule.most_similar"] == 4
 
@@ -89,14 +82,14 @@ def test_translate_prints_errors_and_selection_and_tracks_them(invoke, scripted,
     assert again["path"] == str(folder / "en.parquet")
 
 
-def test_an_incomplete_translation_says_so_and_writes_no_data_set(invoke, scripted, tmp_path) -> None:
+def test_an_incomplete_translation_says_so_and_writes_no_data_set(invoke, scripted, client, tmp_path) -> None:
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": {"error": "transport"}}))
 
     document = json.loads(invoke("translate", "headqa_sample", *scripted, "--json", "--max-failures", "2", code=3))
 
     assert document["owed_replies"] == 12
     assert document["path"] is None
-    assert (_tracked(tmp_path).data.metrics["owed"], _tracked(tmp_path).info.status) == (12, "KILLED")
+    assert (_tracked(client).data.metrics["owed"], _tracked(client).info.status) == (12, "KILLED")
 
 
 def test_without_a_valid_translation_one_line_says_what_to_try(invoke, scripted, tmp_path, capsys, monkeypatch) -> None:
@@ -123,7 +116,7 @@ def test_without_a_valid_translation_one_line_says_what_to_try(invoke, scripted,
     assert printed.err.splitlines()[-1] == f"medexam: {caught.value}"
 
 
-def test_quality_measures_the_round_trip_and_lists_lost_terms(invoke, scripted, tmp_path) -> None:
+def test_quality_measures_the_round_trip_and_lists_lost_terms(invoke, scripted, client, tmp_path) -> None:
     invoke("translate", "headqa_sample", *scripted)
     (folder,) = (tmp_path / "runs").glob("translate-*")
 
@@ -134,10 +127,10 @@ def test_quality_measures_the_round_trip_and_lists_lost_terms(invoke, scripted, 
     assert "Terms that must survive" in shown
     stored = json.loads((folder / "quality.json").read_text())
     assert {row["what"] for row in stored["measured"]} == {"round trip", "reference"}
-    measured = _tracked(tmp_path).data.metrics
+    measured = _tracked(client).data.metrics
     assert "reference.bleu.selected" in measured
     invoke("translate", "headqa_sample", *scripted)
-    assert _tracked(tmp_path).data.metrics == measured
+    assert _tracked(client).data.metrics == measured
     with pytest.raises(MedExamError, match=r"holds no translation\.json"):
         invoke("quality", tmp_path)
 

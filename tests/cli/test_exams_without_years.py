@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,10 +12,8 @@ from task_data import write_casimedicos
 
 
 @pytest.fixture
-def run(medexam, tmp_path, empty_store):
+def run(medexam, tmp_path, runs_dir):
     """`run()`: the documents of four runs over CasiMedicos as an exam, with and without explanations."""
-    (tmp_path / "runs").mkdir()
-    shutil.copy(empty_store, tmp_path / "runs" / "mlflow.db")
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"man of 74": "{Answer: 3}", "*": "{Answer: 1}"}))
     document = {
         "name": "mc",

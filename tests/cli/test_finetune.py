@@ -1,11 +1,9 @@
 """`medexam finetune` from the command line: what it prints, writes and sends to MLflow."""
 
 import json
-import shutil
 
 import pytest
 
-from medexam.experiments.track.store import open_store
 from retrievers.tiny_models import save_bert
 
 
@@ -27,10 +25,9 @@ def train(tmp_path):
     return path
 
 
-def test_an_encoder_becomes_a_reader(medexam, train, tmp_path, empty_store) -> None:
-    store = f"sqlite:///{shutil.copy(empty_store, tmp_path / 'mlflow.db')}"
+def test_an_encoder_becomes_a_reader(medexam, train, tmp_path, uri, client) -> None:
     base = save_bert(tmp_path / "base", 1)
-    command = ["finetune", "--model", base, "--train", train, "--epochs", 2, "--device", "cpu", "--tracking-uri", store]
+    command = ["finetune", "--model", base, "--train", train, "--epochs", 2, "--device", "cpu", "--tracking-uri", uri]
     code, out, err = medexam(*command, "--out", "one", "--validation", train)
     assert code == 0, err
     assert "train: 4 of 5 questions in 4 windows" in out
@@ -40,13 +37,12 @@ def test_an_encoder_becomes_a_reader(medexam, train, tmp_path, empty_store) -> N
     code, out, err = medexam(*command, "--out", "two", "--json")
     assert code == 0, err
     assert json.loads(out)["data"]["train"]["used"] == 4
-    with open_store(store) as client:
-        experiment = client.get_experiment_by_name("finetuning")
-        runs = client.search_runs([experiment.experiment_id])
-        assert {run.info.run_name for run in runs} == {"one", "two"}
-        (one,) = [run for run in runs if run.info.run_name == "one"]
-        assert one.data.params["epochs"] == "2"
-        assert {"train.loss", "validation.squad.f1", "validation.spanish.exact_match"} <= set(one.data.metrics)
+    experiment = client.get_experiment_by_name("finetuning")
+    runs = client.search_runs([experiment.experiment_id])
+    assert {run.info.run_name for run in runs} == {"one", "two"}
+    (one,) = [run for run in runs if run.info.run_name == "one"]
+    assert one.data.params["epochs"] == "2"
+    assert {"train.loss", "validation.squad.f1", "validation.spanish.exact_match"} <= set(one.data.metrics)
 
 
 def test_mistakes_are_one_line(medexam, train, tmp_path) -> None:

@@ -11,7 +11,7 @@ from medexam.serve.discovery.registry import RegisteredServer, Registry, host_na
 
 
 @pytest.fixture
-def ask(medexam, tmp_path):
+def ask(medexam, tmp_path, runs_dir):
     """Run questions of the sample against servers; gives the exit code, the run as `--json` tells it, and errors."""
 
     def run(*wires: Wire, limit: int, options: tuple[str, ...] = (), **model: object):
@@ -22,9 +22,7 @@ def ask(medexam, tmp_path):
             "program": {"kind": "zero_shot", "answer_format": "guided"},
         }
         (tmp_path / "spec.yaml").write_text(yaml.safe_dump(document))
-        store = f"sqlite:///{tmp_path}/none/mlflow.db"
-        asked = ("--limit", limit, "--json", "--tracking-uri", store, *options)
-        code, out, err = medexam("run", tmp_path / "spec.yaml", *asked)
+        code, out, err = medexam("run", tmp_path / "spec.yaml", "--limit", limit, "--json", *options)
         return code, json.loads(out)[0] if code == 0 else None, err
 
     return run
@@ -133,7 +131,7 @@ def test_a_run_of_an_earlier_version_is_told_and_not_taken_up(ask, medexam) -> N
         path = Path(first["run_dir"]) / "spec.json"
         record = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps({key: value for key, value in record.items() if key != "schema"}))
-        code, _, err = medexam("run", "--resume", first["run_dir"], "--tracking-uri", "sqlite:///none/x.db")
+        code, _, err = medexam("run", "--resume", first["run_dir"])
         assert code == 2
         assert "an earlier version made it" in err
         renamed = path.parent.rename(path.parent.with_name(path.parent.name.replace(first["spec_digest"], "0" * 12)))

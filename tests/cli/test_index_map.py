@@ -1,7 +1,6 @@
 """`medexam index map` as a user meets it: built, drawn and handed to a run by the command line alone."""
 
 import json
-import shutil
 
 import pytest
 import yaml
@@ -31,9 +30,7 @@ def test_questions_in_a_language_that_the_encoder_does_not_read(medexam, index, 
 
 
 @pytest.mark.usefixtures("compiled_umap")
-def test_a_map_is_drawn_told_and_handed_to_a_run(medexam, index, empty_store, tmp_path) -> None:
-    (tmp_path / "runs").mkdir()
-    shutil.copy(empty_store, tmp_path / "runs")
+def test_a_map_is_drawn_told_and_handed_to_a_run(medexam, index, runs_dir, tmp_path) -> None:
     asked = {"name": "trial", "dataset": {"name": "headqa_sample", "limit": 6}, "program": {"kind": "longest"}}
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(asked))
     code, out, err = medexam("run", "spec.yaml", "--json")
@@ -51,7 +48,7 @@ def test_a_map_is_drawn_told_and_handed_to_a_run(medexam, index, empty_store, tm
     assert told["run"]["mlflow_run_id"]
     assert "fit 40 of 40 passages ..." in err
     first = (index / "map.png").read_bytes()
-    assert (tmp_path / "runs" / run["run_id"] / "map.png").read_bytes() == first
+    assert (runs_dir / run["run_id"] / "map.png").read_bytes() == first
     code, out, _ = medexam("index", "map", index, *questions, "--out", "again.png")
     assert (tmp_path / "again.png").read_bytes() == first
     assert "passages   40 of 40: even 20, odd 20" in out

@@ -1,17 +1,14 @@
 """`medexam optimize` as a user types it, with the scripted engine."""
 
 import json
-import shutil
 
 import pytest
 import yaml
 
 
 @pytest.fixture
-def begin(medexam, tmp_path, empty_store):
+def begin(medexam, tmp_path, runs_dir):
     """`begin("--set", "optimizer.max_calls=30")` optimizes a small spec; gives what the command line gives."""
-    (tmp_path / "runs").mkdir()
-    shutil.copy(empty_store, tmp_path / "runs" / "mlflow.db")
     (tmp_path / "replies.yaml").write_text('"*": "{Answer: 1}"')
     spec = {
         "name": "small",

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -22,14 +21,13 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(medexam, readers, empty_store, tmp_path, monkeypatch):
+def run(medexam, readers, runs_dir, tmp_path, monkeypatch):
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
     data = tmp_path / "data"
     (data / "corpus").mkdir(parents=True)
     lines = gzip.decompress((SAMPLE / "passages.jsonl.gz").read_bytes())
     (data / "corpus" / "passages.jsonl.gz").write_bytes(gzip.compress(lines))
     monkeypatch.setenv("MEDEXAM_DATA", str(data))
-    store = f"sqlite:///{shutil.copy(empty_store, tmp_path)}"
 
     def call(*more: str, limit: int = 6, command: str = "run"):
         settings = [
@@ -39,8 +37,7 @@ def run(medexam, readers, empty_store, tmp_path, monkeypatch):
             *more,
         ]
         sets = [word for setting in settings for word in ("--set", setting)]
-        tracking = ["--tracking-uri", store] if command == "run" else []
-        return medexam(command, "headqa_v1_readers", "--limit", limit, *sets, *tracking)
+        return medexam(command, "headqa_v1_readers", "--limit", limit, *sets)
 
     return call
 
@@ -81,7 +78,7 @@ def test_a_setting_for_a_kind_that_is_not_there_is_refused(run) -> None:
     )
 
 
-def test_an_encoder_extracts_from_the_text_that_a_task_brings(medexam, readers, empty_store, tmp_path) -> None:
+def test_an_encoder_extracts_from_the_text_that_a_task_brings(medexam, readers, runs_dir, tmp_path) -> None:
     context = "It was hot in the ward. The heat explains that she fainted, and nothing else does."
     rows = [("a", context, "Why did she faint?", "The heat"), ("b", context, "Where?", "in the ward")]
     settings = [
@@ -91,8 +88,7 @@ def test_an_encoder_extracts_from_the_text_that_a_task_brings(medexam, readers, 
         f"program={{kind: span_reader, reader: {readers / 'qa'}, context: given}}",
     ]
     sets = [word for setting in settings for word in ("--set", setting)]
-    store = f"sqlite:///{shutil.copy(empty_store, tmp_path)}"
-    code, out, err = medexam("run", "casimedicos_extract", "--json", *sets, "--tracking-uri", store)
+    code, out, err = medexam("run", "casimedicos_extract", "--json", *sets)
     assert code == 0, err
     assert "WARNING" not in err
     (document,) = json.loads(out)

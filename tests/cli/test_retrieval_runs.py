@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import shutil
 import signal
 from pathlib import Path
 
@@ -34,12 +33,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> str:
-    """One MLflow store for all runs."""
-    return f"sqlite:///{shutil.copy(empty_store, tmp_path_factory.mktemp('mlflow'))}"
-
-
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
@@ -57,7 +50,7 @@ def bad_corpus(tmp_path) -> Path:
 
 
 @pytest.fixture
-def run(medexam, corpus, encoder, store, tmp_path):
+def run(medexam, corpus, encoder, runs_dir, tmp_path):
     """Run `headqa_rag` over the shipped questions with scripted replies."""
     replies = tmp_path / "replies.yaml"
     replies.write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
@@ -71,8 +64,7 @@ def run(medexam, corpus, encoder, store, tmp_path):
             f"program.retriever.encoder={encoder}",
         ]
         arguments = [word for setting in [*known, *settings] for word in ("--set", setting)]
-        tracking = ["--tracking-uri", store] if command == "run" else []
-        return medexam(command, spec, "--limit", 6, *arguments, *tracking)
+        return medexam(command, spec, "--limit", 6, *arguments)
 
     return call
 

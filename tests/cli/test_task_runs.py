@@ -24,15 +24,11 @@ REPLIES = {
 
 
 @pytest.fixture
-def spec(tmp_path, empty_store):
+def spec(tmp_path, runs_dir):
     """`spec(dataset={...})`: writes a spec of extraction over the small CasiMedicos, and its replies."""
     data = write_casimedicos(tmp_path / "casimedicos", "en", "es")
 
     def write(replies=None, **changes) -> Path:
-        runs = tmp_path / "runs"
-        if not runs.exists():
-            runs.mkdir()
-            shutil.copy(empty_store, runs / "mlflow.db")
         (tmp_path / "replies.yaml").write_text(yaml.safe_dump(REPLIES if replies is None else replies))
         document = {
             "name": "spans",
@@ -305,11 +301,8 @@ def test_two_benchmarks_share_no_page_but_a_terminal(run, medexam, tmp_path) -> 
     assert "checking formats only" in (tmp_path / "page.html").read_text()
 
 
-def test_mlflow_holds_the_metrics_once(run, medexam, spec, tmp_path) -> None:
-    from mlflow import MlflowClient
-
+def test_mlflow_holds_the_metrics_once(run, medexam, client) -> None:
     (document,) = run()
-    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/runs/mlflow.db")
 
     def stored():
         return client.search_runs([each.experiment_id for each in client.search_experiments()])

@@ -5,7 +5,6 @@ import pytest
 from medexam.answer_key import AnswerKey, Gold
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, RunRecord
-from medexam.experiments.track.store import default_tracking_uri
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.questions import Discipline, Exam, Option, Question
 from medexam.specs import CellSpec
@@ -106,19 +105,3 @@ def make_run(tmp_path, exam_questions, answer_key):
         return score_cell(folder, made_up_exams(exam_questions, answer_key))
 
     return make
-
-
-@pytest.fixture
-def uri(tmp_path, empty_store) -> str:
-    """A real MLflow store, empty, beside a runs directory."""
-    runs_dir = tmp_path / "runs"
-    runs_dir.mkdir(exist_ok=True)
-    (runs_dir / "mlflow.db").write_bytes(empty_store.read_bytes())
-    return default_tracking_uri(runs_dir)
-
-
-@pytest.fixture
-def client(uri):
-    from mlflow import MlflowClient
-
-    return MlflowClient(tracking_uri=uri)

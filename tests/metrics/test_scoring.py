@@ -135,6 +135,6 @@ def test_a_full_data_set_is_scored_in_a_moment(make_exam, key_of, predict) -> No
         for question in make_exam(discipline, year, size=226, options=4 + (year < 2015))
     ]
     key, predictions = key_of(questions), predict(questions, "rwwwu")
-    begun = time.perf_counter()
+    begun = time.process_time()
     compute_metrics(questions, key, predictions)
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < 1

@@ -20,6 +20,6 @@ if __name__ == "__main__":
     spec, runs_dir, address = sys.argv[1:]
     plan = plan_experiment(json.loads(Path(spec).read_text(encoding="utf-8")), {}, runs_dir=Path(runs_dir))
     ray.cloudpickle.register_pickle_by_value(slow_script)
-    ray.init(address=address, log_to_driver=False, runtime_env={"worker_process_setup_hook": slow_script.answer_slowly})
+    ray.init(address=address, log_to_driver=False, runtime_env={"worker_process_setup_hook": slow_script.answer_ten})
     with open_cluster(address) as cluster:
         Runner(plan, Silent(), executor=RayExecutor(cluster, workers=2)).run()

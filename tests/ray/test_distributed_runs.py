@@ -31,7 +31,7 @@ from medexam.specs import DatasetSpec, ZeroShotSpec
 from retrievers.tiny_models import save_medcpt
 from watching import Silent
 
-# pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.ray
 QUESTIONS = 120
 
 
@@ -123,7 +123,7 @@ def test_a_spread_run_is_the_local_run(spec, tmp_path, executor, cluster) -> Non
     told = spread.environment["executor"]
     assert (told["kind"], told["ray"]) == ("ray", cluster.version)
     assert sum(one["asked"] for one in told["workers"]) == QUESTIONS
-    assert all(one["asked"] > QUESTIONS / 4 for one in told["workers"])
+    assert all(one["asked"] for one in told["workers"])
     assert spread.environment["asked"] == QUESTIONS
     assert spread.environment["engine"] == local.environment["engine"]
     again, _ = run(spec, tmp_path / "spread", executor, watcher)

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import re
-import shutil
 
 import pytest
 
@@ -237,14 +236,10 @@ def test_the_document_is_json_and_holds_every_number(compare, make_run) -> None:
     assert [run["metrics"]["n"] for run in document["runs"]] == [20, 20]
 
 
-def test_mlflow_gets_one_run_that_is_updated(compare, make_run, empty_store, tmp_path) -> None:
-    from mlflow import MlflowClient
-
+def test_mlflow_gets_one_run_that_is_updated(compare, make_run, uri, client, tmp_path) -> None:
     found = compare(make_run(ZERO_SHOT, "rwwww"), make_run(REASONING, "rrwww"))
-    uri = f"sqlite:///{shutil.copy(empty_store, tmp_path)}"
     run_id = track_comparison(found, tracking_uri=uri)
     assert track_comparison(found, tracking_uri=uri) == run_id
-    client = MlflowClient(tracking_uri=uri)
     experiment = client.get_experiment_by_name("demo")
     (stored,) = client.search_runs([experiment.experiment_id])
     assert stored.info.status == "FINISHED"

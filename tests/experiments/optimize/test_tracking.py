@@ -29,7 +29,7 @@ from medexam.experiments.track.traces import read_traces
 from medexam.specs import CellSpec
 from watching import Silent, Trials
 
-START_S = 120
+START_S = 300
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shutil
 import socket
 import sys
 from collections.abc import Callable
@@ -55,7 +54,7 @@ class Refusing(Wire):
 @pytest.fixture
 def run(
     tmp_path: Path,
-    empty_store: Path,
+    runs_dir: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
@@ -64,8 +63,6 @@ def run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
     monkeypatch.setattr("medexam.serve.network.retry.FIRST_WAIT_S", 0.001)
-    (tmp_path / "runs").mkdir()
-    shutil.copy(empty_store, tmp_path / "runs" / "mlflow.db")
     document = {
         "name": "trial",
         "dataset": {"name": "headqa_sample", "limit": 4},
