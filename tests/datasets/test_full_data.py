@@ -70,8 +70,8 @@ def test_selections(spec, n) -> None:
 def test_languages_share_keys_and_golds() -> None:
     english, spanish = _load(language="en"), _load(language="es")
     assert [q.key for q in english.questions] == [q.key for q in spanish.questions]
-    assert dict(english.key) == dict(spanish.golds)
-    assert Counter(gold.number for gold in english.key.values()) == {1: 1525, 2: 1656, 3: 1674, 4: 1492, 5: 418}
+    assert dict(english.golds) == dict(spanish.golds)
+    assert Counter(gold.number for gold in english.golds.values()) == {1: 1525, 2: 1656, 3: 1674, 4: 1492, 5: 418}
 
 
 def test_a_limit_is_spread_evenly() -> None:

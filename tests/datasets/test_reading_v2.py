@@ -28,7 +28,7 @@ def test_parquet_and_json_lines_ask_the_same_as_v1(records, write_parquet, write
         assert [(q.stem, q.options, q.exam) for q in v2.questions] == [
             (q.stem, q.options, q.exam) for q in v1.questions
         ]
-        assert list(v2.key.values()) == list(v1.key.values())
+        assert list(v2.golds.values()) == list(v1.golds.values())
         assert (v2.version, v2.left_out, v2.source) == ("2.0", (), str(path))
 
 

@@ -28,7 +28,7 @@ def test_sample_holds_four_questions_of_each_exam(language) -> None:
 def test_both_languages_ask_the_same_questions() -> None:
     english, spanish = (load_exam_set(DatasetSpec(language=language)) for language in ("en", "es"))
     assert [question.key for question in english.questions] == [question.key for question in spanish.questions]
-    assert dict(english.key) == dict(spanish.golds)
+    assert dict(english.golds) == dict(spanish.golds)
     assert english.fingerprint != spanish.fingerprint
     stems = zip(english.questions, spanish.questions, strict=True)
     assert all(one.stem != two.stem for one, two in stems)
