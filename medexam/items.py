@@ -45,6 +45,9 @@ class ItemSet(Generic[I_co, G_co]):
     """In the order of the source."""
     golds: G_co
     """Key -> what is expected, for each of `questions` and no other."""
+    licence: str = ""
+    citation: str = ""
+    """How its authors ask to be cited."""
     left_out: tuple[str, ...] = ()
     """Keys of the source's questions without an official answer, which cannot be asked."""
     references: tuple[str, ...] = ()

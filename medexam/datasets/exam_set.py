@@ -7,6 +7,7 @@ import difflib
 from collections import Counter
 
 from medexam.answer_key import AnswerKey, Gold
+from medexam.datasets.catalogue import find_entry
 from medexam.datasets.file_digest import digest_files
 from medexam.datasets.fingerprints import fingerprint_golds, fingerprint_questions
 from medexam.datasets.reading import read_rows
@@ -29,6 +30,7 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
     stated = {row.question.key: row.gold for row in reading.rows if row.gold is not None}
     golds = {number: Gold(number=number) for number in set(stated.values())}
     questions = select_questions([row.question for row in reading.rows if row.gold is not None], spec)
+    entry = find_entry(spec.name)
     return ExamSet(
         name=spec.name,
         language=spec.language,
@@ -38,6 +40,8 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         golds_fingerprint=fingerprint_golds(reading.rows),
         questions=questions,
         golds=AnswerKey({question.key: golds[stated[question.key]] for question in questions}),
+        licence=entry.licence,
+        citation=entry.citation,
         left_out=tuple(row.question.key for row in reading.rows if row.gold is None),
         files_digest=files_digest,
     )

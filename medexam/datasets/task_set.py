@@ -40,6 +40,8 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
         golds_fingerprint=fingerprint_task_golds(reading),
         questions=tuple(row.task for row in rows),
         golds={row.task.key: row.gold for row in rows},
+        licence=entry.licence,
+        citation=entry.citation,
         references=reading.references,
         notes=(*reading.notes, *entry.notes),
         files_digest=files_digest,

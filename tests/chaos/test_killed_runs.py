@@ -43,7 +43,7 @@ def call(*arguments: object, **environment: str) -> subprocess.CompletedProcess[
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]), **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 

@@ -125,7 +125,7 @@ def test_the_published_sample(full_data) -> None:
     assert [task.key for task in data.questions] == [f"cliniqlink/{kind}/{n}" for kind in FORMATS for n in range(1, 6)]
     assert set(data.golds) == {task.key for task in data.questions}
     assert len(data.references) == 30
-    assert data.version == "2025"
+    assert (data.licence, data.version) == ("CC0-1.0", "2025")
 
 
 # CasiMedicos as extraction

@@ -14,6 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fake_vllm import free_port
+
+from waiting import BACKSTOP_S
+
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "squeue")
 NODES = ("n1", "n2")
 _SEARCHED = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
@@ -62,7 +66,9 @@ class Cluster:
 
     def ask(self, *command: str) -> str:
         """What one of Slurm's commands prints."""
-        asked = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True, timeout=30)
+        asked = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, check=True, timeout=BACKSTOP_S
+        )
         return asked.stdout.strip()
 
     def state(self, job: str) -> str:
@@ -73,7 +79,7 @@ class Cluster:
         """The job's exit code and signal, such as `1:0`."""
         return self._field(job, "ExitCode")
 
-    def wait_for(self, true: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+    def wait_for(self, true: Callable[[], object], what: str, seconds: float = BACKSTOP_S) -> None:
         """Return once it is true; fails with the daemons' last words."""
         deadline = time.monotonic() + seconds
         while not true():
@@ -99,7 +105,7 @@ class Cluster:
     def _stop(self) -> None:
         with contextlib.suppress(subprocess.SubprocessError):
             self.ask("scancel", "--user", pwd.getpwuid(os.getuid()).pw_name)
-            self.wait_for(lambda: not self.ask("squeue", "--noheader"), "an empty queue", 40)
+            self.wait_for(lambda: not self.ask("squeue", "--noheader"), "an empty queue")
         for daemon in reversed(self._daemons):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(daemon.pid, signal.SIGTERM)
@@ -123,8 +129,8 @@ def running_cluster() -> Iterator[Cluster]:
     line = "NodeName={} NodeHostname={} NodeAddr=127.0.0.1 Port={} CPUs=1 RealMemory=2000"
     text = CONFIGURATION.format(
         host=host,
-        controller=_free_port(),
-        nodes="\n".join(line.format(name, host, _free_port()) for name in NODES),
+        controller=free_port(),
+        nodes="\n".join(line.format(name, host, free_port()) for name in NODES),
         user=pwd.getpwuid(os.getuid()).pw_name,
         folder=folder,
     )
@@ -134,11 +140,11 @@ def running_cluster() -> Iterator[Cluster]:
         munge = {"key-file": key, "socket": "munge.socket", "pid-file": "munge.pid", "seed-file": "munge.seed"}
         flags = [f"--{name}={folder / value}" for name, value in munge.items()]
         cluster._start("munged", "--foreground", "--force", f"--log-file={folder / 'munge.log'}", *flags)
-        cluster.wait_for((folder / "munge.socket").exists, "munge's socket", 10)
+        cluster.wait_for((folder / "munge.socket").exists, "munge's socket")
         cluster._start("slurmctld", "-D")
         for name in NODES:
             cluster._start("slurmd", "-D", "-N", name)
-        cluster.wait_for(lambda: _idle(cluster), "idle nodes", 30)
+        cluster.wait_for(lambda: _idle(cluster), "idle nodes")
         yield cluster
     finally:
         cluster._stop()
@@ -150,9 +156,3 @@ def _idle(cluster: Cluster) -> bool:
         return cluster.ask("sinfo", "--noheader", "--format=%D %T") == f"{len(NODES)} idle"
     except subprocess.SubprocessError:
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from medexam.paths import cache_dir
 from medexam.serve.discovery.registry import RegisteredServer, Registry, host_name
 from medexam.serve.network.keys import read_key_file
 from slurm.cluster import Cluster
+from waiting import BACKSTOP_S
 
 pytestmark = pytest.mark.slurm
 
@@ -47,12 +47,12 @@ class Place:
         command = self.command("serve", *words[:1], "--slurm", *folders, *words[1:])
         return subprocess.run([*before, *command], env=self.environment, capture_output=True, text=True, check=True)
 
-    def registered(self, job: str, seconds: float = 60) -> RegisteredServer:
+    def registered(self, job: str, seconds: float = BACKSTOP_S) -> RegisteredServer:
         """The job's only server, once it is there."""
         (entry,) = self.all_registered(job, 1, seconds)
         return entry
 
-    def all_registered(self, job: str, count: int, seconds: float = 60) -> tuple[RegisteredServer, ...]:
+    def all_registered(self, job: str, count: int, seconds: float = BACKSTOP_S) -> tuple[RegisteredServer, ...]:
         """The job's servers, once all are there."""
         self.cluster.wait_for(lambda: len(self.registry.read()) == count, f"job {job} in the registry", seconds)
         entries = self.registry.read()
@@ -77,7 +77,7 @@ class Place:
         """Cancelled, out of the registry, and no process or key left."""
         self.cluster.wait_for(lambda: self.cluster.state(job) == "CANCELLED", f"job {job} cancelled")
         self.cluster.wait_for(lambda: not self.cluster.ask("squeue", "--noheader"), "an empty queue")
-        self.cluster.wait_for(lambda: not self.processes(), "no process left", 10)
+        self.cluster.wait_for(lambda: not self.processes(), "no process left")
         assert self.registry.read() == ()
         assert not list(self.folder.rglob("*.key"))
 
@@ -126,13 +126,13 @@ def test_a_job_comes_back_after_its_walltime_and_when_it_is_requeued(place: Plac
     job = place.serve(model, "--time", "00:10:00").stdout.splitlines()[0]
     first = place.registered(job)
     place.cluster.ask("scancel", "--signal=USR2", job)  # what Slurm sends before the walltime
-    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry", 20)
+    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
     second = place.registered(job)
     assert second.pid != first.pid
     assert "the job's time is over; the servers are stopped" in place.told(job)
     assert "Requeued job" in place.told(job) + "".join(path.read_text() for path in place.logs.glob("*.out"))
     place.cluster.ask("scontrol", "requeue", job)
-    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry", 20)
+    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
     third = place.registered(job)
     assert third.pid != second.pid
     place.cluster.ask("scancel", job)
@@ -145,7 +145,7 @@ def test_every_node_serves_and_all_come_back_together(place: Place, model: str) 
     assert len({entry.key_file for entry in first}) == 2
     assert len({read_key_file(entry.key_file) for entry in first if entry.key_file}) == 2
     place.cluster.ask("scancel", "--signal=USR2", job)
-    place.cluster.wait_for(lambda: not place.registry.read(), "the entries to leave the registry", 20)
+    place.cluster.wait_for(lambda: not place.registry.read(), "the entries to leave the registry")
     second = place.all_registered(job, 2)
     assert {entry.pid for entry in first}.isdisjoint(entry.pid for entry in second)
     place.cluster.ask("scancel", job)
@@ -170,7 +170,7 @@ def test_a_server_that_dies_is_in_the_jobs_log_and_exit_code(place: Place, model
     assert "Traceback" not in place.told(job)
     assert place.registry.read() == ()
     assert not list(place.folder.rglob("*.key"))
-    place.cluster.wait_for(lambda: not place.processes(), "no process left", 10)
+    place.cluster.wait_for(lambda: not place.processes(), "no process left")
 
 
 @pytest.mark.parametrize("hidden", ["registry", "logs"])
@@ -181,9 +181,7 @@ def test_a_shared_folder_that_is_not_shared(place: Place, model: str, hidden: st
     if not shutil.which("unshare") or subprocess.run([*apart, "true"], check=False, capture_output=True).returncode:
         pytest.skip("this machine lets nobody mount a folder that others do not see")
     job = place.serve(model, before=apart).stdout.splitlines()[0]
-    began = time.monotonic()
     place.cluster.wait_for(lambda: place.cluster.state(job) == "FAILED", "the job's end")
-    assert time.monotonic() - began < 20
     assert place.cluster.exit_code(job) == "72:0"
     assert f"medexam: n1 does not see {folder} as the submitting machine does" in place.told(job)
     assert place.registry.read() == ()

@@ -1,8 +1,8 @@
 """Runs one command and ends it, with all that it started, once the process that asked for it is gone.
 
-A server takes a GPU's memory until it ends, and who started it may be killed without a word. So this little program
-stands between them, in the server's process group: it passes the server's exit code on, leaves signals to the server,
-and looks twice a second whether its parent still lives. It runs as a script, on the standard library alone:
+A server holds a GPU's memory until it ends, and the process that started it may be killed by a signal that it cannot
+handle. So this script runs between them, in the server's process group: it passes on the server's exit code, leaves
+signals to the server, and looks twice a second whether its parent still lives. It needs the standard library alone:
 
     python guard.py PARENT_PID COMMAND...
 """
@@ -15,20 +15,23 @@ import time
 
 POLL_S = 0.5
 GRACE_S = 20.0
-"""Seconds that an orphan gets to stop by itself before its group is killed."""
+"""Seconds that the server gets to stop by itself before its group is killed."""
 
 
 def main(parent: int, command: list[str]) -> int:
     """Run the command; its exit code, or 128 and the number of the signal that ended it."""
+    # Signals go to the whole group. The guard must outlive the server to report its exit code, so it ignores them, by a
+    # handler: the server would inherit SIG_IGN, but not a handler.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: None)
-    signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # Slurm's warning goes to every process; the parent acts on it
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # Slurm's warning goes to all; the parent acts on it
     try:
         child = subprocess.Popen(command)  # noqa: S603 - the command is the user's own
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         return 127
     while child.poll() is None:
+        # An orphan gets another parent, which shows it even if the old one's number is already another process's.
         if os.getppid() != parent:
             _end(child)
         time.sleep(POLL_S)

@@ -1,6 +1,6 @@
-"""A server of a run's own: started on this machine when the run begins, and ended with it.
+"""A run's own server: started on this machine when the run begins, and stopped when it ends.
 
-This module joins a profile, a fleet and a registry that nobody else reads; it asks the server nothing.
+This module joins a profile, a fleet and a private registry; it sends the server no questions.
 """
 
 import asyncio
@@ -35,12 +35,13 @@ class OwnServers:
 
     fleet: Fleet
     registry: Registry
-    """Names the servers that answer; in a private folder, with their key beside it."""
+    """Lists the servers that answer; in a private folder, with their key beside it."""
 
     async def supervise(self) -> None:
-        """Start what crashes again, until this is cancelled; then everything is ended."""
+        """Restart servers that crash, until this is cancelled; then stop all of them."""
         watching = asyncio.create_task(asyncio.to_thread(self.fleet.watch))
         try:
+            # A cancelled `to_thread` would leave its thread running; shielded, it ends when `stop` ends the fleet.
             await asyncio.shield(watching)
         except EngineError as error:
             _log.warning("medexam: warning: %s", error)
@@ -48,7 +49,8 @@ class OwnServers:
             await self.stop()
 
     async def stop(self) -> None:
-        """End the servers and remove the folder of their registry."""
+        """Stop the servers and remove the folder of their registry."""
+        # Shielded: a second cancellation must not leave servers behind that hold a GPU's memory.
         await asyncio.shield(asyncio.to_thread(self._stop))
 
     def _stop(self) -> None:
@@ -57,13 +59,14 @@ class OwnServers:
 
 
 async def start_servers(spec: ModelSpec) -> OwnServers:
-    """Start the server of a spec's profile and wait until it answers; raises `EngineError` where it does not."""
+    """Start the server of a spec's profile and wait until it answers; raises `EngineError` if it does not."""
     own = await asyncio.to_thread(_plan, spec)
     loading = asyncio.create_task(asyncio.to_thread(_load, own.fleet))
     try:
         await asyncio.shield(loading)
     except BaseException:
         await own.stop()
+        # Until the loading thread notices, it may claim ports and write the registry again.
         with contextlib.suppress(EngineError):
             await loading
         await own.stop()
@@ -72,7 +75,7 @@ async def start_servers(spec: ModelSpec) -> OwnServers:
 
 
 def vllm_python() -> Path | None:
-    """The Python that `$MEDEXAM_VLLM_PYTHON` names as the one with vLLM; None where it names none."""
+    """The Python that `$MEDEXAM_VLLM_PYTHON` names as the one with vLLM; None if it names none."""
     named = os.environ.get(_PYTHON)
     return Path(named).expanduser() if named else None
 
@@ -85,7 +88,7 @@ def _plan(spec: ModelSpec) -> OwnServers:
     key = read_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file) or make_key()
     write_key(key_file, key)
     logs = cache_dir() / "logs"
-    fleet = Fleet(launches, logs=logs, key=key, key_file=key_file, registry=registry, notify=_tell)
+    fleet = Fleet(launches, logs=logs, key=key, key_file=key_file, registry=registry, notify=_notify)
     return OwnServers(fleet, registry)
 
 
@@ -94,5 +97,5 @@ def _load(fleet: Fleet) -> None:
     fleet.wait_healthy(LOAD_S)
 
 
-def _tell(line: str) -> None:
+def _notify(line: str) -> None:
     _log.warning("medexam: %s", line)

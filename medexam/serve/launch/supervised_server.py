@@ -1,6 +1,6 @@
 """One server of a fleet, over its restarts: behind a guard, with its port claimed and the logs of its crashes kept.
 
-The fleet decides what becomes of it; this module knows its process and its states.
+The fleet decides when it is started, restarted and stopped; this module knows its process and its states.
 """
 
 import contextlib
@@ -20,58 +20,47 @@ from medexam.serve.launch.processes import Launch, ServerProcess
 
 FIRST_PAUSE_S = 5.0
 LONGEST_PAUSE_S = 60.0
-"""A crashed server rests for the first pause before it is started again, and twice as long each further time."""
+"""A crashed server is started again after the first pause, and after twice as long each further time."""
 _GUARD = str(Path(__file__).with_name("guard.py"))
 
 
-class SupervisedServer:
-    """One server of a fleet, over its restarts."""
+class SupervisedServer(ServerProcess):
+    """A server behind its guard; `pid` is the guard's, and the group's of both."""
 
     def __init__(self, launch: Launch, log: Path, key: str | None, address: str) -> None:
-        """Nothing starts yet; `address` is the one that clients are told."""
-        self.launch = launch
-        self.log = log
-        self.address = address
-        self.state: Literal["loading", "healthy", "resting"] = "loading"
-        self.restart_at = 0.0
-        """When a resting one is started again, on the monotonic clock."""
-        self.restarts_done = 0
-        self._began = 0.0
-        self._claim: socket.socket | None = None
+        """Nothing starts yet; `address` is the one that clients use."""
         guarded = (sys.executable, "-I", "-S", _GUARD, str(os.getpid()), *launch.command)
-        self._process = ServerProcess(replace(launch, command=guarded), log, key)
-
-    @property
-    def pid(self) -> int:
-        """Process id of its guard, and id of their group."""
-        return self._process.pid
+        super().__init__(replace(launch, command=guarded), log, key)
+        self.address = address
+        self.state: Literal["loading", "healthy", "crashed"] = "loading"
+        self.restart_at = 0.0
+        """When a crashed one is started again, on the monotonic clock."""
+        self.restarts = 0
+        self._started = 0.0
+        self._claim: socket.socket | None = None
 
     @property
     def age_s(self) -> float:
         """Seconds since it was last started."""
-        return time.monotonic() - self._began
-
-    def start(self) -> None:
-        """Start it, or start it again; raises `EngineError` where that cannot be done."""
-        self.state, self._began = "loading", time.monotonic()
-        self._process.__enter__()
+        return time.monotonic() - self._started
 
     def claim(self) -> None:
-        """Keep others off its port; raises `EngineError` where another process has it."""
+        """Keep other servers off its port; raises `EngineError` if another process has it."""
         port = port_of(self.launch)
         self._claim = None if port is None else claim_port(port)
 
     def release(self) -> None:
-        """Leave its port to others."""
+        """Let other servers have its port."""
         if self._claim is not None:
             self._claim.close()
 
-    def check(self) -> None:
-        """Raise `EngineError` with the log's last lines if it ended."""
-        self._process.check_alive()
+    def start(self) -> None:
+        """Start it, or start it again; raises `EngineError` if that cannot be done."""
+        self.state, self._started = "loading", time.monotonic()
+        super().start()
 
     def answers(self, client: httpx.Client) -> bool:
-        """Whether its health address answers now; one that only computes has none and is always well."""
+        """Whether its health address answers now; a node that only computes has none and counts as healthy."""
         if not self.launch.health:
             return True
         with contextlib.suppress(httpx.TransportError):
@@ -79,32 +68,24 @@ class SupervisedServer:
         return False
 
     def schedule_restart(self) -> float:
-        """Clear away what ended; returns the seconds until it may be started again."""
+        """End what is left of it after a crash; returns the seconds until it may be started again."""
         self.stop()
-        self.restarts_done += 1
+        self.restarts += 1
+        # The next start empties the log, which says why it crashed.
         with contextlib.suppress(OSError):
-            self.log.replace(self.log.with_suffix(f".{self.restarts_done}.log"))
-        pause = min(FIRST_PAUSE_S * 2.0 ** (self.restarts_done - 1), LONGEST_PAUSE_S)
-        self.state, self.restart_at = "resting", time.monotonic() + pause
-        return pause
-
-    def stop(self) -> None:
-        """End its whole process group; stopping twice is harmless."""
-        self._process.stop()
-
-    def line(self, of: int) -> str:
-        """The log's last line, with its address where it is one `of` several."""
-        last = self._process.tail(1)
-        return last if of == 1 else f"{self.address}: {last}"
+            self.log.replace(self.log.with_suffix(f".{self.restarts}.log"))
+        pause_s = min(FIRST_PAUSE_S * 2.0 ** (self.restarts - 1), LONGEST_PAUSE_S)
+        self.state, self.restart_at = "crashed", time.monotonic() + pause_s
+        return pause_s
 
     def too_slow(self, timeout_s: float) -> EndpointUnreachableError:
         """The error for one that loads too long."""
         return EndpointUnreachableError(
             f"the server was not healthy after {timeout_s:.0f} s; give it longer with --timeout; "
-            f"the last lines of {self.log}:\n{self._process.tail()}"
+            f"the last lines of {self.log}:\n{self.tail()}"
         )
 
 
 def port_of(launch: Launch) -> int | None:
-    """Where it answers; None for one that only computes."""
+    """The port that it answers on; None for a node that only computes."""
     return httpx.URL(launch.address).port if launch.address else None

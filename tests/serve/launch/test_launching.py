@@ -4,15 +4,20 @@ import os
 import socket
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 from fake_vllm import free_port, write_fake_vllm
 
-from medexam.errors import EndpointUnreachableError, EngineError
+from medexam.errors import EngineError
+from medexam.serve.launch.fleet import Fleet
 from medexam.serve.launch.ports import listening_process, next_free
-from medexam.serve.launch.processes import Launch, ServerProcess, check_port_free, group_lives
+from medexam.serve.launch.processes import Launch, check_port_free, group_lives
+from medexam.serve.launch.supervised_server import SupervisedServer
+from waiting import BACKSTOP_S
 
 
 @pytest.fixture
@@ -33,76 +38,54 @@ def launch_of(*flags: str, port: int | None = None) -> Launch:
     return Launch((*command, "--port", str(at), *flags), f"{root}/v1", f"{root}/health")
 
 
-def test_it_waits_streams_its_log_and_stops_the_whole_group(tmp_path: Path) -> None:
-    launch = launch_of("--slow", "0.5")
-    seen: list[str] = []
-    with ServerProcess(launch, tmp_path / "logs" / "server.log") as server:
-        server.wait_healthy(30, lambda _seconds, line: seen.append(line))
+@contextmanager
+def running(launch: Launch, log: Path, key: str | None = None) -> Iterator[SupervisedServer]:
+    with Fleet([launch], logs=log, key=key) as fleet:
+        fleet.wait_healthy(BACKSTOP_S)
+        yield fleet._servers[0]
+
+
+def test_the_whole_group_is_stopped(tmp_path: Path) -> None:
+    launch = launch_of()
+    with running(launch, tmp_path / "logs" / "server.log") as server:
         group = server.pid
         assert httpx.get(launch.health, trust_env=False).status_code == 200
         assert group_lives(group)
+        assert server.tail().startswith("loading Tiny-1B")
         with pytest.raises(EngineError, match="choose another with --port"):
             check_port_free(launch.address)
     assert not group_lives(group)
-    assert any(line.startswith("loading Tiny-1B") for line in seen)
     check_port_free(launch.address)
 
 
-def test_a_server_that_dies_says_why(tmp_path: Path) -> None:
-    launch = launch_of("--die", "all: disk full")
-    with (
-        ServerProcess(launch, tmp_path / "log") as server,
-        pytest.raises(EngineError, match="no weights: all: disk full"),
-    ):
-        server.wait_healthy(30)
-
-
-def test_a_server_that_loads_too_long(tmp_path: Path) -> None:
-    launch = launch_of("--slow", "60")
-    with ServerProcess(launch, tmp_path / "log") as server:
-        group = server.pid
-        with pytest.raises(EndpointUnreachableError, match="give it longer with --timeout"):
-            server.wait_healthy(0.5)
-    assert not group_lives(group)
-
-
 def test_a_server_that_will_not_stop_is_killed(tmp_path: Path) -> None:
-    launch = launch_of("--stubborn", "1")
-    with ServerProcess(launch, tmp_path / "log") as server:
-        server.wait_healthy(30)
+    with running(launch_of("--stubborn", "1"), tmp_path / "server.log") as server:
         group = server.pid
         server.stop(grace_s=0.3)
-    assert not group_lives(group)
+        assert not group_lives(group)
 
 
 def test_a_port_in_use(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         launch = launch_of(port=taken.getsockname()[1])
         holder = rf"process {os.getpid()} \(.*python.*\) listens there; choose another with --port, or stop"
-        with pytest.raises(EngineError, match=holder), ServerProcess(launch, tmp_path / "log"):
+        with pytest.raises(EngineError, match=holder), running(launch, tmp_path):
             pass
         assert next_free("127.0.0.1", taken.getsockname()[1]) > taken.getsockname()[1]
-    assert listening_process(taken.getsockname()[1] if taken.fileno() >= 0 else 1) is None
+    assert listening_process(1) is None
 
 
 def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    launch = launch_of()
-    with (
-        pytest.raises(EngineError, match="another with --log"),
-        ServerProcess(launch, tmp_path / "file" / "log"),
-    ):
+    with pytest.raises(EngineError, match="another with --log"), running(launch_of(), tmp_path / "file" / "my.log"):
         pass
 
 
 def test_the_key_is_in_the_servers_environment_alone(tmp_path: Path) -> None:
-    launch, log = launch_of(), tmp_path / "log"
+    launch, log = launch_of(), tmp_path / "my.log"
     log.write_text("old", encoding="utf-8")
     log.chmod(0o644)
-    with ServerProcess(launch, log, key="s3cret") as server:
-        server.wait_healthy(30)
+    with running(launch, log, key="s3cret") as server:
         assert "with a key" in server.tail()
         assert stat.S_IMODE(log.stat().st_mode) == 0o600
         assert b"s3cret" not in Path(f"/proc/{server.pid}/cmdline").read_bytes()
@@ -111,7 +94,5 @@ def test_the_key_is_in_the_servers_environment_alone(tmp_path: Path) -> None:
 
 
 def test_a_node_that_only_computes_is_not_waited_for(tmp_path: Path) -> None:
-    launch = Launch((sys.executable, "-c", "import time; time.sleep(60)"), "", "")
-    with ServerProcess(launch, tmp_path / "log") as server:
-        server.wait_healthy(1)
+    with running(Launch((sys.executable, "-c", "import time; time.sleep(600)"), "", ""), tmp_path) as server:
         server.check_alive()

@@ -5,30 +5,31 @@ import contextlib
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import yaml
-from fake_vllm import call_it_the_cpu_build, write_fake_vllm, write_model_folder
+from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
 from medexam.errors import EngineError
 from medexam.serve import build_engine
 from medexam.serve.discovery import finder as finding
 from medexam.serve.launch.processes import group_lives
 from medexam.specs import EngineNeeds, ModelSpec
+from waiting import soon
 
 ANSWERING = """
 import argparse, os, sys, time
 from wire_server import Wire, _Server, _build_handler
 parser = argparse.ArgumentParser()
-for name in ("served-model-name", "host", "die", "slow"):
+for name in ("served-model-name", "host", "die", "loads"):
     parser.add_argument("--" + name)
 parser.add_argument("--port", type=int)
 args, _ = parser.parse_known_args()
 if args.die:
     sys.exit("no weights")
-time.sleep(float(args.slow or 0))
+if args.loads == "for-ever":
+    time.sleep(3600)
 Handler = _build_handler(Wire(models=(args.served_model_name,), key=os.environ["VLLM_API_KEY"]))
 
 class Healthy(Handler):
@@ -55,6 +56,8 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
     monkeypatch.setattr("medexam.serve.launch.supervised_server.FIRST_PAUSE_S", 0.1)
     monkeypatch.setattr(finding, "POLL_S", 0.1)
+    # Two tests that look for a free port at once would find the same one.
+    monkeypatch.setattr("medexam.serve.launch.vllm_command.FIRST_PORT", free_port())
     model = write_model_folder(tmp_path)
     facts = {"weights_gb": 0.1, "layers": 2, "kv_heads": 2, "head_dim": 64, "context_limit": 2048, "licence": "MIT"}
     path = tmp_path / "tiny.yaml"
@@ -88,10 +91,7 @@ async def test_a_crash_is_outlived(profile: Path, ask) -> None:
         own = own_servers(engine)
         (server,) = own.fleet._servers
         os.killpg(server.pid, signal.SIGKILL)
-        for _ in range(200):
-            if server.restarted and own.registry.read():
-                break
-            time.sleep(0.05)
+        await soon(lambda: server.restarts and own.registry.read(), "the restart")
         assert (await engine.complete(ask("q", choice=["1", "2"]))).text in ("1", "2")
         pid = server.pid
     finally:
@@ -108,21 +108,16 @@ async def test_one_that_dies_while_loading_says_why(profile: Path) -> None:
 
 async def test_cancelling_while_it_loads_leaves_nothing(profile: Path, tmp_path: Path) -> None:
     document = yaml.safe_load(profile.read_text())
-    profile.write_text(yaml.safe_dump({**document, "flags": ["--slow", "60"]}))
+    profile.write_text(yaml.safe_dump({**document, "flags": ["--loads", "for-ever"]}))
     building = asyncio.create_task(
         build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), EngineNeeds(guided=True))
     )
     logs = tmp_path / "cache" / "logs"
-    while not logs.is_dir() or not any(logs.iterdir()):
-        await asyncio.sleep(0.05)
+    await soon(lambda: logs.is_dir() and any(logs.iterdir()), "a log")
     building.cancel()
     with pytest.raises(asyncio.CancelledError):
         await building
-    for _ in range(100):
-        if not processes_of(str(tmp_path)):
-            break
-        await asyncio.sleep(0.1)
-    assert not processes_of(str(tmp_path))
+    await soon(lambda: not processes_of(str(tmp_path)), "the end of all processes")
 
 
 def processes_of(folder: str) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from medexam.serve.local_model.batches import BatchLimits, BatchThread, PendingRequest, plan_batches
 from medexam.serve.local_model.prefixes import PrefixCache, shared_opening
 from medexam.serve.logprobs.tokens import common_opening
+from waiting import BACKSTOP_S
 
 
 def plan(jobs, tokens=100, rows=10, group=lambda job: None):
@@ -70,8 +71,8 @@ def test_a_failing_handler_fails_its_wave_and_the_worker_lives_on() -> None:
 
     worker: BatchThread[int, int] = BatchThread(handle, full=1, name="test")
     with pytest.raises(ValueError, match="negative"):
-        worker.submit(-1).result(timeout=5)
-    assert worker.submit(1).result(timeout=5) == 1
+        worker.submit(-1).result(timeout=BACKSTOP_S)
+    assert worker.submit(1).result(timeout=BACKSTOP_S) == 1
     worker.close()
 
 

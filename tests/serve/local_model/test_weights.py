@@ -17,6 +17,7 @@ from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.serve.local_model import weights
 from medexam.serve.local_model.weights import check_folder, check_local_extra, find_weights, smollm2_folder
 from medexam.specs.model import ModelSpec
+from waiting import BACKSTOP_S
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_who_makes_the_folder_at_the_same_time_shares_it(tmp_path, monkeypatch) 
 
     def dequantise(gguf, building) -> None:
         (building / "config.json").write_text("{}", encoding="utf-8")
-        both_build.wait(timeout=10)
+        both_build.wait(timeout=BACKSTOP_S)
 
     monkeypatch.setattr(weights, "_dequantise", dequantise)
     with ThreadPoolExecutor(2) as pool:
