@@ -3,7 +3,6 @@
 import pytest
 import yaml
 
-from medexam.answer_key import AnswerKey, Gold
 from medexam.cli.progress.pace import Pace
 from medexam.cli.progress.run import TerminalProgress
 from medexam.experiments.plan.planner import plan_experiment
@@ -18,10 +17,14 @@ OUTCOMES = {
 }
 
 
+def _is_right(prediction: Prediction) -> bool:
+    return prediction.answer == 1
+
+
 @pytest.fixture
 def pace() -> Pace:
     """Twenty questions, ten of which an earlier invocation answered, five of them right."""
-    return Pace(AnswerKey({str(number): Gold(number=1) for number in range(20)}), total=20, done=10, right=5)
+    return Pace(_is_right, total=20, done=10, right=5)
 
 
 def _answer(pace: Pace, outcomes: str) -> None:
@@ -62,7 +65,7 @@ def test_rates_are_recent(pace) -> None:
 
 
 def test_a_run_of_which_nothing_is_scored_has_no_accuracy() -> None:
-    pace = Pace(AnswerKey({"0": Gold(number=1)}), total=1, done=0, right=0)
+    pace = Pace(_is_right, total=1, done=0, right=0)
     assert pace.describe(0.0) == "0 in flight"
 
 

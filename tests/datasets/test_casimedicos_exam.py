@@ -64,7 +64,7 @@ def test_the_explanation_stands_first_and_changes_nothing_else(load) -> None:
     for one, other in zip(plain.questions, explained.questions, strict=True):
         assert other.stem.endswith(f"\n\n{one.stem}")
         assert other.model_copy(update={"stem": one.stem}) == one
-        assert explained.key[one.key] == plain.key[one.key]
+        assert explained.golds[one.key] == plain.golds[one.key]
     assert explained.questions[2].stem.startswith(
         "Asthma wheezes. He has no fever. So a cold is likely.\n\nA man of 74"
     )

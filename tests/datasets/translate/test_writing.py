@@ -29,7 +29,7 @@ def test_the_file_is_read_as_headqa_v2_and_found_sound(tmp_path, exams) -> None:
     assert "a test" in read.source
     assert read.questions[0].stem == "Otra?"
     assert [question.number for question in read.questions] == [question.number for question in exams.questions[:-1]]
-    golds = [read.key[question.key] for question in read.questions]
+    golds = [read.golds[question.key] for question in read.questions]
     assert golds == [exams.golds[question.key] for question in exams.questions[:-1]]
 
 
