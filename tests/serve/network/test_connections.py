@@ -183,7 +183,8 @@ async def test_litellm_follows_no_redirect_of_an_endpoint(name: str, guided: boo
         await engine.aclose()
     said = caught.value.message
     assert thief.requests == []
-    assert len(wire.requests) == 1
+    # The last request of the trial before may be noted late.
+    assert len([body for _, body in wire.requests if "Hello" in str(body)]) == 1
     assert not isinstance(caught.value, CURABLE)
     assert said == (
         f"{wire.address}/chat/completions redirects to {thief.address}/chat/completions on another host, and redirects "
