@@ -34,6 +34,7 @@ INNER_FLOORS = {
     ),
     "benchmarks": ("resampling", "paired", "base", "choice", "words", "registry"),
     "metrics": ("", "cliniqlink", "paired"),
+    "programs": ("", "combining", "building"),
     "datasets": (
         *("", "casimedicos", "own", "readers", "loading", "fetching", "checking", "translate"),
         *("build.pages", "build"),

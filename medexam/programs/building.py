@@ -9,6 +9,7 @@ import dspy
 
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import ExamProgram
+from medexam.programs.combining.voting import Voting
 from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice, RandomInOrder
 from medexam.programs.extraction import ExtractExplanation
 from medexam.programs.formats import AnswerByFormat
@@ -18,7 +19,6 @@ from medexam.programs.own import OwnProgram, Search, make_module, make_predictor
 from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.programs.reading import ContextReader, EntailedChoice, QuestionReader, SpanChoice, SpanExtraction
 from medexam.programs.short_answers import ShortAnswer
-from medexam.programs.voting import Voting
 from medexam.questions import Language, Question
 from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt, load_task_words
 from medexam.specs import (

@@ -1,0 +1,1 @@
+"""Several answers to a question made into one: floor 3, above the programs that they come from."""
