@@ -34,7 +34,7 @@ INNER_FLOORS = {
     ),
     "benchmarks": ("resampling", "paired", "base", "choice", "words", "registry"),
     "metrics": ("", "cliniqlink", "paired"),
-    "programs": ("", "combining", "building"),
+    "programs": ("base", "controls", "retrieval", "", "combining", "building"),
     "datasets": (
         *("", "casimedicos", "own", "readers", "loading", "fetching", "checking", "translate"),
         *("build.pages", "build"),

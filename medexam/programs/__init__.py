@@ -11,9 +11,11 @@ from medexam.programs.loading import demonstrations, loaded_words, save_program
 from medexam.programs.nearest import DemonstrationFinder, WithNearest
 from medexam.programs.outcome import build_failure, build_prediction, read_again
 from medexam.programs.own import OwnProgram
-from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.programs.probabilities import OptionProbabilities
-from medexam.programs.reading import (
+from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine
+from medexam.programs.replay import replay
+from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
+from medexam.programs.retrieval.reading import (
     ContextReader,
     EntailedChoice,
     Entailments,
@@ -23,8 +25,6 @@ from medexam.programs.reading import (
     SpanChoice,
     SpanExtraction,
 )
-from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine
-from medexam.programs.replay import replay
 
 __all__ = [
     "AnswerByFormat",

@@ -16,8 +16,8 @@ from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.own import OwnProgram, Search, make_module, make_predictor
-from medexam.programs.passages import OptionRelevance, PassageFinder, WithPassages
-from medexam.programs.reading import ContextReader, EntailedChoice, QuestionReader, SpanChoice, SpanExtraction
+from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
+from medexam.programs.retrieval.reading import ContextReader, EntailedChoice, QuestionReader, SpanChoice, SpanExtraction
 from medexam.programs.short_answers import ShortAnswer
 from medexam.questions import Language, Question
 from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt, load_task_words

@@ -14,7 +14,7 @@ from medexam.model_identity import Answerer
 from medexam.predictions import Failure, Prediction, Reason, Reply, RetrievedPassage, Status, Usage
 from medexam.programs.base import AskingProgram
 from medexam.programs.likelihood import OptionScores
-from medexam.programs.reading import EntailmentScores
+from medexam.programs.retrieval.reading import EntailmentScores
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import Generation

@@ -21,9 +21,9 @@ from medexam.plugins import load_object
 from medexam.predictions import Prediction
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
-from medexam.programs.passages import PassageFinder
 from medexam.programs.recording import Calls, recorded_calls
 from medexam.programs.replay import replay
+from medexam.programs.retrieval.passages import PassageFinder
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures.choices import read_choice

@@ -6,8 +6,8 @@ import pytest
 
 from medexam.predictions import Reason, Status
 from medexam.programs import Entailments, ProgramContext, ReadSpan, build_prediction, build_program
-from medexam.programs.reading import choose_by_overlap
-from medexam.programs.stems import stems
+from medexam.programs.retrieval.reading import choose_by_overlap
+from medexam.programs.retrieval.stems import stems
 from medexam.questions import Option
 from medexam.retrievers.base import Hit, Passage, Span
 from medexam.specs import EntailmentSpec, SpanReaderSpec

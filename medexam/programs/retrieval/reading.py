@@ -12,7 +12,7 @@ from typing import Protocol
 import dspy
 
 from medexam.programs.controls import Control
-from medexam.programs.stems import stems
+from medexam.programs.retrieval.stems import stems
 from medexam.questions import Option, Question
 from medexam.retrievers.base import Hit, Span
 from medexam.signatures import Generation

@@ -1,0 +1,1 @@
+"""Programs that look up or read passages."""
