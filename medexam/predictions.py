@@ -150,6 +150,9 @@ class Prediction(FrozenModel, populate_by_name=True):
     votes: Annotated[tuple[int | None, ...] | None, Field(exclude_if=lambda votes: votes is None)] = None
     """The answer of each of several replies, in their order; None for a reply without a legal one. Left out
     of a line where no votes were counted."""
+    orders: Annotated[tuple[tuple[int, ...], ...] | None, Field(exclude_if=lambda orders: orders is None)] = None
+    """The orders in which the options were shown, each as their printed numbers; every order has as many `votes`, one
+    order after the other, as printed numbers too. Left out of a line where the exam's order alone was shown."""
 
     @model_validator(mode="after")
     def _status_agrees(self) -> Self:

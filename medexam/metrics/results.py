@@ -12,7 +12,7 @@ from pydantic import Field
 
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.exam_averages import ExamAverages
-from medexam.metrics.vote_results import VoteMetrics
+from medexam.metrics.vote_results import OrderMetrics, VoteMetrics
 
 Interval = tuple[float, float]
 """Low and high end of a 95 % interval, in the unit of the number that it belongs to."""
@@ -327,6 +327,8 @@ class Metrics(PublishedScores):
     """What the passages tell; None if the program saw none."""
     votes: Annotated[VoteMetrics | None, Field(exclude_if=lambda votes: votes is None)] = None
     """What several replies to each question tell; `metrics.json` has no such key if each had one."""
+    orders: Annotated[OrderMetrics | None, Field(exclude_if=lambda orders: orders is None)] = None
+    """What several orders of the options tell; `metrics.json` has no such key if each question was shown in one."""
     own: OwnMeasures
     """What the user's own metrics say."""
 

@@ -10,6 +10,7 @@ from medexam.metrics.counting import Cell, Tally, chance_level, count, count_apa
 from medexam.metrics.exam_averages import AVERAGES
 from medexam.metrics.intervals import rate_interval, score_intervals
 from medexam.metrics.option_scores import option_score_metrics
+from medexam.metrics.orders import order_metrics
 from medexam.metrics.passages import retrieval_metrics
 from medexam.metrics.results import Metrics, PublishedScores, Scores
 from medexam.metrics.votes import vote_metrics
@@ -56,6 +57,7 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
         option_scores=option_score_metrics(questions, key, predictions),
         retrieval=retrieval_metrics(questions, key, predictions),
         votes=vote_metrics(questions, key, predictions),
+        orders=order_metrics(questions, key, predictions),
     )
 
 

@@ -8,7 +8,7 @@ from medexam.programs.extraction import ExtractExplanation
 from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood, OptionScores
 from medexam.programs.loading import demonstrations, loaded_words, save_program
-from medexam.programs.nearest import DemonstrationFinder, WithNearest
+from medexam.programs.nearest import DemonstrationFinder, WithNearest, find_nearest
 from medexam.programs.outcome import build_failure, build_prediction, read_again
 from medexam.programs.own import OwnProgram
 from medexam.programs.probabilities import OptionProbabilities
@@ -63,6 +63,7 @@ __all__ = [
     "build_prediction",
     "build_program",
     "demonstrations",
+    "find_nearest",
     "loaded_words",
     "read_again",
     "replay",

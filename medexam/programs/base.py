@@ -4,7 +4,7 @@ A program says its steps once, as a generator of calls; the base class drives th
 callers alike. Programs know nothing of engines, golds, files or scores.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -144,14 +144,22 @@ class WrappingProgram(ExamProgram):
 
     def steps_with(self, question: Question, **inputs: Any) -> Steps:
         """The program's own steps, each called with these inputs too."""
-        steps = self.program.steps(question)
+        return altered(self.program.steps(question), lambda call: replace(call, inputs={**call.inputs, **inputs}))
+
+
+def altered(steps: Steps, change: Callable[[Call], Call]) -> Steps:
+    """The same steps with every call changed; replies, and prompts that did not fit, reach them unchanged."""
+    try:
         call = next(steps)
         while True:
-            said = yield replace(call, inputs={**call.inputs, **inputs})
             try:
+                said = yield change(call)
+            except ContextWindowExceededError as error:
+                call = steps.throw(error)
+            else:
                 call = steps.send(said)
-            except StopIteration as finished:
-                return finished.value
+    except StopIteration as finished:
+        return finished.value
 
 
 class TaskProgram(AskingProgram):

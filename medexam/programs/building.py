@@ -9,6 +9,7 @@ import dspy
 
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import ExamProgram
+from medexam.programs.combining.reordering import Reordered
 from medexam.programs.combining.voting import Voting
 from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice, RandomInOrder
 from medexam.programs.extraction import ExtractExplanation
@@ -78,7 +79,9 @@ def _build_reply(spec: ReplySpec, language: Language, context: ProgramContext) -
     program = asking(prompt, adapter, spec.budget(context.max_tokens))
     program = _with_passages(program, spec, context)
     program = program if spec.load is None else load_program(program, spec, language, context.nearest)
-    return program if spec.samples == 1 else Voting(program, spec.samples)
+    if spec.samples > 1:
+        program = Voting(program, spec.samples)
+    return program if spec.orders == "given" else Reordered(program, spec.orders)
 
 
 def _build_likelihood(spec: LikelihoodSpec, language: Language, context: ProgramContext) -> dspy.Module:

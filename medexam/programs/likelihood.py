@@ -12,7 +12,8 @@ import dspy
 from medexam.continuations import Continuation, ContinuationLogprobs
 from medexam.predictions import Prediction, normalise_scores
 from medexam.programs.base import Call, ExamProgram, Steps
-from medexam.questions import Option, Question
+from medexam.programs.orders import orders_of, shown_in
+from medexam.questions import Question
 from medexam.signatures import LikelihoodAdapter, LikelihoodWords, WeighOptions, option_texts
 from medexam.specs import LikelihoodSpec
 from medexam.specs.programs.likelihood import ScoreNorm
@@ -63,8 +64,7 @@ class OptionLikelihood(ExamProgram):
 
     def calls_for(self, question: Question) -> int:
         """One call for each order of the options, and one more where they are also read without the question."""
-        orders = len(question.options) if self.spec.orders == "cyclic" else 1
-        return orders + (self.weigh_alone is not None)
+        return len(orders_of(question, self.spec.orders)) + (self.weigh_alone is not None)
 
     def steps(self, question: Question) -> Steps:
         """Read the options in each order that is wanted, then choose."""
@@ -75,8 +75,8 @@ class OptionLikelihood(ExamProgram):
             generations.append(said.generation)
             alone = said.reading
         readings: list[ContinuationLogprobs] = []
-        for shown in rotations(question) if self.spec.orders == "cyclic" else [question]:
-            said = yield Call(self.weigh, {"question": shown})
+        for order in orders_of(question, self.spec.orders):
+            said = yield Call(self.weigh, {"question": shown_in(question, order)})
             generations.append(said.generation)
             readings.append(said.reading)
         scores = self._scores(question, readings, alone)
@@ -147,26 +147,6 @@ def score(continuation: Continuation, text: str, norm: ScoreNorm, alone: Continu
             if alone is None:
                 raise ValueError("pmi needs the reading without the question")
             return continuation.total - alone.total
-
-
-def rotations(question: Question) -> list[Question]:
-    """The question in every cyclic order of its options: rotation `r` shows first the option at place `r`.
-
-    The numbers stay in their places; the texts move.
-    """
-    texts = [option.text for option in question.options]
-    numbers = question.option_numbers
-    return [
-        question.model_copy(
-            update={
-                "options": tuple(
-                    Option(number=number, text=texts[(turn + place) % len(texts)])
-                    for place, number in enumerate(numbers)
-                )
-            }
-        )
-        for turn in range(len(texts))
-    ]
 
 
 def average_orders(orders: Sequence[Sequence[float]]) -> list[float]:

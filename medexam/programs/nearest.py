@@ -43,3 +43,12 @@ class WithNearest(WrappingProgram):
     def steps(self, question: Question) -> Steps:
         """The program's own steps, each with these demonstrations."""
         return self.steps_with(question, demos=list(self.finder.find(question)))
+
+
+def find_nearest(program: dspy.Module) -> DemonstrationFinder | None:
+    """What chooses the demonstrations of a program, also of one that is asked several times; None if nothing does."""
+    while isinstance(program, WrappingProgram):
+        if isinstance(program, WithNearest):
+            return program.finder
+        program = program.program
+    return None

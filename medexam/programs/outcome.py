@@ -116,6 +116,7 @@ def _read_fields(said: dspy.Prediction, finish_reason: str | None, *, replied: b
         "alignment": said.get("alignment"),
         "rationale": said.rationale,
         "votes": said.get("votes"),
+        "orders": said.get("orders"),
     }
 
 

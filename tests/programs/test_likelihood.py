@@ -10,7 +10,8 @@ from medexam.continuations import CONTINUATIONS
 from medexam.errors import SpecError
 from medexam.predictions import Reason, Status, normalise_scores
 from medexam.programs import build_prediction, build_program
-from medexam.programs.likelihood import average_orders, rotations
+from medexam.programs.likelihood import average_orders
+from medexam.programs.orders import orders_of, shown_in
 from medexam.questions import Option
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
@@ -125,12 +126,13 @@ def test_abstaining_below_a_probability(question, threshold, answer) -> None:
 
 def test_rotations_move_the_texts_and_keep_the_numbers(question) -> None:
     asked = with_options(question, "a", "b", "c")
-    assert [[option.text for option in turned.options] for turned in rotations(asked)] == [
+    turns = [shown_in(asked, order) for order in orders_of(asked, "cyclic")]
+    assert [[option.text for option in turned.options] for turned in turns] == [
         ["a", "b", "c"],
         ["b", "c", "a"],
         ["c", "a", "b"],
     ]
-    assert all(turned.option_numbers == (1, 2, 3) for turned in rotations(asked))
+    assert all(turned.option_numbers == (1, 2, 3) for turned in turns)
 
 
 @pytest.mark.parametrize("read", ["label", "option_text"])

@@ -7,6 +7,7 @@ passages, has none of theirs.
 from medexam.formatting import NONE, coefficient, p_value, percent, with_interval
 from medexam.metrics import Metrics, OptionScoreMetrics
 from medexam.metrics.results import RetrievalMetrics
+from medexam.metrics.vote_results import OrderMetrics
 from medexam.tables import Captioned, Table
 
 SHOWN_SOURCES = 20
@@ -17,7 +18,11 @@ QUARTILES = ("1, lowest", "2", "3", "4, highest")
 def score_tables(metrics: Metrics) -> list[Captioned]:
     """Calibration, position and abstention, each with its caption; empty without option scores."""
     scores = metrics.option_scores
-    return [] if scores is None else [_calibration(scores), _position(scores), _abstention(scores)]
+    if scores is None:
+        return []
+    # Where the orders of the options have a table of their own, it says more of places.
+    position = [_position(scores)] if metrics.orders is None else []
+    return [_calibration(scores), *position, _abstention(scores)]
 
 
 def vote_tables(metrics: Metrics) -> list[Captioned]:
@@ -43,12 +48,45 @@ def vote_tables(metrics: Metrics) -> list[Captioned]:
     return [(Table("By number of replies", ("Replies", "Accuracy", "pass@k"), rows), caption)]
 
 
-def score_headline(metrics: Metrics) -> list[tuple[str, str, str]]:
-    """Rows for a report's headline (what, value, chance level); empty without option scores."""
-    scores = metrics.option_scores
-    if scores is None:
+def order_tables(metrics: Metrics) -> list[Captioned]:
+    """How often the option in each place is chosen; empty if each question was shown in one order."""
+    orders = metrics.orders
+    if orders is None:
         return []
+    rows = tuple((str(one.place), percent(one.chosen), percent(one.right)) for one in orders.places)
+    caption = (
+        f"Percent of {orders.answered:,} orders with a legal answer, of n = {orders.n:,} questions in up to "
+        f"{orders.orders} orders each. {_bias(orders)} One order alone is right on {percent(orders.single_accuracy)} % "
+        f"of the questions on average, any order on {percent(orders.right_in_any)} %."
+    )
+    return [(Table("By place in the order", ("Place", "Chosen", "Right option"), rows), caption)]
+
+
+def _bias(orders: OrderMetrics) -> str:
+    if orders.chi_square is None or orders.p is None:
+        return "Every legal answer is right, so nothing shows a position bias."
+    return (
+        f"Position bias: chi-square {orders.chi_square:.2f}, {orders.degrees} degrees of freedom, "
+        f"p {_equals(orders.p)} (Stuart and Maxwell, questions as clusters)."
+    )
+
+
+def _equals(p: float) -> str:
+    """A p-value behind its sign: `= 0.03` or `< 0.001`."""
+    said = p_value(p)
+    return said.replace("<", "< ") if said.startswith("<") else f"= {said}"
+
+
+def score_headline(metrics: Metrics) -> list[tuple[str, str, str]]:
+    """Rows for a report's headline (what, value, chance level); empty without orders and option scores."""
+    scores, orders = metrics.option_scores, metrics.orders
     rows = []
+    if orders is not None:
+        in_all = with_interval(percent(orders.right_in_all), orders.right_in_all_interval)
+        rows.append(("Right in every order, %", in_all, ""))
+        rows.append(("Same answer in every order, %", percent(orders.consistent), ""))
+    if scores is None:
+        return rows
     if scores.label_mass is not None:
         rows.append(("Label mass, %", percent(scores.label_mass), ""))
     if scores.flip_rate is not None:
@@ -147,10 +185,9 @@ def _correlation(retrieval: RetrievalMetrics) -> str:
     found = retrieval.score_correctness
     if found is None:
         return f"The score's correlation with being right cannot be told, n = {retrieval.n}."
-    p = p_value(found.p)
     r, low, high = (coefficient(value) for value in (found.r, *found.interval))
     return (
-        f"r = {r} [{low}, {high}], p {p.replace('<', '< ') if p.startswith('<') else f'= {p}'}, n = {retrieval.n}: "
+        f"r = {r} [{low}, {high}], p {_equals(found.p)}, n = {retrieval.n}: "
         "correlation of the score with being right (point-biserial; Correa-Guillén et al. 2025 report 0.07 for MedCPT)."
     )
 

@@ -203,21 +203,7 @@ def _plan(
     only_look: bool = False,
     at: OptimizationFolder | None = None,
 ) -> OptimizationPlan:
-    if not cell.program.optimizers:
-        raise SpecError(
-            f"program.kind {cell.program.kind!r} shows no demonstrations and has no instructions to optimize; choose "
-            "zero_shot, few_shot, chain_of_thought, retrieve_then_answer, signature or a module of your own"
-        )
-    fitting = {"kind": cell.program.optimizers, "metric": cell.program.optimized_for}
-    for name, value in {"kind": optimizer.kind, "metric": optimizer.metric}.items():
-        if value not in fitting[name]:
-            choices = ", ".join(fitting[name])
-            raise SpecError(f"optimizer.{name} {value} is not for {cell.program.label}: choose {choices}")
-    if optimizer.metric == "log_probability" and not cell.program.engine_needs.guided:
-        raise SpecError(
-            "optimizer.metric log_probability reads the options' probabilities, which a free reply does not tell: set "
-            "program.answer_format=guided, or choose accuracy or exam_score"
-        )
+    _check_fit(cell, optimizer)
     exams = load_exam_split(cell.dataset, optimizer)
     chosen = optimizer.validation.of(cell.dataset)
     document = {**cell.model_dump(mode="json"), "dataset": chosen.model_dump(mode="json")}
@@ -250,6 +236,30 @@ def _plan(
         calls=calls,
         candidates=_affordable(optimizer, calls),
     )
+
+
+def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
+    """Raises `SpecError` where the program cannot be optimized so."""
+    if not cell.program.optimizers:
+        raise SpecError(
+            f"program.kind {cell.program.kind!r} shows no demonstrations and has no instructions to optimize; choose "
+            "zero_shot, few_shot, chain_of_thought, retrieve_then_answer, signature or a module of your own"
+        )
+    if cell.program.asks_repeatedly:
+        raise SpecError(
+            f"{cell.program.label} asks each question several times, and one reply is optimized: leave samples and "
+            "orders out, and set them with program.load where the program is run"
+        )
+    fitting = {"kind": cell.program.optimizers, "metric": cell.program.optimized_for}
+    for name, value in {"kind": optimizer.kind, "metric": optimizer.metric}.items():
+        if value not in fitting[name]:
+            choices = ", ".join(fitting[name])
+            raise SpecError(f"optimizer.{name} {value} is not for {cell.program.label}: choose {choices}")
+    if optimizer.metric == "log_probability" and not cell.program.engine_needs.guided:
+        raise SpecError(
+            "optimizer.metric log_probability reads the options' probabilities, which a free reply does not tell: set "
+            "program.answer_format=guided, or choose accuracy or exam_score"
+        )
 
 
 def _identity(optimizer: OptimizerSpec, model: ModelSpec, *, only_look: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
 from medexam.items import AnySet, ExamSet
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
-from medexam.programs import AskingProgram, ProgramContext, WithNearest, build_program
+from medexam.programs import AskingProgram, ProgramContext, build_program, find_nearest
 from medexam.questions import Question
 from medexam.specs import CellSpec
 from medexam.specs.identity import IDENTITY_SCHEMA
@@ -107,8 +107,8 @@ class PlannedCell(Generic[S_co]):
         if self.retrieval is not None and self.asks_model:
             context = ProgramContext(cell.model.max_tokens, Preview(self.retrieval), nearest=NearestDemonstrations)
             program = build_program(cell.program, cell.dataset.language, context)
-        if isinstance(program, WithNearest) and isinstance(program.finder, NearestDemonstrations):
-            program.finder.fill([question for question in questions if isinstance(question, Question)])
+        if isinstance(finder := find_nearest(program), NearestDemonstrations):
+            finder.fill([question for question in questions if isinstance(question, Question)])
         return program
 
 

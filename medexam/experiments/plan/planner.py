@@ -28,7 +28,7 @@ from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import find_run
 from medexam.experiments.store.trust import check_trusted
 from medexam.experiments.store.work_folder import folders_of, name_part
-from medexam.programs import AskingProgram, ProgramContext, WithNearest, build_program, demonstrations
+from medexam.programs import AskingProgram, ProgramContext, build_program, demonstrations, find_nearest
 from medexam.specs import CellSpec
 from medexam.specs.experiment import named_code
 from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
@@ -132,7 +132,7 @@ def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
         tasks = [one for one in pending if isinstance(one, Task)]
         context = replace(context, context_reader=ContextReading(reader=reader, coming=tasks))
     program = build_program(cell.program, cell.dataset.language, context)
-    finder = program.finder if isinstance(program, WithNearest) else None
+    finder = find_nearest(program)
     if cell.program.loads is not None and isinstance(program, AskingProgram):
         check_demonstrations(
             [demo for _, demo in demonstrations(program)], data.questions, f"program.load {cell.program.loads}"

@@ -68,16 +68,16 @@ class Voting(WrappingProgram):
             if read is None:
                 return None
             said.append(read)
-        answer = _winner(said)
+        answer = winner(said)
         rationale = next((one.rationale for one in said if one.answer == answer), None)
         return dspy.Prediction(answer=answer, rationale=rationale, votes=tuple(one.answer for one in said))
 
     def _count(self, question: Question, said: Sequence[dspy.Prediction]) -> dspy.Prediction:
-        answer = _winner(said)
+        answer = winner(said)
         told = next((one for one in said if one.answer == answer), said[0])
         own = {
             "answer": answer,
-            "scores": _shares(question, said),
+            "scores": shares(question, said),
             "votes": tuple(one.answer for one in said),
             "told": told.generations[-1],
             "traced": True,
@@ -86,7 +86,8 @@ class Voting(WrappingProgram):
         return dspy.Prediction(**{**told.toDict(), **own})
 
 
-def _winner(said: Sequence[dspy.Prediction]) -> int | None:
+def winner(said: Sequence[dspy.Prediction]) -> int | None:
+    """The commonest answer; None if there is none. Of equals the likeliest if all have `scores`, else the first."""
     votes = Counter(one.answer for one in said if one.answer is not None)
     if not votes:
         return None
@@ -99,7 +100,8 @@ def _winner(said: Sequence[dspy.Prediction]) -> int | None:
     return likeliest
 
 
-def _shares(question: Question, said: Sequence[dspy.Prediction]) -> OptionScores | None:
+def shares(question: Question, said: Sequence[dspy.Prediction]) -> OptionScores | None:
+    """The log of each option's share of the legal answers; None if there is none."""
     votes = Counter(one.answer for one in said if one.answer is not None)
     if not votes:
         return None

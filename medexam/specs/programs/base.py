@@ -113,6 +113,11 @@ class ProgramSpec(Spec):
         return False
 
     @property
+    def asks_repeatedly(self) -> bool:
+        """Whether several replies to the same question vote."""
+        return False
+
+    @property
     def local_reader(self) -> ReaderSettings | None:
         """The local model that it has texts read by; None where it has none read."""
         return None

@@ -9,6 +9,7 @@ from pydantic import Field
 from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.base import PositiveInt, WordsSpec
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat, EngineNeeds, WordFiles
+from medexam.specs.programs.orders import Orders, orders_label
 from medexam.specs.programs.retrieving import RetrievingSpec
 
 DIRECT_TOKENS = 64
@@ -33,6 +34,9 @@ class ReplySpec(WordsSpec):
     samples: Annotated[int, Field(ge=1, le=1000, exclude_if=lambda samples: samples == 1)] = 1
     """Replies to each question, of which the commonest legal answer is taken (self-consistency); more than one needs a
     `model.temperature`."""
+    orders: Annotated[Orders, Field(exclude_if=lambda orders: orders == "given")] = "given"
+    """Ask once for each of several orders of the options and take the commonest answer: `cyclic` shows every rotation,
+    `reversed` the exam's order and its reverse, `{random: 4}` four orders that are drawn for each question."""
     max_tokens: PositiveInt | None = None
     """Tokens a reply may have; None: the model's `max_tokens`, else 64 for a direct answer and 512 for reasoning."""
     load: Path | None = None
@@ -82,8 +86,13 @@ class ReplySpec(WordsSpec):
 
     @property
     def draws(self) -> bool:
-        """Whether several replies vote."""
+        """Whether several replies to the same prompt vote."""
         return self.samples > 1
+
+    @property
+    def asks_repeatedly(self) -> bool:
+        """Whether several replies vote, in one order of the options or in several."""
+        return self.draws or self.orders != "given"
 
     def budget(self, of_model: int | None) -> int:
         """Tokens a reply may have, where the model's own spec says `of_model`."""
@@ -102,6 +111,7 @@ class ReplySpec(WordsSpec):
             words.append("optimized")
         if self.samples > 1:
             words.append(f"samples{self.samples}")
+        words += orders_label(self.orders)
         return "-".join(words)
 
 

@@ -27,7 +27,7 @@ from medexam.experiments.store.shards import shard_path
 from medexam.files import make_private_folder, open_private
 from medexam.gc_pause import gc_paused
 from medexam.predictions import Prediction
-from medexam.programs import ProgramContext, WithNearest, build_program
+from medexam.programs import ProgramContext, build_program, find_nearest
 from medexam.questions import Question
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.discovery.registry import host_name
@@ -80,8 +80,8 @@ class _CellRun:
                 nearest=partial(NearestDemonstrations, vectors=looked_up.vectors),
             ),
         )
-        if isinstance(program, WithNearest) and isinstance(program.finder, NearestDemonstrations):
-            program.finder.fill(())
+        if isinstance(finder := find_nearest(program), NearestDemonstrations):
+            finder.fill(())
         work = Work(assignment.folder.name, program, cell.program.label, assignment.spec_digest, assignment.answerer)
         self.model = cell.model
         self.engine = engine

@@ -1,0 +1,115 @@
+"""What several orders of the options tell: position bias, consistency, and what is right in every order.
+
+Pure functions over the votes and orders that a run kept.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+
+from medexam.items import AnswerKey, Gold
+from medexam.metrics.intervals import rate_interval
+from medexam.metrics.vote_results import OrderMetrics, PlaceCount
+from medexam.metrics.votes import majority
+from medexam.predictions import Prediction, Status
+from medexam.questions import Question
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """One question in its orders; item r of each is order r."""
+
+    orders: tuple[tuple[int, ...], ...]
+    answers: tuple[int | None, ...]
+    rights: tuple[bool, ...]
+    gold: int
+
+    def places(self) -> list[tuple[int, int]]:
+        """Of each order with a legal answer, the place of the answer and that of the right option, from 0.
+
+        Any of several right options is right, so a right answer stands where the right option does.
+        """
+        found = zip(self.orders, self.answers, self.rights, strict=True)
+        return [
+            (order.index(answer), order.index(answer if right else self.gold))
+            for order, answer, right in found
+            if answer is not None
+        ]
+
+
+def order_metrics(
+    questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
+) -> OrderMetrics | None:
+    """The metrics of the predictions that hold orders; None if none does.
+
+    Raises `DatasetError` if `key` lacks one of their questions.
+    """
+    shown = []
+    for question in questions:
+        prediction = predictions.get(question.key)
+        if prediction is not None and prediction.status is not Status.FAILED and prediction.orders:
+            shown.append(_read(prediction, key[question.key]))
+    if not shown:
+        return None
+    statistic, degrees, p = homogeneity([one.places() for one in shown])
+    n, right_in_all = len(shown), sum(all(one.rights) for one in shown)
+    places = [place for one in shown for place in one.places()]
+    return OrderMetrics(
+        n=n,
+        orders=max(len(one.orders) for one in shown),
+        answered=len(places),
+        places=_counts(places, max(len(one.orders[0]) for one in shown)),
+        chi_square=statistic,
+        degrees=degrees,
+        p=p,
+        single_accuracy=fsum(sum(one.rights) / len(one.rights) for one in shown) / n,
+        consistent=sum(len(set(one.answers)) == 1 and one.answers[0] is not None for one in shown) / n,
+        right_in_all=right_in_all / n,
+        right_in_all_interval=rate_interval(right_in_all, n),
+        right_in_any=sum(any(one.rights) for one in shown) / n,
+    )
+
+
+def homogeneity(clusters: Sequence[Sequence[tuple[int, int]]]) -> tuple[float | None, int, float | None]:
+    """Chi-square, degrees of freedom and p of the test that both of each pair stand in a place equally often.
+
+    A cluster holds the pairs of one question, as places from 0. With one pair a cluster it is Stuart's and Maxwell's
+    test of marginal homogeneity (Stuart 1955; Maxwell 1970); here the differences of a question are added up before
+    their products, since its orders depend on each other. The first and third are None if no pair differs.
+    """
+    from scipy.stats import chi2
+
+    places = 1 + max((place for pairs in clusters for pair in pairs for place in pair), default=0)
+    differences = np.zeros((len(clusters), places))
+    for row, pairs in enumerate(clusters):
+        for chosen, right in pairs:
+            differences[row, chosen] += 1
+            differences[row, right] -= 1
+    covariance = differences.T @ differences
+    degrees = int(np.linalg.matrix_rank(covariance))
+    if not degrees:
+        return None, 0, None
+    whole = differences.sum(axis=0)
+    statistic = float(whole @ np.linalg.pinv(covariance, hermitian=True) @ whole)
+    return statistic, degrees, float(chi2.sf(statistic, degrees))
+
+
+def _read(prediction: Prediction, gold: Gold) -> _Shown:
+    orders, votes = prediction.orders or (), prediction.votes or ()
+    each = len(votes) // len(orders)
+    answers = tuple(majority(votes[turn * each : (turn + 1) * each]) for turn in range(len(orders)))
+    return _Shown(orders, answers, tuple(map(gold.accepts, answers)), gold.number)
+
+
+def _counts(places: Sequence[tuple[int, int]], most: int) -> tuple[PlaceCount, ...]:
+    whole = max(1, len(places))
+    return tuple(
+        PlaceCount(
+            place=place + 1,
+            chosen=sum(chosen == place for chosen, _ in places) / whole,
+            right=sum(right == place for _, right in places) / whole,
+        )
+        for place in range(most)
+    )
