@@ -128,21 +128,24 @@ def shown_of(demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
 
 
 class WrappingProgram(ExamProgram):
-    """Base of the programs that take another's steps and add to what each of them is called with."""
+    """Base of the programs that take another's steps and add to what each of them is called with.
 
-    def __init__(self, program: ExamProgram) -> None:
+    The other one may answer in words too.
+    """
+
+    def __init__(self, program: AskingProgram) -> None:
         super().__init__(program.adapter)
         self.program = program
 
-    def calls_for(self, question: Question) -> int:
+    def calls_for(self, question: Any) -> int:
         """As many as the program's own."""
         return self.program.calls_for(question)
 
-    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+    def read_again(self, question: Any, stored: Prediction) -> dspy.Prediction | None:
         """As the program's own does."""
         return self.program.read_again(question, stored)
 
-    def steps_with(self, question: Question, **inputs: Any) -> Steps:
+    def steps_with(self, question: Any, **inputs: Any) -> Steps:
         """The program's own steps, each called with these inputs too."""
         return altered(self.program.steps(question), lambda call: replace(call, inputs={**call.inputs, **inputs}))
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import dspy
 
 from medexam.programs.asking import ChainOfThought, DirectAnswer
-from medexam.programs.base import ExamProgram
+from medexam.programs.base import AskingProgram
 from medexam.programs.combining.reordering import Reordered
 from medexam.programs.combining.voting import Voting
 from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice, RandomInOrder
@@ -35,6 +35,7 @@ from medexam.specs.dataset import Split
 from medexam.specs.programs.own import ModuleSpec, OwnSpec, SignatureSpec
 
 T = TypeVar("T")
+Asking = TypeVar("Asking", bound=AskingProgram)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ def _build_likelihood(spec: LikelihoodSpec, language: Language, context: Program
 
 
 def _build_by_format(spec: ByFormatSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    return AnswerByFormat(spec, load_task_words(spec.words, language), context.max_tokens)
+    program = AnswerByFormat(spec, load_task_words(spec.words, language), context.max_tokens)
+    return _with_passages(program, spec, context)
 
 
 def _build_extraction(spec: ExtractExplanationSpec, language: Language, context: ProgramContext) -> dspy.Module:
@@ -97,7 +99,8 @@ def _build_extraction(spec: ExtractExplanationSpec, language: Language, context:
 
 
 def _build_short_answer(spec: ShortAnswerSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    return ShortAnswer(spec, load_task_words(spec.words, language), context.max_tokens)
+    program = ShortAnswer(spec, load_task_words(spec.words, language), context.max_tokens)
+    return _with_passages(program, spec, context)
 
 
 def _build_span_reader(spec: SpanReaderSpec, _: Language, context: ProgramContext) -> dspy.Module:
@@ -141,7 +144,7 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(
 """Kind of program that ships -> what builds it; every other kind is a module of the user's own."""
 
 
-def _with_passages(program: ExamProgram, spec: ProgramSpec, context: ProgramContext) -> ExamProgram:
+def _with_passages(program: Asking, spec: ProgramSpec, context: ProgramContext) -> Asking | WithPassages:
     """The program, behind passages where its spec looks some up."""
     if spec.retrieval is None:
         return program

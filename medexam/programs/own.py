@@ -96,7 +96,7 @@ class OwnProgram(AskingProgram):
         """Settings of the block, the calls that it makes, and what the module is called with."""
         lm = dspy.settings.lm
         numbers = question.option_numbers if isinstance(question, Question) else ()
-        hits = list(self._finder.find(question)) if self._finder and isinstance(question, Question) else []
+        hits = list(self._finder.find(question)) if self._finder else []
         settings = {"lm": lm and lm.copy(max_tokens=self._max_tokens), "adapter": self.adapter, "rm": self._retrieve}
         with recorded_calls() as calls, asked_options(numbers), dspy.context(**settings):
             yield calls, question_fields(question, self._wanted, hits)
@@ -121,7 +121,7 @@ class OwnProgram(AskingProgram):
             "generations": list(calls.generations),
             "traced": True,
         }
-        if self._finder is not None and isinstance(question, Question):
+        if self._finder is not None:
             fields |= {"hits": list(self._finder.find(question)), "passages_cut": 0}
         if isinstance(question, Question):
             return dspy.Prediction(answer=read_choice(answer, question), **fields)

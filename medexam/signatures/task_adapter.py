@@ -15,6 +15,7 @@ import dspy
 from dspy.lm15 import Request, Response
 from dspy.signatures.signature import make_signature
 
+from medexam.signatures.rendering import put_passages_before
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter, chat_request, read_generation
 from medexam.signatures.task_words import fill
 from medexam.signatures.thinking import split_thinking
@@ -96,7 +97,7 @@ class TaskAdapter(SingleCallAdapter):
         asked: AskedTask = inputs["asked"]
         turns = [{"role": "system", "content": self.system}] if self.system else []
         shown = fill(signature.instructions, asked.task, context=asked.context, count=asked.count)
-        turns.append({"role": "user", "content": shown})
+        turns.append({"role": "user", "content": put_passages_before(inputs.get("passages"), shown)})
         if asked.said:
             turns.append({"role": "assistant", "content": asked.said})
         return turns

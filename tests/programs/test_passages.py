@@ -2,13 +2,23 @@
 
 import dspy
 import pytest
+from pydantic import ValidationError
 
+from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.predictions import Reason, Status
 from medexam.programs import ProgramContext, build_failure, build_prediction, build_program
 from medexam.retrievers.base import Hit, Passage
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
-from medexam.specs import LikelihoodSpec, RelevanceSpec, RetrieveThenAnswerSpec
+from medexam.specs import (
+    ByFormatSpec,
+    FewShotSpec,
+    LikelihoodSpec,
+    RelevanceSpec,
+    RetrieveThenAnswerSpec,
+    ShortAnswerSpec,
+)
+from medexam.tasks import Task
 
 HITS = [
     Hit(Passage("a", "Potentials", "word " * 200 + "end.", "test"), 5.0, 1),
@@ -53,6 +63,56 @@ def test_reasoning_sees_the_passages_in_every_call(question, answer_format) -> N
     assert len(turns) == (2 if answer_format == "guided" else 1)
     assert all(turn.startswith("Potentials\n") for turn in turns)
     assert prediction.rationale == "It adds up."
+
+
+def test_solved_examples_stand_before_the_passages(question) -> None:
+    engine = ScriptedEngine(lambda _: "{Answer: 2}")
+    program = build_program(retrieve(then="few_shot"), "en", ProgramContext(finder=Finder()))
+    plain = build_program(FewShotSpec(kind="few_shot"), "en")
+    lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    with dspy.context(lm=lm):
+        assert program(question=question).answer == plain(question=question).answer == 2
+    behind, alone = ([(one.role, one.text) for one in request.messages] for request in engine.requests)
+    assert len(alone) > 2
+    assert behind[:-1] == alone[:-1]
+    assert behind[-1] == ("user", f"Potentials\n{HITS[0].passage.content}\n\nShort.\n\n{alone[-1][1]}")
+
+
+def test_examples_belong_to_few_shot_behind_passages() -> None:
+    with pytest.raises(ValidationError, match="examples belongs to then 'few_shot'"):
+        retrieve(examples="mine.yaml")
+
+
+TASK = Task(
+    "set/list/1", "list", "en", "Which are vitamins?", options=("Retinol", "Glucose", "Thiamine"), given_answer=""
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "calls"),
+    [
+        (ByFormatSpec(kind="by_format", retriever={"kind": "bm25"}), 1),
+        (ByFormatSpec(kind="by_format", answer_format="guided", retriever={"kind": "bm25"}), 3),
+        (ShortAnswerSpec(kind="short_answer", retriever={"kind": "bm25"}), 1),
+    ],
+)
+def test_a_question_in_words_is_asked_behind_passages_in_every_call(spec, calls) -> None:
+    _, plain = ask(spec.model_copy(update={"retriever": None}), TASK, lambda _: "Retinol, Thiamine")
+    prediction, turns = ask(spec, TASK, lambda _: "Retinol, Thiamine")
+    assert len(turns) == calls
+    assert turns == [f"Potentials\n{HITS[0].passage.content}\n\nShort.\n\n{turn}" for turn in plain]
+    assert [one.id for one in prediction.passages] == ["a", "b"]
+    assert spec.label.endswith("-bm25")
+
+
+def test_a_question_in_words_is_looked_up_by_its_own_text() -> None:
+    def queries(query):
+        spec = ShortAnswerSpec(kind="short_answer", retriever={"kind": "bm25"}, query=query)
+        return Retrieval(spec.retrieval, None, None, size=9).queries(TASK)
+
+    assert queries("stem") == {0: "Which are vitamins?"}
+    assert queries("stem_and_options") == {0: "Which are vitamins?\nRetinol\nGlucose\nThiamine"}
+    assert queries("per_option")[3] == "Which are vitamins? Thiamine"
 
 
 def test_option_texts_are_read_behind_the_passages(question) -> None:

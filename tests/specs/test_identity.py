@@ -52,6 +52,7 @@ INERT = {
     "relevance": {"query"},
     "likelihood_retrieved": {"orders"},
     "span_reader": {"context"},
+    "by_format": {"k", "query", "query_language"},
 }
 """Base -> keys that change nothing there, or that it cannot take."""
 

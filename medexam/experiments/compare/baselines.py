@@ -18,7 +18,7 @@ from medexam.metrics.paired.results import Flips
 from medexam.predictions import Prediction
 from medexam.specs import ProgramSpec
 
-_PASSAGES_ONLY = {"kind", "then", "context", "retriever", "k", "query", "query_language"}
+_PASSAGES_ONLY = {"kind", "then", "examples", "context", "retriever", "k", "query", "query_language"}
 """Settings that a program with passages may have otherwise than the same program without."""
 
 
@@ -105,4 +105,5 @@ def _asks_alike(run: ExamRun, other: ExamRun) -> bool:
 
 def _asking(program: ProgramSpec) -> dict[str, Any]:
     """The settings that say how a question is asked, whatever stands before it."""
-    return program.model_dump(exclude=_PASSAGES_ONLY) | {"shows_options": program.shows_options}
+    asking = {"shows_options": program.shows_options, "words": program.words}
+    return program.model_dump(exclude=_PASSAGES_ONLY) | asking

@@ -22,6 +22,7 @@ from medexam.programs.loading import PROGRAM, read_state
 from medexam.questions import Discipline, Exam, Option, Question
 from medexam.retrievers.base import Hit, Passage
 from medexam.signatures import render_question
+from medexam.tasks import Task
 
 Messages = list[dict[str, str]]
 LINKED = "mlflow.linkedPrompts"
@@ -170,7 +171,7 @@ class _NoDemonstrations:
 class _Placeholder:
     """Stands where a program's passages come from."""
 
-    def find(self, question: Question) -> list[Hit]:  # noqa: ARG002
+    def find(self, question: Question | Task) -> list[Hit]:  # noqa: ARG002
         """One mark for all passages."""
         return [Hit(Passage("passages", "", "{{passages}}", ""), 0.0, 1)]
 

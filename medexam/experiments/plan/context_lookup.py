@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from medexam.encoder_weights import find_weights
-from medexam.experiments.plan.passage_lookup import Retrieval, merge_hits
+from medexam.experiments.plan.passage_lookup import Asked, Retrieval, merge_hits
 from medexam.programs import Entailments, ReadContext, ReadSpan
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
@@ -88,7 +88,7 @@ class ReadAhead:
 class PassageReading(ReadAhead, Retrieval):
     """The passages of a run's questions and what a local model reads in them; a `QuestionReader`."""
 
-    def fill(self, questions: Sequence[Question], progress: Progress | None = None) -> int:
+    def fill(self, questions: Sequence[Question | Task], progress: Progress | None = None) -> int:
         """Look up every query, and load the model, so that what is wrong with it is said before a question is asked.
 
         Raises what `Retrieval.fill` raises, and `EngineError` where the model cannot be loaded or has no such head.
@@ -97,7 +97,7 @@ class PassageReading(ReadAhead, Retrieval):
             self._loaded()
         return super().fill(questions, progress)
 
-    def in_prefix_order(self, questions: Sequence[Question]) -> list[Question]:
+    def in_prefix_order(self, questions: Sequence[Asked]) -> list[Asked]:
         """The questions in the order in which they are read ahead, and are to be asked."""
         ordered = super().in_prefix_order(questions)
         self.coming = ordered

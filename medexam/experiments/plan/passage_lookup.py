@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from filelock import FileLock
 
@@ -21,11 +21,13 @@ from medexam.retrievers.building import PlannedRetriever
 from medexam.retrievers.encoders import Progress
 from medexam.specs import RetrievalSettings
 from medexam.specs.identity import digest
+from medexam.tasks import Task
 
 Query = str
+Asked = TypeVar("Asked", bound=Question | Task)
 _OPENING = threading.Lock()
 """Held during a module's own query: retrievers promise nothing of threads. Not a field: it cannot be sent."""
-Translations = Callable[[], Mapping[str, Question]]
+Translations = Callable[[], Mapping[str, Any]]
 """Of nothing, key -> the same question in another language; read only where something is looked up."""
 
 
@@ -99,7 +101,7 @@ class Retrieval:
     translations: Translations | None = None
     """The questions in the language that queries are written in; None: those that are asked."""
     _found: dict[Query, list[Hit]] = field(default_factory=dict)
-    _translated: Mapping[str, Question] = field(default_factory=dict)
+    _translated: Mapping[str, Any] = field(default_factory=dict)
     _opened: Retriever | None = None
 
     def search(self, query: str, k: int) -> list[Hit]:
@@ -110,7 +112,7 @@ class Retrieval:
             (hits,) = self._opened.search([query], k)
         return list(hits)
 
-    def recall(self, questions: Sequence[Question]) -> list[Query]:
+    def recall(self, questions: Sequence[Question | Task]) -> list[Query]:
         """Take what is known from before; the queries of which nothing is, each once."""
         if self.translations is not None and not self._translated:
             self._translated = self.translations()
@@ -118,7 +120,7 @@ class Retrieval:
         self._found |= self.cache.read(queries, self.settings.k)
         return [query for query in queries if query not in self._found]
 
-    def fill(self, questions: Sequence[Question], progress: Progress | None = None) -> int:
+    def fill(self, questions: Sequence[Question | Task], progress: Progress | None = None) -> int:
         """Look up every query of the questions in one pass; how many were not known from before.
 
         `progress` is called with the number of encoded passages while an index is made; an exception that it raises
@@ -133,7 +135,7 @@ class Retrieval:
             self._found |= found
         return len(missing)
 
-    def only_for(self, questions: Sequence[Question]) -> Self:
+    def only_for(self, questions: Sequence[Question | Task]) -> Self:
         """A copy that knows the passages of these questions, of which all are looked up, and can look up no others.
 
         It holds neither corpus nor encoder, so that it can be sent to another process.
@@ -148,31 +150,31 @@ class Retrieval:
             _translated={one.key: self._translated[one.key] for one in questions if one.key in self._translated},
         )
 
-    def find(self, question: Question) -> list[Hit]:
+    def find(self, question: Question | Task) -> list[Hit]:
         """The passages to show, most relevant first, each once."""
         return merge_hits([self._found[query] for query in self.queries(question).values()], self.settings.k)
 
-    def in_prefix_order(self, questions: Sequence[Question]) -> list[Question]:
+    def in_prefix_order(self, questions: Sequence[Asked]) -> list[Asked]:
         """The questions, those that show the same first passages next to each other.
 
         Their prompts open alike, and a server that remembers prompts reads what they share once.
         """
         return sorted(questions, key=lambda question: [hit.passage.id for hit in self.find(question)])
 
-    def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
+    def find_per_option(self, question: Question | Task) -> dict[int, list[Hit]]:
         """Printed number of each option -> the passages found for the stem with that option."""
         return {number: self._found[query] for number, query in self.queries(question).items()}
 
-    def queries(self, question: Question) -> dict[int, Query]:
+    def queries(self, question: Question | Task) -> dict[int, Query]:
         """What is looked up for a question, by the option that it is for; 0 stands for the whole question."""
-        asked = self.asked(question)
-        if self.settings.query == "per_option":
-            return {option.number: f"{asked.stem} {option.text}" for option in asked.options}
-        if self.settings.query == "stem":
-            return {0: asked.stem}
-        return {0: "\n".join([asked.stem, *(option.text for option in asked.options)])}
+        stem, options = _stem_and_options(self.asked(question))
+        if self.settings.query == "per_option" and options:
+            return {number: f"{stem} {text}" for number, text in options.items()}
+        if self.settings.query == "stem_and_options":
+            return {0: "\n".join([stem, *options.values()])}
+        return {0: stem}
 
-    def asked(self, question: Question) -> Question:
+    def asked(self, question: Asked) -> Asked:
         """The question in the language of the queries; raises `DatasetError` where it is not translated."""
         if self.translations is None:
             return question
@@ -181,7 +183,8 @@ class Retrieval:
                 f"{question.key} has no translation in {self.settings.query_language!r} to look up; "
                 "leave program.query_language out, or take a data set that has it in both languages"
             )
-        return self._translated[question.key]
+        translated: Asked = self._translated[question.key]
+        return translated
 
 
 class Preview:
@@ -190,7 +193,7 @@ class Preview:
     def __init__(self, retrieval: Retrieval) -> None:
         self._retrieval = retrieval
 
-    def find(self, question: Question) -> list[Hit]:
+    def find(self, question: Question | Task) -> list[Hit]:
         """The passages to show."""
         if self._retrieval.size is not None and not self._retrieval.recall([question]):
             return self._retrieval.find(question)
@@ -200,6 +203,13 @@ class Preview:
     def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
         """The passages of each option by its printed number."""
         return {option.number: self.find(question) for option in question.options}
+
+
+def _stem_and_options(asked: Question | Task) -> tuple[str, dict[int, str]]:
+    """What is asked, and the options by their printed numbers, or by their places where they have none."""
+    if isinstance(asked, Question):
+        return asked.stem, {option.number: option.text for option in asked.options}
+    return asked.question, dict(enumerate(asked.options, start=1))
 
 
 def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:

@@ -9,11 +9,12 @@ from typing import Protocol
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.programs.base import ExamProgram, Steps, WrappingProgram
+from medexam.programs.base import AskingProgram, Steps, WrappingProgram
 from medexam.programs.controls import Control
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import behind_passages
+from medexam.tasks import Task
 
 _LEAST = 200
 """Characters of passages below which none are shown."""
@@ -22,7 +23,7 @@ _LEAST = 200
 class PassageFinder(Protocol):
     """Finds the passages of a question."""
 
-    def find(self, question: Question) -> Sequence[Hit]:
+    def find(self, question: Question | Task) -> Sequence[Hit]:
         """The passages to show, most relevant first."""
         ...
 
@@ -38,13 +39,13 @@ class WithPassages(WrappingProgram):
     carries `hits`, and `passages_cut`, the characters that were left out.
     """
 
-    def __init__(self, program: ExamProgram, finder: PassageFinder) -> None:
+    def __init__(self, program: AskingProgram, finder: PassageFinder) -> None:
         super().__init__(program)
         self._finder = finder
         for predictor in program.predictors():
             predictor.signature = behind_passages(predictor.signature)
 
-    def steps(self, question: Question) -> Steps:
+    def steps(self, question: Question | Task) -> Steps:
         """The program's own steps, each with the passages; begun anew with fewer where they did not fit."""
         hits = list(self._finder.find(question))
         whole = "\n\n".join(hit.passage.text for hit in hits)

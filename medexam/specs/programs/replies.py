@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.base import PositiveInt, WordsSpec
@@ -144,8 +144,21 @@ class RetrieveThenAnswerSpec(ReplySpec, RetrievingSpec):
     """Show passages of a corpus before the question (the paper's section 3.2.2), then ask."""
 
     kind: Literal["retrieve_then_answer"] = "retrieve_then_answer"
-    then: Literal["zero_shot", "chain_of_thought"] = "zero_shot"
+    then: Literal["zero_shot", "few_shot", "chain_of_thought"] = "zero_shot"
     """How the question is asked behind its passages, in that program's words."""
+    examples: str | Path = "paper"
+    """A named set of examples (`paper`) or a path to a YAML file with one's own, for `then: few_shot`."""
+
+    @model_validator(mode="after")
+    def _examples_are_shown(self) -> Self:
+        if self.then != "few_shot" and "examples" in self.model_fields_set and self.examples != "paper":
+            raise ValueError(f"examples belongs to then 'few_shot', and then is {self.then!r}: leave it out")
+        return self
+
+    @property
+    def words(self) -> WordFiles:
+        """The files of its words, with `then: few_shot` that of its examples too."""
+        return replace(super().words, examples=self.examples if self.then == "few_shot" else None)
 
     @property
     def asked_as(self) -> str:

@@ -8,6 +8,7 @@ from medexam.specs.catalogue import Form, find_words
 from medexam.specs.dataset import Format
 from medexam.specs.programs.base import PositiveInt, WordsSpec
 from medexam.specs.programs.needs import AnswerFormat, EngineNeeds, WordFiles
+from medexam.specs.programs.retrieving import LookUpSpec
 
 CLOSED_TOKENS = 1024
 """Default budget of true/false, multiple choice and lists; that of the shared task of 2025."""
@@ -57,7 +58,16 @@ class TaskSpec(WordsSpec):
         return "-".join(words + self.words_label)
 
 
-class ByFormatSpec(TaskSpec):
+class TaskLookUpSpec(TaskSpec, LookUpSpec):
+    """Base of the programs that answer in words behind passages, if a retriever is named."""
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return super().label if self.retriever is None else f"{super().label}-{self.retrieval_label}"
+
+
+class ByFormatSpec(TaskLookUpSpec):
     """Ask each question in the words of its format."""
 
     task_forms: ClassVar[tuple[Form, ...]] = ("formats",)
@@ -76,7 +86,7 @@ class ByFormatSpec(TaskSpec):
         return {kind: CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS for kind in get_args(Format)}
 
 
-class ShortAnswerSpec(TaskSpec):
+class ShortAnswerSpec(TaskLookUpSpec):
     """Have the model answer in a few words."""
 
     task_forms: ClassVar[tuple[Form, ...]] = ("short_answer",)
