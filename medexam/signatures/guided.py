@@ -14,7 +14,7 @@ from dspy.lm15 import Request, Response
 
 from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
 from medexam.predictions import normalise_scores
-from medexam.signatures.single_call import Fields, Signature, chat_request, read_text
+from medexam.signatures.single_call import Fields, Signature, call_settings, chat_request, read_text
 
 CHOICE = "choice"
 _NEXT = "[[ ## "
@@ -47,7 +47,7 @@ class GuidedAdapter(dspy.ChatAdapter):
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """One dictionary of outputs."""
-        steps = self._steps(lm.model, {**lm.kwargs, **lm_kwargs}, signature, demos, inputs)
+        steps = self._steps(lm.model, call_settings(lm, lm_kwargs), signature, demos, inputs)
         request = next(steps)
         while True:
             try:
@@ -59,7 +59,7 @@ class GuidedAdapter(dspy.ChatAdapter):
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """One dictionary of outputs, without blocking."""
-        steps = self._steps(lm.model, {**lm.kwargs, **lm_kwargs}, signature, demos, inputs)
+        steps = self._steps(lm.model, call_settings(lm, lm_kwargs), signature, demos, inputs)
         request = next(steps)
         while True:
             try:
@@ -74,7 +74,7 @@ class GuidedAdapter(dspy.ChatAdapter):
             # Each output is begun for the model, so none is missing, also where the one before it was cut off.
             begun = f"{written}[[ ## {name} ## ]]\n"
             choices = self._choices(name, field.annotation)
-            asked = settings if choices else {**settings, "stop": [_NEXT]}
+            asked = settings if choices else {**settings, "stop": [_NEXT, *settings.get("stop", ())]}
             extensions = self._extensions(choices) if choices else {}
             response = yield chat_request(model, [*chat, {"role": "assistant", "content": begun}], asked, extensions)
             if choices and self._weighs:

@@ -20,7 +20,7 @@ class SingleCallAdapter(dspy.Adapter):
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """Ask once; one dictionary of outputs."""
-        settings = {**lm.kwargs, **lm_kwargs}
+        settings = call_settings(lm, lm_kwargs)
         request = self.build_request(lm.model, settings, signature, demos, inputs)
         return [self.read_response(signature, inputs, lm(request, **_call_options(settings)))]
 
@@ -28,7 +28,7 @@ class SingleCallAdapter(dspy.Adapter):
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """Ask once without blocking; one dictionary of outputs."""
-        settings = {**lm.kwargs, **lm_kwargs}
+        settings = call_settings(lm, lm_kwargs)
         request = self.build_request(lm.model, settings, signature, demos, inputs)
         return [self.read_response(signature, inputs, await lm.acall(request, **_call_options(settings)))]
 
@@ -41,6 +41,12 @@ class SingleCallAdapter(dspy.Adapter):
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
         """The signature's outputs, and whatever else the programs keep."""
         raise NotImplementedError
+
+
+def call_settings(lm: dspy.LM, of_call: Fields) -> Fields:
+    """The settings of a call over the model's own; a reply ends at what either of them names."""
+    stop = [*(of_call.get("stop") or ()), *(lm.kwargs.get("stop") or ())]
+    return {**lm.kwargs, **of_call, **({"stop": stop} if stop else {})}
 
 
 def _call_options(settings: Fields) -> Fields:

@@ -18,6 +18,8 @@ IDENTITY_SCHEMA = 2
 """Raised when an identity covers other things than before; runs of another schema are not continued."""
 
 
+_DRAWING = ("top_p", "top_k", "min_p", "stop")
+_REQUEST = ("reasoning_effort", "thinking", "extra_body")
 _RETRIEVING = {"retriever", "k", "query", "query_language"}
 _READER = {"reader", "revision"}
 
@@ -68,12 +70,16 @@ def identity(
     if program.asks_model:
         known["model"] = dict(model or {})
         known["words"] = dict(words)
+        if request := {
+            name: cell.model.request_settings[name] for name in _REQUEST if name in cell.model.request_settings
+        }:
+            known["request"] = request
     if (budget := program.budget(cell.model.max_tokens)) is not None:
         known["sampling"] = {
             "temperature": cell.model.temperature,
             "max_tokens": budget,
             "seed": cell.model.seed if cell.model.temperature else None,
-            **{name: value for name in ("top_p", "top_k") if (value := getattr(cell.model, name)) is not None},
+            **{name: value for name in _DRAWING if (value := getattr(cell.model, name)) not in (None, ())},
         }
     return known
 

@@ -1,17 +1,22 @@
 """Which model and how it is reached: the `model` part of a spec."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
 from medexam.specs.base import Spec
+from medexam.specs.extra_body import check_extra_body
 from medexam.specs.names import ENGINES, Args, part_name, short_name
 
 EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
 REGISTRY = "registry:"
 """Opens an endpoint that is a registry file."""
 DType = Literal["auto", "float32", "bfloat16", "float16"]
+Thinking = Literal["on", "off"] | Annotated[int, Field(ge=1)]
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+REQUEST_SETTINGS = ("min_p", "reasoning_effort", "thinking", "extra_body")
+"""Fields that not every engine can pass on; one that cannot refuses them by name."""
 
 
 class ModelSpec(Spec):
@@ -60,10 +65,21 @@ class ModelSpec(Spec):
     """Draw from the likeliest tokens that together have this probability; None draws from all."""
     top_k: Annotated[int, Field(ge=1)] | None = None
     """Draw from this many of the likeliest tokens; None draws from all."""
+    min_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Draw from the tokens that are at least this share as likely as the likeliest; None draws from all."""
+    stop: tuple[str, ...] = ()
+    """Texts at which a reply ends, in its thinking too; they are no part of it."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     """Tokens a reply may have; None leaves it to the program, which knows how long its replies are."""
     seed: int = 0
     """Seed of the sampling; without effect at temperature 0."""
+    reasoning_effort: ReasoningEffort | None = None
+    """How much a reasoning model thinks, in the words that it knows; None leaves it to the model."""
+    thinking: Thinking | None = None
+    """`on` or `off`, or the most tokens that a reply may think; None leaves it to the model."""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    """vllm, litellm: further fields of each request, the server's or provider's own. Never a key, and no field that
+    has a key of the spec or that programs set."""
 
     def __hash__(self) -> int:
         """That of its JSON: `args` may hold lists."""
@@ -73,6 +89,19 @@ class ModelSpec(Spec):
     @classmethod
     def _engine_is_known(cls, engine: str) -> str:
         return part_name(engine, get_args(EngineName), ENGINES)
+
+    @field_validator("thinking", mode="before")
+    @classmethod
+    def _switch_is_a_word(cls, thinking: Any) -> Any:
+        """YAML reads `on` and `off` as true and false."""
+        return {True: "on", False: "off"}[thinking] if isinstance(thinking, bool) else thinking
+
+    @field_validator("stop")
+    @classmethod
+    def _stops_are_texts(cls, stop: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(stop):
+            raise ValueError("a text at which replies end must not be empty")
+        return stop
 
     @model_validator(mode="after")
     def _engine_has_what_it_needs(self) -> Self:
@@ -87,11 +116,23 @@ class ModelSpec(Spec):
             raise ValueError("engine 'scripted' needs a path to the YAML file with its replies")
         if (self.is_own or self.engine in ("embedded", "scripted")) and self.endpoints:
             raise ValueError(f"engine {self.engine!r} runs in this process and takes no endpoints")
-        if not self.temperature and (self.top_p is not None or self.top_k is not None):
-            raise ValueError("top_p and top_k change nothing at temperature 0: set a temperature, or leave them out")
+        self._check_sampling()
         if self.engine == "embedded" and self.name and self.path:
             raise ValueError("engine 'embedded' takes a name from the hub or a path, not both")
         return self
+
+    def _check_sampling(self) -> None:
+        if not self.temperature and (self.top_p, self.top_k, self.min_p) != (None, None, None):
+            raise ValueError(
+                "top_p, top_k and min_p change nothing at temperature 0: set a temperature, or leave them out"
+            )
+        if self.reasoning_effort == "none" and self.thinking not in (None, "off"):
+            raise ValueError(f"reasoning_effort: none thinks nothing, and thinking is {self.thinking!r}: leave one out")
+        refused = {"embedded": ("extra_body",), "vllm": (), "litellm": ()}.get(self.engine, REQUEST_SETTINGS)
+        if given := [name for name in refused if name in self.request_settings]:
+            instead = "hand it to your engine in args" if self.is_own else "leave it out"
+            raise ValueError(f"engine {self.engine!r} takes no {' and no '.join(given)}: {instead}")
+        check_extra_body(self.extra_body)
 
     def _check_servers(self) -> None:
         if self.engine != "vllm" and (self.profile or self.start or self.ca_bundle):
@@ -111,6 +152,12 @@ class ModelSpec(Spec):
         """The registry file that `endpoints` names; None where it names none."""
         first = self.endpoints[0] if self.endpoints else ""
         return Path(first.removeprefix(REGISTRY)).expanduser() if first.startswith(REGISTRY) else None
+
+    @property
+    def request_settings(self) -> dict[str, Any]:
+        """Those of `REQUEST_SETTINGS` that are given, by name."""
+        values = {name: getattr(self, name) for name in REQUEST_SETTINGS}
+        return {name: value for name, value in values.items() if value not in (None, {})}
 
     @property
     def is_own(self) -> bool:

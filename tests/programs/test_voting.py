@@ -88,5 +88,5 @@ def test_one_reply_is_the_program_as_it_was() -> None:
         build_cells(document, {})
     _, (cell,) = build_cells(document, {"model.temperature": 0.7, "model.top_p": 0.9})
     assert (cell.program.samples, cell.model.top_p) == (8, 0.9)
-    with pytest.raises(SpecError, match="top_p and top_k change nothing at temperature 0"):
+    with pytest.raises(SpecError, match="top_p, top_k and min_p change nothing at temperature 0"):
         build_cells({"name": "x"}, {"model.top_k": 20})

@@ -50,6 +50,10 @@ class Wire:
     drop: bool = False
     """Close the connection of every completion without a reply."""
     reasoning: str | None = None
+    switch: bool = False
+    """Its chat template takes `enable_thinking` and `reasoning_effort`."""
+    refused_fields: tuple[str, ...] = ()
+    """Fields that it answers with HTTP 400."""
     metrics: str | None = None
     """What `/metrics` tells; None where there is none."""
     quotes: bool = False
@@ -76,7 +80,7 @@ class Wire:
         if self.tokenize and path == "/tokenize":
             if "messages" not in body:
                 return 200, {"tokens": _ids(body["prompt"])}
-            text = self._render(body["messages"])
+            text = self._render(body["messages"], body.get("chat_template_kwargs"))
             if text is None:
                 return 400, _fault("the template refuses")
             return 200, {"tokens": _ids(text), "token_strs": [*text] if body.get("return_token_strs") else None}
@@ -86,13 +90,16 @@ class Wire:
             return 404, _fault("no such model")
         if self.named and len(body.get("logprob_token_ids") or ()) > self.most_named:
             return 400, _fault(f"at most {self.most_named} tokens")
-        if path == "/v1/completions":
-            return self._complete(body)
-        if path == "/v1/chat/completions":
-            return self._chat(body)
+        if path in ("/v1/completions", "/v1/chat/completions"):
+            return self._write(path, body)
         return 404, {"detail": "Not Found"}
 
-    def _render(self, turns: list[dict[str, str]]) -> str | None:
+    def _write(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if refused := [name for name in self.refused_fields if name in body]:
+            return 400, _fault(f"{refused[0]} is not configured")
+        return self._complete(body) if path == "/v1/completions" else self._chat(body)
+
+    def _render(self, turns: list[dict[str, str]], told: dict[str, Any] | None = None) -> str | None:
         if not self.chat:
             return None
         roles = [turn["role"] for turn in turns]
@@ -100,7 +107,10 @@ class Wire:
             return None
         if not self.empty and not all(turn["content"] for turn in turns):
             return None
-        return "".join(f"<{turn['role'][0]}>{turn['content']}\n" for turn in turns) + "<a>"
+        written = "".join(f"<{turn['role'][0]}>{turn['content']}\n" for turn in turns) + "<a>"
+        told = told if told and self.switch else {}
+        effort = f"<{told['reasoning_effort']}>" if "reasoning_effort" in told else ""
+        return effort + written + {True: "<think>\n", False: "<think>\n\n</think>\n"}.get(told.get("thinking"), "")
 
     def _complete(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]

@@ -57,7 +57,7 @@ class EngineLM(dspy.LM):
 
 def build_lm(model: ModelSpec, engine: Askable) -> EngineLM:
     """A language model for DSPy over an engine, which alone retries and never caches."""
-    drawn_from = {"top_p": model.top_p, "top_k": model.top_k}
+    drawn_from = {"top_p": model.top_p, "top_k": model.top_k, "stop": list(model.stop) or None}
     return EngineLM(
         model=f"medexam/{model.label}",
         engine=RecordingEngine(engine.sync),

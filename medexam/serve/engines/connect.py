@@ -16,15 +16,19 @@ from medexam.errors import (
     LogprobsUnavailableError,
 )
 from medexam.serve.chat_messages import no_template
+from medexam.serve.discovery.behaviour import DIALOGUE
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import ServerFinder, find_endpoints, follow
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, check_same, probe_endpoint
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.engines.prompt_text import ServerRenderer, build_renderer
+from medexam.serve.engines.settings_check import check_vllm_settings
 from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.launch.own_servers import start_servers
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.server_pool import ServerPool
+from medexam.serve.request_settings import RequestSettings
+from medexam.serve.thinking import is_open
 from medexam.specs import EngineNeeds, ModelSpec
 
 _log = logging.getLogger(__name__)
@@ -67,9 +71,11 @@ async def _connect(
         _check_needs(needs, one)
     await importing
     pool = ServerPool(tuple(answering), spec.timeout_s, spec.wait_s if finder else 0.0)
+    settings = RequestSettings.of(spec)
+    remote = ServerRenderer(pool.available, seen[0].model, timeout_s=timeout_s, told=settings.template)
     try:
-        remote = ServerRenderer(pool.available, seen[0].model, timeout_s=timeout_s)
         renderer = await build_renderer(remote, seen[0])
+        await check_vllm_settings(spec, needs, settings, seen[0], list(answering), remote, renderer)
         tokenizer = renderer or (remote if seen[0].tokenizes else None)
         probe = partial(_check_interchangeable, first=seen[0], timeout_s=timeout_s)
         pool.check = partial(check_same, first=seen[0], timeout_s=timeout_s)
@@ -80,8 +86,10 @@ async def _connect(
                 _log.warning("medexam: warning: %s; the run begins without it", fault)
             # Servers that a spec names do not leave; those that are silent now may still come.
             pool.run_in_background(follow(lambda: endpoints, pool, probe))
-        return VLLMEngine(pool, seen, renderer, tokenizer)
+        opens = renderer is not None and seen[0].chat and is_open(await renderer.render(DIALOGUE))
+        return VLLMEngine(pool, seen, renderer, tokenizer, settings, opens)
     except BaseException:
+        await remote.aclose()
         await pool.close()
         raise
 

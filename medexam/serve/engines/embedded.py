@@ -194,7 +194,9 @@ class EmbeddedEngine:
 
     def _write(self, jobs: Sequence[ReplyJob]) -> list[Response]:
         return [
-            self._respond(reply.text, reply.finish_reason, read=len(job.prompt), written=reply.tokens)
+            self._respond(
+                reply.text, reply.finish_reason, read=len(job.prompt), written=reply.tokens, thinking=reply.thinking
+            )
             for job, reply in zip(jobs, write_replies(self._model, jobs), strict=True)
         ]
 
@@ -207,13 +209,15 @@ class EmbeddedEngine:
             responses.append(respond(found, job.texts, self._model.label))
         return responses
 
-    def _respond(self, text: str, finish_reason: str, *, read: int, written: int) -> Response:
+    def _respond(
+        self, text: str, finish_reason: str, *, read: int, written: int, thinking: int | None = None
+    ) -> Response:
         return Response(
             id=None,
             model=self._model.label,
             message=Message.assistant(text),
             finish_reason=finish_reason,
-            usage=Usage(input_tokens=read, output_tokens=written),
+            usage=Usage(input_tokens=read, output_tokens=written, reasoning_tokens=thinking),
         )
 
 

@@ -28,6 +28,7 @@ from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_key
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
+from medexam.serve.request_settings import hosted_fields
 from medexam.specs import EngineNeeds, ModelSpec
 
 _FIELD = "answer"
@@ -50,6 +51,7 @@ async def connect_litellm(spec: ModelSpec, needs: EngineNeeds) -> "LiteLLMEngine
     await asyncio.to_thread(get_litellm)
     engine = LiteLLMEngine(spec)
     try:
+        await engine.check_settings(spec)
         if needs.guided:
             await engine.check_guided()
         await engine.identify()
@@ -91,6 +93,8 @@ class LiteLLMEngine(HostedEngine):
                 "client": self._client,
                 "_skip_responses_api_bridge": True,
             }
+        self._settings = hosted_fields(spec)
+        """Fields of every request."""
         self._guided = False
         self._rules = TemplateRules(system=True, repeats=True, empty_system=True)
         self._identity = ModelIdentity(engine="litellm", name=self.model)
@@ -119,6 +123,42 @@ class LiteLLMEngine(HostedEngine):
         if request.config.top_k is not None:
             fields["top_k"] = request.config.top_k
         return await self._chat(fields)
+
+    async def check_settings(self, spec: ModelSpec) -> None:
+        """Raise `EngineError` for a setting that litellm cannot pass on to this model, or that the model refuses.
+
+        Settings of the spec's own are sent once, with a short request.
+        """
+        name, provider = self._find_provider()
+        known = get_litellm().get_supported_openai_params(model=name, custom_llm_provider=provider) or []
+        own = self._address is not None
+        asked = [name for name in ("top_p", "stop") if getattr(spec, name)]
+        asked += [name for name in ("reasoning_effort", "thinking") if name in self._settings and not own]
+        if lacking := [name for name in asked if name not in known]:
+            raise EngineError(
+                f"{self.model}: litellm cannot pass model.{' and model.'.join(lacking)} on to {provider}: leave it out"
+            )
+        if isinstance(spec.thinking, int) and own:
+            raise EngineError(
+                f"model.thinking: {spec.thinking}: an endpoint behind engine litellm takes on or off; use engine vllm, "
+                "or name the server's own field in model.extra_body"
+            )
+        given = {name: value for name in ("top_p", "top_k") if (value := getattr(spec, name)) is not None}
+        if spec.stop:
+            given["stop"] = list(spec.stop)
+        if not (given or self._settings):
+            return
+        tokens = HOSTED_TOKENS + (spec.thinking if isinstance(spec.thinking, int) else 0)
+        try:
+            await self._chat({"messages": DIALOGUE, "temperature": spec.temperature, "max_tokens": tokens, **given})
+        except CURABLE as error:
+            raise EndpointUnreachableError(f"{self.model} does not answer: {error.message}") from error
+        except (InvalidRequestError, UnsupportedFeatureError, ProviderError) as error:
+            if error.status and httpx.codes.is_redirect(error.status):
+                raise EndpointUnreachableError(error.message) from error
+            named = [*(f"model.{name}" for name in given), *(f"model.{name}" for name in spec.request_settings)]
+            said = " ".join(str(error).split())[:300]
+            raise EngineError(f"{self.model} refuses {', '.join(named)}: {said}") from error
 
     async def check_guided(self) -> None:
         """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back.
@@ -225,7 +265,7 @@ class LiteLLMEngine(HostedEngine):
         return replace(response, message=Message.assistant(chosen), finish_reason="stop")
 
     async def _chat(self, fields: dict[str, Any]) -> Response:
-        call = {**fields, **self._connection, "timeout_s": self._timeout_s}
+        call = {**self._settings, **fields, **self._connection, "timeout_s": self._timeout_s}
 
         async def attempt() -> Response:
             try:

@@ -6,7 +6,7 @@ must give the server's tokens, which is checked before either is used. This modu
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import httpx
@@ -63,13 +63,20 @@ class ServerRenderer:
     may_reason = True
 
     def __init__(
-        self, endpoints: Callable[[], Awaitable[Sequence[Endpoint]]], model: str, *, timeout_s: float = PROBE_TIMEOUT_S
+        self,
+        endpoints: Callable[[], Awaitable[Sequence[Endpoint]]],
+        model: str,
+        *,
+        timeout_s: float = PROBE_TIMEOUT_S,
+        told: Mapping[str, Any] | None = None,
     ) -> None:
-        """`endpoints` returns the servers that can be asked now."""
+        """`endpoints` returns the servers that can be asked now; `told` is what the chat template is told."""
         self._endpoints = endpoints
         self._asked = 0
         self._model = model
         self._timeout_s = timeout_s
+        self.told = dict(told or {})
+        """What the chat template is told beside the messages."""
         self._client: httpx.AsyncClient | None = None
 
     async def render(self, messages: Sequence[ChatMessage]) -> str:
@@ -81,9 +88,13 @@ class ServerRenderer:
         """The server's tokens of a text."""
         return list((await self._post("/tokenize", {"prompt": text, "add_special_tokens": special}))["tokens"])
 
-    async def dialogue_tokens(self, messages: Sequence[ChatMessage]) -> list[int]:
-        """The tokens that the server's chat endpoint would read."""
-        return list((await self._post("/tokenize", {"messages": list(messages)}))["tokens"])
+    async def dialogue_tokens(
+        self, messages: Sequence[ChatMessage], told: Mapping[str, Any] | None = None
+    ) -> list[int]:
+        """The tokens that the server's chat endpoint would read; `told` None: as the template is always told."""
+        told = self.told if told is None else told
+        fields = {"chat_template_kwargs": dict(told)} if told else {}
+        return list((await self._post("/tokenize", {"messages": list(messages), **fields}))["tokens"])
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -115,7 +126,7 @@ async def build_renderer(server: ServerRenderer, seen: Capabilities) -> Renderer
     """The fastest renderer that gives the server's own tokens; None if the server cannot be compared with."""
     if not seen.renders:
         return None
-    local = await asyncio.to_thread(load_template, seen.source or seen.model)
+    local = await asyncio.to_thread(load_template, seen.source or seen.model, server.told)
     if local is not None and await _agree(local, server, seen):
         await server.aclose()
         return local

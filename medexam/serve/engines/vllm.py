@@ -15,7 +15,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from dspy.lm15 import Config, InvalidRequestError, Message, ProviderError, Request, Response, UnsupportedFeatureError
+from dspy.lm15 import (
+    Config,
+    InvalidRequestError,
+    Message,
+    ProviderError,
+    Request,
+    Response,
+    ThinkingPart,
+    UnsupportedFeatureError,
+)
 
 from medexam.continuations import ContinuationRequest
 from medexam.errors import LogprobsUnavailableError
@@ -48,6 +57,8 @@ from medexam.serve.logprobs.tokens import ReadMethods, TokenPath, respond
 from medexam.serve.logprobs.vllm import ContinuationReader, Tokenizer
 from medexam.serve.pool.batcher import Batcher
 from medexam.serve.pool.server_pool import Server, ServerPool
+from medexam.serve.request_settings import RequestSettings
+from medexam.serve.thinking import CLOSING, append, find_thinking, whole_reply
 
 T = TypeVar("T")
 
@@ -74,6 +85,10 @@ class VLLMEngine(HostedEngine):
     """None if the servers do not render their chat template."""
     tokenizer: Tokenizer | None = None
     """None if the servers do not tokenise."""
+    settings: RequestSettings = field(default_factory=RequestSettings)
+    """Fields of every request that writes or chooses."""
+    opens_thinking: bool = False
+    """The chat template leaves a block of thinking open, which the reply fills."""
     _enforced: Counter[str] = field(default_factory=Counter)
     _read: Counter[str] = field(default_factory=Counter)
 
@@ -89,6 +104,9 @@ class VLLMEngine(HostedEngine):
         next_token = self.renderer is not None and all(one.guided_by == "prefill" for one in self.seen)
         self._tokens = ChoiceTokens(self.renderer) if self.renderer and next_token else None
         self._grammar = all(one.structured_outputs for one in self.seen)
+        thinks = self.renderer is not None and self.renderer.may_reason and self.settings.thinks is not False
+        self._writes_plainly = self.renderer is not None and not thinks and not self.settings.chat_only
+        """Whether free replies are completions of rendered text: nothing is lost without the chat endpoint."""
         batcher = partial(
             Batcher[str, str, Completion], self._complete_prompts, busy_at=self._busy_at, split_on=InvalidRequestError
         )
@@ -107,9 +125,11 @@ class VLLMEngine(HostedEngine):
         messages = self._rules.fit(messages)
         choices = (request.config.extensions or {}).get(CHOICE)
         if choices is not None:
-            return await self._choose(messages, prefill, tuple(choices), sampling_fields(request.config))
+            fields = {**sampling_fields(request.config), **self.settings.choosing}
+            return await self._choose(messages, prefill, tuple(choices), fields)
         fields = chat_fields(request)
-        plain = self.renderer is not None and not self.renderer.may_reason and fields.keys() <= PLAIN_FIELDS
+        plain = self._writes_plainly and fields.keys() <= PLAIN_FIELDS
+        fields |= self.settings.sampling
         if prefill or plain:
             return await self._write(messages, prefill, fields)
         return await self._call_chat(messages, fields)
@@ -179,7 +199,7 @@ class VLLMEngine(HostedEngine):
             prompt = plain_text(request)
         elif self.renderer is not None:
             messages, prefill = to_messages(request)
-            prompt = await self.renderer.render(self._rules.fit(messages)) + prefill
+            prompt = append(await self.renderer.render(self._rules.fit(messages)), prefill)
         else:
             raise LogprobsUnavailableError(
                 "the server does not render its chat template exactly; set program.chat_template to false"
@@ -205,7 +225,7 @@ class VLLMEngine(HostedEngine):
     ) -> Response:
         if self.renderer is None:
             return await self._choose_in_chat(messages, prefill, choices, fields)
-        prompt = await self.renderer.render(messages) + prefill
+        prompt = append(await self.renderer.render(messages), prefill)
         ids = await self._tokens.find(prompt, prefill, choices) if self._tokens else None
         if ids is not None:
             body = {**fields, "max_tokens": 1, "allowed_token_ids": list(ids)}
@@ -250,13 +270,13 @@ class VLLMEngine(HostedEngine):
                 "the server does not render its chat template, so a reply's opening words cannot be appended exactly",
                 feature="messages",
             )
-        return await self._complete_one(await self.renderer.render(messages) + prefill, fields)
+        return await self._complete_one(append(await self.renderer.render(messages), prefill), fields)
 
     async def _continue(self, text: str, config: Config) -> Response:
         """A free reply to plain text, before which the tokenizer writes what opens every text."""
         fields = {"max_tokens": config.max_tokens, "stop": list(config.stop), "add_special_tokens": True}
         given = {name: value for name, value in fields.items() if value}
-        return await self._complete_one(text, {**sampling_fields(config), **given})
+        return await self._complete_one(text, {**sampling_fields(config), **self.settings.sampling, **given})
 
     async def _complete_one(self, prompt: str, fields: Mapping[str, Any]) -> Response:
         body = json.dumps(fields, sort_keys=True)
@@ -267,8 +287,30 @@ class VLLMEngine(HostedEngine):
         return build_response(reply, reply.text, reply.finish_reason)
 
     async def _call_chat(self, messages: list[ChatMessage], fields: Mapping[str, Any]) -> Response:
-        call = {"model": f"openai/{self.model}", "messages": messages, "extra_body": dict(fields)}
-        return await self._call("acompletion", call, lambda raw: to_response(raw, self.model), weight=1)
+        body = {**self.settings.chat, **fields}
+        call = {"model": f"openai/{self.model}", "messages": messages, "extra_body": body}
+        response = await self._call("acompletion", call, lambda raw: to_response(raw, self.model), weight=1)
+        return await self._with_thinking(response)
+
+    async def _with_thinking(self, response: Response) -> Response:
+        """The reply with its whole thinking, counted in tokens.
+
+        A server without a parser leaves it in the text, and one whose prompt opens the block counts 0.
+        """
+        parts = response.message.parts
+        thought = "".join(part.text for part in parts if isinstance(part, ThinkingPart))
+        if not thought:
+            text = response.text or ""
+            opened = self.opens_thinking and (response.finish_reason == "length" or CLOSING in text)
+            found = find_thinking(text, opened=opened)
+            if found is None:
+                return response
+            thought = found[0]
+            response = replace(response, message=Message.assistant(whole_reply(text, opened=opened)))
+        if response.usage.reasoning_tokens or self.tokenizer is None:
+            return response
+        counted = len(await self.tokenizer.tokens(thought))
+        return replace(response, usage=replace(response.usage, reasoning_tokens=counted))
 
     async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[Completion]:
         """One completions request; `fields` is its body as JSON, so that equal bodies share a batch."""

@@ -94,7 +94,7 @@ def make_choice_job(model: LocalModel, text: str, choices: list[str], request: R
     paths = [tuple(tokens[len(common) :]) for tokens in encoded]
     if len(set(paths)) < len(paths):
         raise InvalidRequestError(f"{model.label}: its tokenizer cannot tell these choices apart: {choices}")
-    return ChoiceJob(choices, common, paths, Sampling.of(request.config), request.config.seed)
+    return ChoiceJob(choices, common, paths, Sampling.of(request.config, model.min_p), request.config.seed)
 
 
 def pick_choices(model: LocalModel, jobs: Sequence[ChoiceJob]) -> list[int]:

@@ -7,6 +7,7 @@ are looked for in the reply alone.
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from dspy.lm15 import ContextLengthError, Request
@@ -14,6 +15,8 @@ from dspy.lm15 import ContextLengthError, Request
 from medexam.serve.chat_messages import cut_at_stop
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream
+from medexam.serve.local_model.thinking_budget import ThinkingBudget
+from medexam.serve.thinking import CLOSING, OPENING, find_thinking, is_open, whole_reply
 
 DEFAULT_BUDGET = 512
 """Tokens that a reply may have if the request does not say."""
@@ -29,6 +32,8 @@ class ReplyJob:
     stop: tuple[str, ...]
     sampling: Sampling
     seed: int | None
+    opened: bool = False
+    """The prompt leaves a block of thinking open."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -49,6 +54,8 @@ class WrittenReply:
     tokens: int
     """Tokens written, with the end token if one was written."""
     finish_reason: Literal["stop", "length"]
+    thinking: int | None
+    """Tokens of its thinking, without the marks around it; None if it does not think."""
 
 
 def make_reply_job(model: LocalModel, text: str, request: Request, *, special: bool = False) -> ReplyJob:
@@ -60,7 +67,8 @@ def make_reply_job(model: LocalModel, text: str, request: Request, *, special: b
     prompt = model.encode([text], special=special)[0]
     room = check_context(model, len(prompt), config.max_tokens or 1)
     budget = config.max_tokens or DEFAULT_BUDGET
-    return ReplyJob(prompt, min(budget, room or budget), config.stop, Sampling.of(config), config.seed)
+    sampling = Sampling.of(config, model.min_p)
+    return ReplyJob(prompt, min(budget, room or budget), config.stop, sampling, config.seed, is_open(text))
 
 
 def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
@@ -91,7 +99,7 @@ def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[WrittenRe
             do_sample=False,
             eos_token_id=sorted(model.ends) or None,
             pad_token_id=model.pad,
-            logits_processor=LogitsProcessorList(_sampling_steps(model, jobs)),
+            logits_processor=LogitsProcessorList([*_sampling_steps(model, jobs), *_budget_steps(model, width, jobs)]),
             stopping_criteria=StoppingCriteriaList([_StopStrings(model, width, first.stop)] if first.stop else []),
         )
     return [_to_reply(model, job, tokens) for job, tokens in zip(jobs, output[:, width:].tolist(), strict=True)]
@@ -106,7 +114,26 @@ def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int]) -> WrittenRep
     text, stopped = cut_at_stop(model.decode(job.prompt, tokens), job.stop)
     if stopped:
         tokens = tokens[: _tokens_until_stop(model, job, tokens)]
-    return WrittenReply(text, len(tokens), "stop" if stopped or end is not None else "length")
+    finish_reason: Literal["stop", "length"] = "stop" if stopped or end is not None else "length"
+    thinking = _thinking_tokens(model, job, tokens, text)
+    return WrittenReply(whole_reply(text, opened=job.opened), len(tokens), finish_reason, thinking)
+
+
+def _thinking_tokens(model: LocalModel, job: ReplyJob, tokens: list[int], text: str) -> int | None:
+    found = find_thinking(text, opened=job.opened)
+    if found is None:
+        return None
+    marks = [] if job.opened else [OPENING]
+    thought = len(tokens)
+    if found[1]:
+        marks.append(CLOSING)
+        closed = partial(_holds, model, job, tokens, CLOSING)
+        thought = bisect_left(range(len(tokens)), True, lo=1, key=closed)
+    return max(thought - sum(map(len, model.encode(marks))), 0) if marks else thought
+
+
+def _holds(model: LocalModel, job: ReplyJob, tokens: list[int], mark: str, count: int) -> bool:
+    return mark in model.decode(job.prompt, tokens[:count])
 
 
 def _tokens_until_stop(model: LocalModel, job: ReplyJob, tokens: list[int]) -> int:
@@ -119,18 +146,26 @@ def _tokens_until_stop(model: LocalModel, job: ReplyJob, tokens: list[int]) -> i
 
 
 def _sampling_steps(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[Any]:
-    from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+    from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
     sampling = jobs[0].sampling
     if not sampling.temperature:
         return []
     steps: list[Any] = [TemperatureLogitsWarper(sampling.temperature)]
+    if sampling.min_p:
+        steps.append(MinPLogitsWarper(sampling.min_p))  # Before the others, as vLLM does.
     if sampling.top_k:
         steps.append(TopKLogitsWarper(sampling.top_k))
     if sampling.top_p is not None and sampling.top_p < 1:
         steps.append(TopPLogitsWarper(sampling.top_p))
     streams = [random_stream(job.seed, job.prompt, model.device) for job in jobs]
     return [*steps, lambda _, scores: add_gumbel_noise(scores, streams)]
+
+
+def _budget_steps(model: LocalModel, width: int, jobs: Sequence[ReplyJob]) -> list[Any]:
+    if model.thinking_budget is None:
+        return []
+    return [ThinkingBudget(model, model.thinking_budget, width, [job.opened for job in jobs])]
 
 
 class _StopStrings:

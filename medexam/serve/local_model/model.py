@@ -5,7 +5,7 @@ It knows the model, its tokenizer and its chat template. Its callers decide when
 
 import contextlib
 import importlib.metadata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dspy.lm15 import InvalidRequestError, UnsupportedFeatureError
@@ -15,8 +15,13 @@ from medexam.library_logging import quiet_transformers
 from medexam.serve.chat_messages import ChatMessage, TemplateRules, no_template, probe_template, template_digest
 from medexam.serve.local_model.dtypes import pick_device, pick_dtype
 from medexam.serve.local_model.prefixes import Layers, PrefixCache
+from medexam.serve.local_model.template import may_reason
 from medexam.serve.local_model.weights import Weights, check_local_extra, smollm2_folder
+from medexam.serve.request_settings import check_switches, other_settings, template_settings
+from medexam.serve.thinking import append
 from medexam.specs.model import ModelSpec
+
+_HELLO = [{"role": "user", "content": "Hello"}]
 
 
 class LocalModel:
@@ -49,6 +54,12 @@ class LocalModel:
         template = self.tokenizer.chat_template
         chats = isinstance(template, str)
         self.template = template_digest(template) if chats else None
+        self.min_p = spec.min_p
+        self.thinking_budget = spec.thinking if isinstance(spec.thinking, int) else None
+        """The most tokens that a reply may think; None for no limit."""
+        self._told = template_settings(spec)
+        if self._told and chats:
+            self._check_told(spec)
         self.rules = probe_template(self._render, TemplateError) if chats else None
         # Only keys and values that grow token by token can be cut and shared; sliding and linear attention keep others,
         # and their states after a longer prefix say nothing of a shorter one.
@@ -63,7 +74,7 @@ class LocalModel:
         if self.rules is None:
             raise UnsupportedFeatureError(no_template(self.label), feature="messages")
         try:
-            return self._render(self.rules.fit(messages)) + prefill
+            return append(self._render(self.rules.fit(messages)), prefill)
         except TemplateError as error:
             raise InvalidRequestError(f"{self.label}: its chat template refuses the request: {error}") from error
 
@@ -173,8 +184,21 @@ class LocalModel:
             self.model(torch.tensor([tokens], device=self.device), past_key_values=cache, logits_to_keep=1)
         return [(layer.keys, layer.values) for layer in cache.layers]
 
-    def _render(self, messages: list[ChatMessage]) -> str:
-        text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    def _check_told(self, spec: ModelSpec) -> None:
+        """Raise `EngineError` for a setting that the chat template has no words for."""
+        changes = {}
+        for name, other in (("reasoning_effort", "thinking"), ("thinking", "reasoning_effort")):
+            told = template_settings(spec.model_copy(update={other: None}))
+            written = [
+                self._render([{"role": "user", "content": "Hello"}], one) for one in (told, other_settings(told))
+            ]
+            changes[name] = written[0] != written[1]
+        check_switches(spec, self.label, changes=changes, may_reason=may_reason(self.tokenizer.chat_template))
+
+    def _render(self, messages: list[ChatMessage], told: Mapping[str, Any] | None = None) -> str:
+        text: str = self.tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, **(self._told if told is None else told)
+        )
         return text
 
 

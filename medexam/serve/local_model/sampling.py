@@ -21,13 +21,14 @@ class Sampling:
     """0 takes the likeliest."""
     top_p: float | None = None
     top_k: int | None = None
+    min_p: float | None = None
 
     @classmethod
-    def of(cls, config: Config) -> "Sampling":
-        """As a request asks; at temperature 0, the default, nothing else matters."""
+    def of(cls, config: Config, min_p: float | None) -> "Sampling":
+        """As a request asks, and the model's spec; at temperature 0, the default, nothing else matters."""
         if not config.temperature:
             return cls()
-        return cls(config.temperature, config.top_p, config.top_k)
+        return cls(config.temperature, config.top_p, config.top_k, min_p)
 
 
 def random_stream(seed: int | None, tokens: Sequence[int], device: Any) -> Any:

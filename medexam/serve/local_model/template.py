@@ -7,7 +7,7 @@ server's. This module knows files and templates, no server.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,21 +24,24 @@ _SPECIAL = ("bos_token", "eos_token", "pad_token", "unk_token")
 class LocalTemplate:
     """Renders and tokenises as the model's own files say."""
 
-    def __init__(self, template: str, tokenizer: Any, special: dict[str, str]) -> None:
+    def __init__(
+        self, template: str, tokenizer: Any, special: dict[str, str], told: Mapping[str, Any] | None = None
+    ) -> None:
+        """`told` is what the template is told beside the messages, such as `enable_thinking`."""
         self.template: str | None = template_digest(template)
         """SHA-256 of the chat template."""
-        self.may_reason = _REASONING.search(template) is not None
+        self.may_reason = may_reason(template)
         """Whether the template has words for reasoning."""
         self._template = _environment().from_string(template)
         self._tokenizer = tokenizer
-        self._special = special
+        self._given = {**special, **(told or {})}
 
     async def render(self, messages: Sequence[ChatMessage]) -> str:
         """The dialogue's text, open for the assistant's reply; raises `InvalidRequestError` if the template does."""
         from jinja2 import TemplateError
 
         try:
-            text = self._template.render(messages=list(messages), add_generation_prompt=True, **self._special)
+            text = self._template.render(messages=list(messages), add_generation_prompt=True, **self._given)
         except TemplateError as error:
             raise InvalidRequestError(f"the chat template refuses the messages: {error}") from error
         return str(text)
@@ -51,7 +54,12 @@ class LocalTemplate:
         """Nothing is open."""
 
 
-def load_template(source: str) -> LocalTemplate | None:
+def may_reason(template: str) -> bool:
+    """Whether a chat template has words for reasoning."""
+    return _REASONING.search(template) is not None
+
+
+def load_template(source: str, told: Mapping[str, Any] | None = None) -> LocalTemplate | None:
     """The template of a local folder or of a model in the hub's cache; None unless all its files are here."""
     files = {name: _find(source, name) for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")}
     if files["tokenizer.json"] is None or files["tokenizer_config.json"] is None:
@@ -66,7 +74,7 @@ def load_template(source: str) -> LocalTemplate | None:
         if not template:
             return None
         special = {name: _content(config[name]) for name in _SPECIAL if config.get(name)}
-        return LocalTemplate(template, Tokenizer.from_file(str(files["tokenizer.json"])), special)
+        return LocalTemplate(template, Tokenizer.from_file(str(files["tokenizer.json"])), special, told)
     except (OSError, ValueError, TemplateError):
         return None
     except Exception as error:

@@ -167,7 +167,7 @@ def test_a_processor_without_bfloat16_computes_in_float32(
     monkeypatch.setattr(dtypes, "CPU_INFO", cpu_build.parent / "cpuinfo")
     dtypes.CPU_INFO.write_text(f"processor: 0\nflags\t: {features}\n", encoding="utf-8")
     (launch,) = plan_servers(str(cpu_build))
-    assert launch.command[launch.command.index("32") + 1 :] == dtype
+    assert launch.command[launch.command.index("--no-enable-chunked-prefill") + 1 :] == dtype
 
 
 def test_a_profile_for_cards_on_the_processor(cpu_build: Path) -> None:

@@ -1,0 +1,127 @@
+"""What a model's spec adds to each of its requests, beside what programs ask: its fields on a server's two endpoints,
+and what its chat template is told.
+
+This module knows fields; it asks nothing.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from medexam.errors import EngineError
+from medexam.specs import ModelSpec
+
+_SWITCHES = ("enable_thinking", "thinking")
+"""What chat templates call the switch: Qwen3, GLM and Gemma the first, DeepSeek V3.1 and Granite the second. A template
+that has no such name is not told it."""
+_CHAT_ONLY = {
+    *("chat_template", "documents", "include_reasoning", "mm_processor_kwargs", "media_io_kwargs"),
+    *("parallel_tool_calls", "service_tier", "store", "user"),
+}
+"""Fields that vLLM's chat endpoint knows and its completions endpoint ignores."""
+_LENGTHS = {"min_tokens", "ignore_eos", "stop_token_ids"}
+"""Fields that say how long a reply may be; a choice is as long as it is."""
+
+
+@dataclass(frozen=True)
+class RequestSettings:
+    """The fields of requests to a server."""
+
+    sampling: dict[str, Any] = field(default_factory=dict)
+    """Fields that mean the same on the chat and the completions endpoint."""
+    chat: dict[str, Any] = field(default_factory=dict)
+    """Those of the chat endpoint alone."""
+    template: dict[str, Any] = field(default_factory=dict)
+    """What the chat template is told."""
+    thinks: bool | None = None
+    """Whether the model shall think; None leaves it to the model."""
+    told: tuple[str, ...] = ()
+    """The keys of the spec that are behind these fields."""
+
+    @classmethod
+    def of(cls, spec: ModelSpec) -> Self:
+        """Those of a spec."""
+        template = template_settings(spec)
+        template |= spec.extra_body.get("chat_template_kwargs") or {}
+        extra = {name: value for name, value in spec.extra_body.items() if name != "chat_template_kwargs"}
+        sampling = {name: value for name, value in extra.items() if name not in _CHAT_ONLY}
+        chat = {name: value for name, value in extra.items() if name in _CHAT_ONLY}
+        if spec.min_p is not None:
+            sampling["min_p"] = spec.min_p
+        if spec.reasoning_effort is not None:
+            chat["reasoning_effort"] = spec.reasoning_effort
+        if isinstance(spec.thinking, int):
+            chat["thinking_token_budget"] = spec.thinking
+        if template:
+            chat["chat_template_kwargs"] = template
+        thinks = None if "thinking" not in spec.request_settings else spec.thinking != "off"
+        return cls(sampling, chat, template, thinks, tuple(f"model.{name}" for name in spec.request_settings))
+
+    @property
+    def choosing(self) -> dict[str, Any]:
+        """Those of `sampling` that a choice takes."""
+        return {name: value for name, value in self.sampling.items() if name not in _LENGTHS}
+
+    @property
+    def chat_only(self) -> list[str]:
+        """Fields that a request on the completions endpoint cannot carry, and the chat template does not stand for."""
+        return sorted(self.chat.keys() & _CHAT_ONLY)
+
+
+def hosted_fields(spec: ModelSpec) -> dict[str, Any]:
+    """What litellm is told of a spec's settings: for a provider in litellm's words, which it turns into the provider's.
+
+    An endpoint of one's own gets the fields as they are, and its chat template is told of thinking.
+    """
+    extra = dict(spec.extra_body)
+    fields: dict[str, Any] = {}
+    if spec.min_p is not None:
+        extra["min_p"] = spec.min_p
+    if spec.endpoints:
+        if spec.reasoning_effort is not None:
+            extra["reasoning_effort"] = spec.reasoning_effort
+        if template := template_settings(spec) | (extra.get("chat_template_kwargs") or {}):
+            extra["chat_template_kwargs"] = template
+    else:
+        if spec.reasoning_effort is not None:
+            fields["reasoning_effort"] = spec.reasoning_effort
+        if isinstance(spec.thinking, int):
+            fields["thinking"] = {"type": "enabled", "budget_tokens": spec.thinking}
+        elif spec.thinking is not None:
+            fields["thinking"] = {"type": "disabled" if spec.thinking == "off" else "enabled"}
+    return {**fields, "extra_body": extra} if extra else fields
+
+
+def template_settings(spec: ModelSpec) -> dict[str, Any]:
+    """What `thinking` and `reasoning_effort` of a spec tell a chat template."""
+    told: dict[str, Any] = {}
+    if spec.reasoning_effort is not None:
+        told["reasoning_effort"] = spec.reasoning_effort
+    if spec.thinking is not None:
+        told |= dict.fromkeys(_SWITCHES, spec.thinking != "off")
+    return told
+
+
+def other_settings(told: dict[str, Any]) -> dict[str, Any]:
+    """The same with every switch the other way: a template that writes the same for both has none."""
+    other: dict[str, Any] = {name: not value for name, value in told.items() if name in _SWITCHES}
+    if effort := told.get("reasoning_effort"):
+        other["reasoning_effort"] = "high" if effort != "high" else "low"
+    return other
+
+
+def check_switches(spec: ModelSpec, model: str, *, changes: dict[str, bool], may_reason: bool) -> None:
+    """Raise `EngineError` for a setting that this model's chat template has no words for.
+
+    `changes`: key of the spec -> whether the template writes something else if it is set otherwise. `may_reason`:
+    whether the model may think, as far as its template tells.
+    """
+    if spec.reasoning_effort is not None and not changes["reasoning_effort"]:
+        raise EngineError(
+            f"{model}: its chat template has no words for model.reasoning_effort: leave it out, or set model.thinking"
+        )
+    if spec.thinking is None or changes["thinking"]:
+        return
+    if spec.thinking == "off" and may_reason:
+        raise EngineError(f"{model}: its chat template cannot switch thinking off: leave model.thinking out")
+    if spec.thinking != "off" and not may_reason:
+        raise EngineError(f"{model}: its chat template knows no thinking: leave model.thinking out")

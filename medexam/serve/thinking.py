@@ -1,0 +1,40 @@
+"""Blocks of thinking in what a model reads and writes: whether a prompt leaves one open, and where a reply closes it.
+
+What a reply means is not known here.
+"""
+
+import re
+
+OPENING, CLOSING = "<think>", "</think>"
+_LEFT_OPEN = re.compile(rf"{OPENING}\s*\Z")
+_BEGINS = re.compile(rf"\s*{OPENING}\s*")
+CLOSED_EARLY = f"\n{CLOSING}\n\n"
+"""What ends thinking that has used up its budget."""
+
+
+def is_open(prompt: str) -> bool:
+    """Whether a prompt ends with a block that the reply is to fill."""
+    return _LEFT_OPEN.search(prompt) is not None
+
+
+def append(prompt: str, prefill: str) -> str:
+    """The prompt and a reply's first words; a block that both open is opened once."""
+    begun = _BEGINS.match(prefill)
+    return prompt + (prefill[begun.end() :] if begun and is_open(prompt) else prefill)
+
+
+def find_thinking(reply: str, *, opened: bool) -> tuple[str, bool] | None:
+    """What a reply thinks, and whether it closes its block; None if it does not think.
+
+    `opened`: the prompt left a block open.
+    """
+    begun = _BEGINS.match(reply)
+    if begun is None and not opened:
+        return None
+    thinking, closed, _ = reply[begun.end() if begun else 0 :].partition(CLOSING)
+    return thinking, bool(closed)
+
+
+def whole_reply(reply: str, *, opened: bool) -> str:
+    """The reply with the mark that opens its block, which a prompt that left one open has already."""
+    return OPENING + reply if opened and _BEGINS.match(reply) is None else reply

@@ -1,0 +1,63 @@
+"""Fields that a spec adds to each request: what they must not be.
+
+A spec is stored with its runs, so no key may stand in it; and a field that the spec or a program sets elsewhere would
+have two values.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_ELSEWHERE = {
+    **{name: name for name in ("temperature", "top_p", "top_k", "min_p", "stop", "seed", "reasoning_effort")},
+    **dict.fromkeys(("max_tokens", "max_completion_tokens"), "max_tokens"),
+    **dict.fromkeys(("thinking", "thinking_token_budget", "enable_thinking"), "thinking"),
+    **dict.fromkeys(("model",), "name"),
+}
+"""Field -> the key of `model` that sets it."""
+_OURS = {
+    *("messages", "prompt", "suffix", "n", "best_of", "use_beam_search", "stream", "stream_options", "echo"),
+    *("logprobs", "top_logprobs", "prompt_logprobs", "logprob_token_ids", "return_token_ids"),
+    *("return_tokens_as_token_ids", "allowed_token_ids", "structured_outputs", "response_format", "guided_choice"),
+    *("tools", "tool_choice", "functions", "add_generation_prompt", "continue_final_message", "add_special_tokens"),
+    *("extra_headers", "headers", "api_base", "base_url", "timeout", "num_retries", "max_retries", "cache"),
+}
+"""Fields that programs and engines set, and those that decide where a request goes."""
+_SECRET_NAME = re.compile(
+    r"(^|[_-])(api[_-]?key|key|secret|password|passwd|authorization|bearer|credentials?|(access|auth|api|hf)[_-]?token)$",
+    re.IGNORECASE,
+)
+_SECRET = re.compile(
+    r"\b(sk-[\w-]{16,}|hf_\w{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}"
+    r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+    r"|\bBearer\s+\S{8,}|-----BEGIN [A-Z ]*PRIVATE KEY",
+    re.IGNORECASE,
+)
+"""The keys of the usual providers, tokens of the web, and private keys."""
+
+
+def check_extra_body(fields: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for a field that is set elsewhere, and for one that looks like a key."""
+    for path, value in _walk(fields):
+        name = path.rpartition(".")[2]
+        if _SECRET_NAME.search(name) or (isinstance(value, str) and _SECRET.search(value)):
+            raise ValueError(
+                f"extra_body.{path} looks like a key, and specs are stored: name the variable that holds it in "
+                "api_key_env, or the file in api_key_file"
+            )
+    inner = fields.get("chat_template_kwargs")
+    for name in (*fields, *(inner if isinstance(inner, Mapping) else ())):
+        if name in _ELSEWHERE:
+            raise ValueError(f"extra_body.{name}: set model.{_ELSEWHERE[name]} instead")
+    for name in fields:
+        if name in _OURS:
+            raise ValueError(f"extra_body.{name} is set by programs and engines: leave it out")
+
+
+def _walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value in nested mappings and lists, behind its dotted path."""
+    if path:
+        yield path, value
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in inner:
+        yield from _walk(one, f"{path}.{name}" if path else str(name))
