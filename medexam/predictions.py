@@ -54,6 +54,16 @@ class RetrievedPassage(FrozenModel):
     """In the retriever's own unit; the higher the more relevant."""
 
 
+class FollowUp(FrozenModel):
+    """A query that the model wrote while it was asked, and what became of it."""
+
+    query: str
+    passages: tuple[RetrievedPassage, ...]
+    """What it found, most relevant first."""
+    answer: str | None = None
+    """What the model made of them; None where the passages themselves were kept."""
+
+
 class Reply(FrozenModel):
     """One of several replies that an answer was made of."""
 
@@ -153,6 +163,9 @@ class Prediction(FrozenModel, populate_by_name=True):
     orders: Annotated[tuple[tuple[int, ...], ...] | None, Field(exclude_if=lambda orders: orders is None)] = None
     """The orders in which the options were shown, each as their printed numbers; every order has as many `votes`, one
     order after the other, as printed numbers too. Left out of a line where the exam's order alone was shown."""
+
+    rounds: Annotated[tuple[tuple[FollowUp, ...], ...] | None, Field(exclude_if=lambda rounds: rounds is None)] = None
+    """The queries that the model wrote in each round; left out of a line where it wrote none itself."""
 
     @model_validator(mode="after")
     def _status_agrees(self) -> Self:

@@ -14,6 +14,7 @@ from medexam.programs.own import OwnProgram
 from medexam.programs.probabilities import OptionProbabilities
 from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine
 from medexam.programs.replay import replay
+from medexam.programs.retrieval.iterative import IterativeRetrieval
 from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.programs.retrieval.reading import (
     ContextReader,
@@ -41,6 +42,7 @@ __all__ = [
     "Entailments",
     "ExamProgram",
     "ExtractExplanation",
+    "IterativeRetrieval",
     "LongestChoice",
     "OptionLikelihood",
     "OptionProbabilities",

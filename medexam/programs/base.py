@@ -6,7 +6,7 @@ callers alike. Programs know nothing of engines, golds, files or scores.
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
@@ -21,7 +21,8 @@ from medexam.tasks import Task
 class Call:
     """One call of a predictor that a program waits for."""
 
-    predictor: dspy.Predict
+    predictor: dspy.Module
+    """One of DSPy's own, a `SideQuestion`, or a `LookUp` of passages."""
     inputs: dict[str, Any]
     seeds_later: int = 0
     """How much is added to the model's seed, so that the same prompt is answered anew."""
@@ -31,7 +32,7 @@ class Call:
         """What the predictor is called with beside the inputs."""
         if not self.seeds_later:
             return {}
-        lm = self.predictor.lm or dspy.settings.lm
+        lm = getattr(self.predictor, "lm", None) or dspy.settings.lm
         return {"config": {"seed": (lm.kwargs.get("seed") or 0) + self.seeds_later}}
 
 
@@ -53,6 +54,8 @@ class AskingProgram(dspy.Module):
 
     calls: int = 1
     """How many times it asks the model for a question."""
+    replayed: ClassVar[bool] = False
+    """Whether its prompts are found out by running it: each depends on what was said, or on the user's code."""
 
     def __init__(self, adapter: dspy.Adapter) -> None:
         super().__init__()

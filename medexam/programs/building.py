@@ -16,15 +16,18 @@ from medexam.programs.extraction import ExtractExplanation
 from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
-from medexam.programs.own import OwnProgram, Search, make_module, make_predictor
+from medexam.programs.own import OwnProgram, make_module, make_predictor
+from medexam.programs.retrieval.iterative import IterativeRetrieval
 from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.programs.retrieval.reading import ContextReader, EntailedChoice, QuestionReader, SpanChoice, SpanExtraction
+from medexam.programs.retrieval.searching import PassageSearch
 from medexam.programs.short_answers import ShortAnswer
 from medexam.questions import Language, Question
 from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt, load_task_words
 from medexam.specs import (
     ByFormatSpec,
     ExtractExplanationSpec,
+    IterativeRetrievalSpec,
     LikelihoodSpec,
     ProgramSpec,
     ReplySpec,
@@ -46,8 +49,8 @@ class ProgramContext:
     """The model's own budget for a reply, used where the spec has none; None takes the program's default."""
     finder: PassageFinder | None = None
     """Finds the passages of a question; only programs that retrieve need one."""
-    search: Search | None = None
-    """Looks up any text; what modules of the user's own find with `dspy.Retrieve`."""
+    search: PassageSearch | None = None
+    """Looks up any text: what the model writes, and what modules of the user's own find with `dspy.Retrieve`."""
     nearest: Nearest | None = None
     """Makes what chooses a question's demonstrations; only loaded programs may need it."""
     reader: QuestionReader | None = None
@@ -74,15 +77,25 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
 
 
 def _build_reply(spec: ReplySpec, language: Language, context: ProgramContext) -> dspy.Module:
-    asking = ChainOfThought if spec.reasons else DirectAnswer
-    prompt = load_prompt(spec.words, language)
-    adapter = ExamAdapter(spec.answer_format, spec.answer_form, prompt.turn)
-    program = asking(prompt, adapter, spec.budget(context.max_tokens))
-    program = _with_passages(program, spec, context)
+    program = _with_passages(_build_asking(spec, language, context), spec, context)
     program = program if spec.load is None else load_program(program, spec, language, context.nearest)
     if spec.samples > 1:
         program = Voting(program, spec.samples)
     return program if spec.orders == "given" else Reordered(program, spec.orders)
+
+
+def _build_asking(spec: ReplySpec, language: Language, context: ProgramContext) -> DirectAnswer | ChainOfThought:
+    """What asks for the answer, whatever stands before the question."""
+    asking = ChainOfThought if spec.reasons else DirectAnswer
+    prompt = load_prompt(spec.words, language)
+    adapter = ExamAdapter(spec.answer_format, spec.answer_form, prompt.turn)
+    return asking(prompt, adapter, spec.budget(context.max_tokens))
+
+
+def _build_iterative(spec: IterativeRetrievalSpec, language: Language, context: ProgramContext) -> dspy.Module:
+    words = load_task_words(spec.side_words, language)
+    search = _needed(context.search, "a search of passages")
+    return IterativeRetrieval(_build_asking(spec, language, context), spec, words, search)
 
 
 def _build_likelihood(spec: LikelihoodSpec, language: Language, context: ProgramContext) -> dspy.Module:
@@ -125,6 +138,7 @@ def _build_module(module: dspy.Module, spec: ModuleSpec, language: Language, con
 BUILDERS: Mapping[str, Builder] = MappingProxyType(
     {
         **dict.fromkeys(("zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer"), _build_reply),
+        "iterative_retrieval": _build_iterative,
         "likelihood": _build_likelihood,
         "signature": _build_signature,
         "by_format": _build_by_format,

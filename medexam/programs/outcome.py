@@ -11,9 +11,10 @@ from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
 from medexam.errors import ProgramFaultError
 from medexam.model_identity import Answerer
-from medexam.predictions import Failure, Prediction, Reason, Reply, RetrievedPassage, Status, Usage
+from medexam.predictions import Failure, Prediction, Reason, Reply, Status, Usage
 from medexam.programs.base import AskingProgram
 from medexam.programs.likelihood import OptionScores
+from medexam.programs.retrieval.iterative import kept_passage
 from medexam.programs.retrieval.reading import EntailmentScores
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
@@ -124,8 +125,8 @@ def _passages(said: dspy.Prediction) -> dict[str, Any]:
     hits: list[Hit] | None = said.get("hits")
     if hits is None:
         return {}
-    found = tuple(RetrievedPassage(id=hit.passage.id, source=hit.passage.source, score=hit.score) for hit in hits)
-    return {"passages": found, "passages_cut": said.get("passages_cut")}
+    found = tuple(map(kept_passage, hits))
+    return {"passages": found, "passages_cut": said.get("passages_cut"), "rounds": said.get("rounds")}
 
 
 def _reply(generation: Generation) -> Reply:

@@ -6,7 +6,7 @@ alone. A module without `aforward` runs in a thread; its calls still travel in b
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, partial
@@ -24,15 +24,13 @@ from medexam.programs.fields import Asked, Wanted, question_fields, wanted_field
 from medexam.programs.recording import Calls, recorded_calls
 from medexam.programs.replay import replay
 from medexam.programs.retrieval.passages import PassageFinder
+from medexam.programs.retrieval.searching import PassageSearch
 from medexam.questions import Question
-from medexam.retrievers.base import Hit
 from medexam.signatures.choices import read_choice
 from medexam.signatures.guided import GuidedAdapter, asked_options
 from medexam.signatures.span_alignment import find_span
 from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec, SignatureSpec
 
-Search = Callable[[str, int], Sequence[Hit]]
-"""Of a text and `k`, at most `k` passages, most relevant first."""
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""
 
@@ -40,13 +38,15 @@ _MOST_THREADS = 512
 class OwnProgram(AskingProgram):
     """A module with what it takes of a question; predictions are as those of the programs that ship."""
 
+    replayed = True
+
     def __init__(
         self,
         module: dspy.Module,
         spec: ModuleSpec,
         max_tokens: int | None,
         finder: PassageFinder | None,
-        search: Search | None = None,
+        search: PassageSearch | None = None,
     ) -> None:
         """`max_tokens` is the model's own budget; `finder` finds a question's passages and `search` those of any text.
 
@@ -105,7 +105,7 @@ class OwnProgram(AskingProgram):
         """What `dspy.Retrieve` calls."""
         if self._search is None:
             raise SpecError("the module looks up passages: set program.retriever")
-        return [SimpleNamespace(long_text=hit.passage.text) for hit in self._search(query, k)]
+        return [SimpleNamespace(long_text=hit.passage.text) for hit in self._search.search([query], k)[0]]
 
     def _prediction(self, question: Asked, said: list[Any], calls: Calls) -> dspy.Prediction:
         """What the module returned, or nothing where a reply could not be parsed, as a program's prediction."""

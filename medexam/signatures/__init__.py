@@ -24,7 +24,7 @@ from medexam.signatures.rendering import render_question
 from medexam.signatures.single_call import Generation
 from medexam.signatures.span_alignment import FoundSpan, find_span
 from medexam.signatures.task_adapter import FORMATS, AskedTask, GiveAnswer, QuoteContext, TaskAdapter
-from medexam.signatures.task_words import TaskWords, load_task_words, option_letters
+from medexam.signatures.task_words import TaskWords, fill, load_task_words, option_letters
 from medexam.signatures.thinking import join_thinking, split_thinking
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "WeighOptions",
     "answer_opening",
     "behind_passages",
+    "fill",
     "find_answers",
     "find_span",
     "join_thinking",

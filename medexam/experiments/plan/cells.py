@@ -105,7 +105,8 @@ class PlannedCell(Generic[S_co]):
         """
         program, cell = self.program, self.cell
         if self.retrieval is not None and self.asks_model:
-            context = ProgramContext(cell.model.max_tokens, Preview(self.retrieval), nearest=NearestDemonstrations)
+            known = Preview(self.retrieval)
+            context = ProgramContext(cell.model.max_tokens, known, known, nearest=NearestDemonstrations)
             program = build_program(cell.program, cell.dataset.language, context)
         if isinstance(finder := find_nearest(program), NearestDemonstrations):
             finder.fill([question for question in questions if isinstance(question, Question)])

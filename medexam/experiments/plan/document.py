@@ -3,7 +3,7 @@
 from typing import Any
 
 from medexam.experiments.plan.cells import AnyCell, Plan
-from medexam.programs import AskingProgram, OwnProgram, replay
+from medexam.programs import AskingProgram, replay
 from medexam.questions import Question
 from medexam.tasks import Task
 
@@ -33,7 +33,7 @@ def prompt_of(planned: AnyCell, question: Question | Task) -> list[dict[str, str
     program = planned.build_preview([question])
     if not isinstance(program, AskingProgram):
         return []
-    if isinstance(program, OwnProgram):
+    if program.replayed:
         return replay(program, question, ())[0][0]
     call = next(program.steps(question))
     shown = call.inputs.get("demos", call.predictor.demos)

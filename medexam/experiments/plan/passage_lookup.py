@@ -5,7 +5,6 @@ What a query found is kept on disk under the retriever's digest, so a second run
 
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -25,8 +24,6 @@ from medexam.tasks import Task
 
 Query = str
 Asked = TypeVar("Asked", bound=Question | Task)
-_OPENING = threading.Lock()
-"""Held during a module's own query: retrievers promise nothing of threads. Not a field: it cannot be sent."""
 Translations = Callable[[], Mapping[str, Any]]
 """Of nothing, key -> the same question in another language; read only where something is looked up."""
 
@@ -103,14 +100,25 @@ class Retrieval:
     _found: dict[Query, list[Hit]] = field(default_factory=dict)
     _translated: Mapping[str, Any] = field(default_factory=dict)
     _opened: Retriever | None = None
+    _texts: dict[tuple[Query, int], list[Hit]] = field(default_factory=dict)
 
-    def search(self, query: str, k: int) -> list[Hit]:
-        """Passages for any text, most relevant first; the retriever is opened at the first call, from any thread."""
-        with _OPENING:
-            if self._opened is None:
-                self._opened = self.build(None)
-            (hits,) = self._opened.search([query], k)
-        return list(hits)
+    def look_up(self, queries: Sequence[Query], k: int) -> dict[Query, list[Hit]]:
+        """Passages for any texts, most relevant first; not for several threads at once.
+
+        The retriever is opened at the first call, and what it finds is kept on disk beside what questions find.
+        """
+        missing = [query for query in dict.fromkeys(queries) if (query, k) not in self._texts]
+        if missing:
+            hits = self._open(None).search(missing, k)
+            found = dict(zip(missing, map(list, hits), strict=True))
+            self.cache.write(found, k)
+            self._texts |= {(query, k): each for query, each in found.items()}
+        return {query: self._texts[query, k] for query in queries}
+
+    def _open(self, progress: Progress | None) -> Retriever:
+        if self._opened is None:
+            self._opened = self.build(progress)
+        return self._opened
 
     def recall(self, questions: Sequence[Question | Task]) -> list[Query]:
         """Take what is known from before; the queries of which nothing is, each once."""
@@ -128,8 +136,10 @@ class Retrieval:
         language of the queries.
         """
         missing = self.recall(questions)
+        if questions and self.settings.query == "written":
+            self._open(progress)
         if missing:
-            hits = self.build(progress).search(missing, self.settings.k)
+            hits = self._open(progress).search(missing, self.settings.k)
             found = dict(zip(missing, hits, strict=True))
             self.cache.write(found, self.settings.k)
             self._found |= found
@@ -138,8 +148,11 @@ class Retrieval:
     def only_for(self, questions: Sequence[Question | Task]) -> Self:
         """A copy that knows the passages of these questions, of which all are looked up, and can look up no others.
 
-        It holds neither corpus nor encoder, so that it can be sent to another process.
+        It holds neither corpus nor encoder, so that it can be sent to another process. Where the model writes the
+        queries, it can look up any: it holds what opens the retriever.
         """
+        if self.settings.query == "written":
+            return replace(self, _opened=None, _texts={})
         return replace(
             self,
             build=_refuse_look_up,
@@ -167,6 +180,8 @@ class Retrieval:
 
     def queries(self, question: Question | Task) -> dict[int, Query]:
         """What is looked up for a question, by the option that it is for; 0 stands for the whole question."""
+        if self.settings.query == "written":
+            return {}
         stem, options = _stem_and_options(self.asked(question))
         if self.settings.query == "per_option" and options:
             return {number: f"{stem} {text}" for number, text in options.items()}
@@ -188,7 +203,10 @@ class Retrieval:
 
 
 class Preview:
-    """Passages for a look at a prompt: those known from before, else a mark for each; nothing is opened."""
+    """Passages for a look at a prompt: those known from before, else a mark for each; nothing is opened.
+
+    It finds the passages of questions and those of any text.
+    """
 
     def __init__(self, retrieval: Retrieval) -> None:
         self._retrieval = retrieval
@@ -197,12 +215,24 @@ class Preview:
         """The passages to show."""
         if self._retrieval.size is not None and not self._retrieval.recall([question]):
             return self._retrieval.find(question)
-        ranks = range(1, self._retrieval.settings.k + 1)
-        return [Hit(Passage(f"passage {rank}", "", f"[passage {rank}]", ""), 0.0, rank) for rank in ranks]
+        return _marks(self._retrieval.settings.k)
 
     def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
         """The passages of each option by its printed number."""
         return {option.number: self.find(question) for option in question.options}
+
+    def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]:
+        """The passages of any texts."""
+        known = self._retrieval.cache.read(queries, k) if self._retrieval.size is not None else {}
+        return [known.get(query) or _marks(k) for query in queries]
+
+    async def asearch(self, queries: Sequence[Query], k: int) -> list[list[Hit]]:
+        """The same; nothing here waits."""
+        return self.search(queries, k)
+
+
+def _marks(k: int) -> list[Hit]:
+    return [Hit(Passage(f"passage {rank}", "", f"[passage {rank}]", ""), 0.0, rank) for rank in range(1, k + 1)]
 
 
 def _stem_and_options(asked: Question | Task) -> tuple[str, dict[int, str]]:

@@ -16,6 +16,7 @@ from medexam.experiments.plan.leakage import check_demonstrations
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.resolve import resolve_cells
 from medexam.experiments.plan.sources import Prepared, Sources
+from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.store.data_changes import (
     DataChange,
     as_asked,
@@ -123,7 +124,7 @@ def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
     context = ProgramContext(
         max_tokens=cell.model.max_tokens,
         finder=retrieval,
-        search=retrieval.search if retrieval is not None else None,
+        search=TextSearch(retrieval) if retrieval is not None else None,
         nearest=NearestDemonstrations,
         reader=retrieval if isinstance(retrieval, PassageReading) else None,
         in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,

@@ -32,4 +32,6 @@ def read_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
         words["loaded"] = loaded_words(program.loads)
     elif program.words is not None:
         words |= load_words(program.words, language).to_json()
+    if program.side_words is not None:
+        words["beside"] = load_words(program.side_words, language).to_json()
     return words

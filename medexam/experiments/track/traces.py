@@ -24,9 +24,10 @@ from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.experiments.track.copies import find_traces
 from medexam.experiments.track.trace_spans import QuestionTrace, Step, build_spans
-from medexam.predictions import Prediction, RetrievedPassage, Status
+from medexam.predictions import FollowUp, Prediction, RetrievedPassage, Status
 from medexam.programs import Call, ExamProgram, replay
 from medexam.questions import Question
+from medexam.retrievers.base import Hit
 from medexam.signatures import render_question
 
 _BATCH = 50
@@ -80,10 +81,13 @@ def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
 
 def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Prediction) -> tuple[Step, ...]:
     """What was done for the question, in order; the score is the last."""
-    steps = []
-    if planned.retrieval is not None and said.passages is not None:
+    steps: list[Step] = []
+    if planned.retrieval is not None and said.rounds is not None:
+        steps += _search(planned.retrieval, said.rounds)
+    elif planned.retrieval is not None and said.passages is not None:
         steps.append(_retrieve(planned.retrieval, question, said.passages))
-    asked = list(_asked(program, question, said)) if isinstance(program, ExamProgram) else []
+    told = isinstance(program, ExamProgram) and not program.replayed
+    asked = list(_asked(program, question, said)) if told else []
     replies = [said.rationale] * (len(asked) - 1) + [said.reply]
     if said.generations:
         known = [each.text for each in said.generations]
@@ -116,8 +120,25 @@ def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Pr
 def _retrieve(retrieval: Retrieval, question: Question, passages: Sequence[RetrievedPassage]) -> Step:
     known = Preview(retrieval)
     hits = [*known.find(question), *(hit for hits in known.find_per_option(question).values() for hit in hits)]
+    queries = list(retrieval.queries(question).values())
+    shown = {"queries": queries, "k": retrieval.settings.k}
+    return Step("retrieve", "RETRIEVER", shown, _documents(passages, hits))
+
+
+def _search(retrieval: Retrieval, rounds: Sequence[Sequence[FollowUp]]) -> Iterator[Step]:
+    """A step for each query that the model wrote."""
+    known, k = Preview(retrieval), retrieval.settings.k
+    for number, queries in enumerate(rounds, start=1):
+        for one in queries:
+            (hits,) = known.search([one.query], k)
+            shown = {"queries": [one.query], "k": k}
+            yield Step(f"retrieve in round {number}", "RETRIEVER", shown, _documents(one.passages, hits))
+
+
+def _documents(passages: Sequence[RetrievedPassage], hits: Iterable[Hit]) -> list[dict[str, Any]]:
+    """Passages as MLflow shows them, with the texts that are known."""
     texts = {hit.passage.id: hit.passage.text for hit in hits}
-    found = [
+    return [
         {
             "id": passage.id,
             "page_content": texts.get(passage.id, ""),
@@ -125,8 +146,6 @@ def _retrieve(retrieval: Retrieval, question: Question, passages: Sequence[Retri
         }
         for passage in passages
     ]
-    queries = list(retrieval.queries(question).values())
-    return Step("retrieve", "RETRIEVER", {"queries": queries, "k": retrieval.settings.k}, found)
 
 
 def _asked(program: ExamProgram, question: Question, said: Prediction) -> Iterator[list[dict[str, str]]]:

@@ -7,17 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import dspy
-from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.programs.base import AskingProgram, Steps, WrappingProgram
 from medexam.programs.controls import Control
+from medexam.programs.retrieval.side_questions import fitted
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import behind_passages
 from medexam.tasks import Task
-
-_LEAST = 200
-"""Characters of passages below which none are shown."""
 
 
 class PassageFinder(Protocol):
@@ -32,33 +29,42 @@ class PassageFinder(Protocol):
         ...
 
 
-class WithPassages(WrappingProgram):
-    """A program that sees passages before its question.
+class BehindText(WrappingProgram):
+    """A program that sees a text before its question.
 
-    Where they do not fit the model's context, they are cut from the end by halves; the question never is. A prediction
-    carries `hits`, and `passages_cut`, the characters that were left out.
+    Where it does not fit the model's context, it is cut from the end by halves; the question never is. A prediction
+    carries `passages_cut`, the characters that were left out.
     """
+
+    def __init__(self, program: AskingProgram) -> None:
+        super().__init__(program)
+        for predictor in program.predictors():
+            predictor.signature = behind_passages(predictor.signature)
+
+    def steps_behind(self, question: Question | Task, text: str) -> Steps:
+        """The program's own steps, each behind the text."""
+        said = yield from fitted(text, lambda shown: self.steps_with(question, passages=shown))
+        fields = said.toDict()
+        return dspy.Prediction(passages_cut=fields.pop("left_out"), **fields)
+
+
+class WithPassages(BehindText):
+    """A program that sees passages before its question; a prediction carries `hits` besides."""
 
     def __init__(self, program: AskingProgram, finder: PassageFinder) -> None:
         super().__init__(program)
         self._finder = finder
-        for predictor in program.predictors():
-            predictor.signature = behind_passages(predictor.signature)
 
     def steps(self, question: Question | Task) -> Steps:
-        """The program's own steps, each with the passages; begun anew with fewer where they did not fit."""
+        """The program's own steps, each with the passages."""
         hits = list(self._finder.find(question))
-        whole = "\n\n".join(hit.passage.text for hit in hits)
-        shown = whole
-        while True:
-            try:
-                said = yield from self.steps_with(question, passages=shown)
-            except ContextWindowExceededError:
-                if not shown:
-                    raise
-                shown = shown[: len(shown) // 2].rstrip() if len(shown) >= 2 * _LEAST else ""
-            else:
-                return dspy.Prediction(**said.toDict(), hits=hits, passages_cut=len(whole) - len(shown))
+        said = yield from self.steps_behind(question, join_passages(hits))
+        return dspy.Prediction(**said.toDict(), hits=hits)
+
+
+def join_passages(hits: Sequence[Hit]) -> str:
+    """The texts of passages as prompts show them, a blank line apart."""
+    return "\n\n".join(hit.passage.text for hit in hits)
 
 
 class OptionRelevance(Control):

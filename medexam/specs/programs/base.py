@@ -36,7 +36,7 @@ class ProgramSpec(Spec):
     run's identity. Raise it where that code changes."""
     asks_model: ClassVar[bool] = False
     """Whether an engine is needed."""
-    by_content: ClassVar[set[str]] = {"prompt", "prompt_language", "examples", "load"}
+    by_content: ClassVar[set[str]] = {"prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
     """Fields that say where words are; the words themselves are part of a run's identity."""
     optimizers: ClassVar[tuple[OptimizerKind, ...]] = ()
     """Those of DSPy's optimizers that can improve its instructions and demonstrations."""
@@ -75,6 +75,11 @@ class ProgramSpec(Spec):
     @property
     def words(self) -> WordFiles | None:
         """The files of its words; None where it has none."""
+        return None
+
+    @property
+    def side_words(self) -> WordFiles | None:
+        """The file of what it asks beside the question itself, such as for queries; None where it asks nothing else."""
         return None
 
     @property

@@ -10,6 +10,7 @@ from medexam.specs.retriever import RetrieverSpec
 AnswerFormat = Literal["free", "guided"]
 AnswerForm = Literal["braces", "angles"]
 Query = Literal["stem", "stem_and_options", "per_option"]
+AnyQuery = Query | Literal["written"]
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class RetrievalSettings:
     retriever: RetrieverSpec
     k: int
     """Passages a question."""
-    query: Query
-    """What is looked up."""
+    query: AnyQuery
+    """What is looked up; `written`: what the model writes while it is asked, so nothing is looked up before."""
     query_language: Language | None
     """The language of the queries; None: that of the questions."""
 

@@ -140,10 +140,9 @@ class ChainOfThoughtSpec(ReplySpec):
     kind: Literal["chain_of_thought"] = "chain_of_thought"
 
 
-class RetrieveThenAnswerSpec(ReplySpec, RetrievingSpec):
-    """Show passages of a corpus before the question (the paper's section 3.2.2), then ask."""
+class BehindPassagesSpec(ReplySpec):
+    """Base of the programs that ask another program's question behind what they found."""
 
-    kind: Literal["retrieve_then_answer"] = "retrieve_then_answer"
     then: Literal["zero_shot", "few_shot", "chain_of_thought"] = "zero_shot"
     """How the question is asked behind its passages, in that program's words."""
     examples: str | Path = "paper"
@@ -166,7 +165,17 @@ class RetrieveThenAnswerSpec(ReplySpec, RetrievingSpec):
         return self.then
 
     @property
+    def then_label(self) -> list[str]:
+        """What tells how it asks, for tables and folders; empty where it asks directly."""
+        return [] if self.then == "zero_shot" else [self.then]
+
+
+class RetrieveThenAnswerSpec(BehindPassagesSpec, RetrievingSpec):
+    """Show passages of a corpus before the question (the paper's section 3.2.2), then ask."""
+
+    kind: Literal["retrieve_then_answer"] = "retrieve_then_answer"
+
+    @property
     def label(self) -> str:
         """Short name for tables and folders."""
-        then = [] if self.then == "zero_shot" else [self.then]
-        return "-".join([super().label, *then, self.retrieval_label])
+        return "-".join([super().label, *self.then_label, self.retrieval_label])

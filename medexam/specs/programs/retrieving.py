@@ -8,13 +8,18 @@ from medexam.specs.programs.needs import Query, RetrievalSettings
 from medexam.specs.retriever import RetrieverSpec
 
 
-class LookUpSpec(ProgramSpec):
-    """Base of the programs that may look up passages."""
+class SearchSpec(ProgramSpec):
+    """Base of the programs that search a corpus."""
 
     retriever: RetrieverSpec | None = None
     """None looks up no passages."""
     k: PositiveInt = 2
     """Passages a question; the paper's 2."""
+
+
+class LookUpSpec(SearchSpec):
+    """Base of the programs that may look up passages for each question."""
+
     query: Query = "stem"
     """What is looked up; `per_option` looks up the stem with each option and takes the best passages over all."""
     query_language: Language | None = None

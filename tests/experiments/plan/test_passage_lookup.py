@@ -200,6 +200,25 @@ def test_a_look_at_a_prompt_opens_nothing(question, tmp_path) -> None:
     assert Preview(retrieval).find(question) == retrieval.find(question)
 
 
+def test_a_run_whose_model_writes_its_queries_resumes_and_counts_its_calls(document, tmp_path) -> None:
+    document["program"] |= {"kind": "iterative_retrieval", "answer_format": "guided", "rounds": 2}
+    Path(document["model"]["path"]).write_text(yaml.safe_dump({"*": "1. blood pressure\n2. vitamin deficiency"}))
+    plan = plan_experiment(document, {}, runs_dir=tmp_path / "runs")
+    assert [cell.calls for cell in plan.cells] == [12 * (2 * (1 + 2) + 1)]
+    stored, whole = run(document, tmp_path)
+    assert all(len(prediction.generations) == 1 + 2 + 1 + 1 for prediction in whole.values())
+    log = stored.folder.path / "predictions.jsonl"
+    kept = log.read_text().splitlines(keepends=True)[:5]
+    log.write_text("".join(kept))
+    again, predictions = run(document, tmp_path)
+    assert again.folder.path == stored.folder.path
+    assert log.read_text().splitlines(keepends=True)[:5] == kept
+    timeless = {"latency_s": None}
+    assert {key: one.model_copy(update=timeless) for key, one in predictions.items()} == {
+        key: one.model_copy(update=timeless) for key, one in whole.items()
+    }
+
+
 def test_a_question_without_a_translation_is_named(question, tmp_path) -> None:
     spec = RetrieveThenAnswerSpec(kind="retrieve_then_answer", query_language="es")
     retrieval = _retrieval(spec, HitCache(tmp_path, "digest"), lambda progress: Counting(), translations=dict)

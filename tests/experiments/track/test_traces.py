@@ -52,6 +52,23 @@ def traces_of(client, uri):
     return send
 
 
+def test_a_trace_shows_every_query_that_the_model_wrote(run, traces_of) -> None:
+    program = {"kind": "iterative_retrieval", "rounds": 2, "retriever": {"kind": "bm25", "corpus": str(CORPUS)}}
+    stored = run(program, "blood pressure\nvitamin deficiency {Answer: 1}", trace_questions=2)
+    predictions = stored.folder.read_predictions()
+    for key, trace in traces_of(stored).items():
+        (asked,) = predictions[key].rounds
+        names = [span.name for span in trace.data.spans]
+        assert names[:3] == ["question", "retrieve in round 1", "retrieve in round 1"]
+        assert names[3:] == [*(f"ask {number} of 5" for number in range(1, 6)), "parse", "score"]
+        for span, one in zip(trace.data.spans[1:3], asked, strict=True):
+            assert span.inputs["queries"] == [one.query]
+            assert [found["id"] for found in span.outputs] == [each.id for each in one.passages]
+            assert all(found["page_content"] for found in span.outputs)
+        last = _spans(trace)["ask 5 of 5"]
+        assert f"Query: {asked[1].query}\nAnswer: {asked[1].answer}" in last.inputs["messages"][-1]["content"]
+
+
 def _spans(trace):
     return {span.name: span for span in trace.data.spans}
 

@@ -251,6 +251,7 @@ def _answer(prediction: Prediction | None, longest: int) -> dict[str, Any]:
         "score_norm": prediction.score_norm,
         "passages": _passages(prediction),
         "passages_cut": prediction.passages_cut or None,
+        "rounds": _rounds(prediction),
         "failure": None if failure is None else f"{failure.kind}: {failure.message}",
     }
     return {name: value for name, value in found.items() if value is not None}
@@ -260,6 +261,13 @@ def _passages(prediction: Prediction) -> list[list[Any]] | None:
     if prediction.passages is None:
         return None
     return [[passage.id, passage.source, _round(passage.score)] for passage in prediction.passages]
+
+
+def _rounds(prediction: Prediction) -> list[list[list[Any]]] | None:
+    """Of each round, query, answer and the ids of what was found."""
+    if prediction.rounds is None:
+        return None
+    return [[[one.query, one.answer, [each.id for each in one.passages]] for one in done] for done in prediction.rounds]
 
 
 def _round(value: float | None) -> float | None:

@@ -18,6 +18,8 @@ import dspy
 
 from medexam.errors import EngineError, RunFolderError
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
+from medexam.experiments.plan.passage_lookup import Retrieval
+from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.plan.words import read_words
 from medexam.experiments.run.language_model import build_lm, count_cached
 from medexam.experiments.run.ray.messages import Assignment, LookedUp, WorkerReport
@@ -77,6 +79,7 @@ class _CellRun:
             ProgramContext(
                 max_tokens=cell.model.max_tokens,
                 finder=looked_up.retrieval,
+                search=_text_search(looked_up.retrieval),
                 nearest=partial(NearestDemonstrations, vectors=looked_up.vectors),
             ),
         )
@@ -165,6 +168,11 @@ class _CellRun:
             over=self._running.done(),
             fault=self._fault,
         )
+
+
+def _text_search(retrieval: Retrieval | None) -> TextSearch | None:
+    """What looks up the model's own queries on this machine; None for a program without."""
+    return TextSearch(retrieval) if retrieval is not None and retrieval.settings.query == "written" else None
 
 
 class Worker:

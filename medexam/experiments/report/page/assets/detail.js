@@ -86,6 +86,18 @@ page.detail = (() => {
       element("table", { className: "small" }, element("thead", {}, head), body), cut];
   };
 
+  // What the model looked up itself, a row for each query.
+  const roundsTable = (rounds) => {
+    const cells = (tag, texts) => element("tr", {}, ...texts.map((text) =>
+      element(tag, { className: "data", dir: "auto", textContent: text ?? "" })));
+    const rows = rounds.flatMap((queries, at) => queries.map(([query, answer, passages]) =>
+      cells("td", [`${at + 1}`, query, answer ?? "-", passages.join(", ")])));
+    if (!rows.length) return [element("p", { className: "quiet", textContent: "The model wrote no query." })];
+    return [element("h5", { textContent: "What the model looked up" }), element("table", { className: "small" },
+      element("thead", {}, cells("th", ["Round", "Query", "Answer from the passages", "Passages"])),
+      element("tbody", {}, ...rows))];
+  };
+
   const facts = (answer) => {
     const found = (answer.measures ?? []).map(([name, value]) => `${name} ${value}`);
     if (answer.finish_reason) found.push(`finished by ${answer.finish_reason}`);
@@ -109,6 +121,7 @@ page.detail = (() => {
     if (answer.rationale) inside.append(...block("Rationale", answer.rationale));
     if (answer.reply !== undefined) inside.append(...block("Reply", answer.reply));
     if (answer.scores) inside.append(...scoresTable(answer, gold));
+    if (answer.rounds) inside.append(...roundsTable(answer.rounds));
     if (answer.passages) inside.append(...passagesTable(answer).filter(Boolean));
     if (!inside.childElementCount) {
       return element("div", { className: "run plain" }, ...summary.childNodes);
