@@ -52,6 +52,10 @@ class RetrievedPassage(FrozenModel):
     """The collection that it comes from."""
     score: float
     """In the retriever's own unit; the higher the more relevant."""
+    kept: Annotated[bool | None, Field(exclude_if=lambda kept: kept is None)] = None
+    """Whether a verifier kept it for the prompt; left out where none judged."""
+    support: Annotated[float | None, Field(exclude_if=lambda support: support is None)] = None
+    """The highest probability, 0 to 1, with which it entails an option, by a reader; left out where none judged."""
 
 
 class FollowUp(FrozenModel):
@@ -166,6 +170,9 @@ class Prediction(FrozenModel, populate_by_name=True):
 
     rounds: Annotated[tuple[tuple[FollowUp, ...], ...] | None, Field(exclude_if=lambda rounds: rounds is None)] = None
     """The queries that the model wrote in each round; left out of a line where it wrote none itself."""
+    supported: Annotated[bool | None, Field(exclude_if=lambda supported: supported is None)] = None
+    """Whether the kept passages support the answer, as a verifier says; False too where none was kept. Left out of a
+    line where nothing was verified or there was no answer."""
 
     @model_validator(mode="after")
     def _status_agrees(self) -> Self:

@@ -26,6 +26,7 @@ from medexam.programs.retrieval.reading import (
     SpanChoice,
     SpanExtraction,
 )
+from medexam.programs.retrieval.verifying import Supports, VerifiedPassages
 
 __all__ = [
     "AnswerByFormat",
@@ -59,6 +60,8 @@ __all__ = [
     "SpanChoice",
     "SpanExtraction",
     "Steps",
+    "Supports",
+    "VerifiedPassages",
     "WithNearest",
     "WithPassages",
     "build_failure",

@@ -21,6 +21,7 @@ from medexam.programs.retrieval.iterative import IterativeRetrieval
 from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.programs.retrieval.reading import ContextReader, EntailedChoice, QuestionReader, SpanChoice, SpanExtraction
 from medexam.programs.retrieval.searching import PassageSearch
+from medexam.programs.retrieval.verifying import ModelVerifier, ReaderVerifier, SupportReader, VerifiedPassages
 from medexam.programs.short_answers import ShortAnswer
 from medexam.questions import Language, Question
 from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt, load_task_words
@@ -31,6 +32,7 @@ from medexam.specs import (
     LikelihoodSpec,
     ProgramSpec,
     ReplySpec,
+    RetrieveVerifySpec,
     ShortAnswerSpec,
     SpanReaderSpec,
 )
@@ -55,6 +57,8 @@ class ProgramContext:
     """Makes what chooses a question's demonstrations; only loaded programs may need it."""
     reader: QuestionReader | None = None
     """Has a question's passages read by a local model; only programs that have them read need one."""
+    supports: SupportReader | None = None
+    """Has a question's passages judged by a local model; only programs that verify by one need it."""
     context_reader: ContextReader | None = None
     """Has the text that a task brings along read by a local model; only programs that read such a text need one."""
     in_order: Callable[[Split], Iterable[Question]] | None = None
@@ -98,6 +102,17 @@ def _build_iterative(spec: IterativeRetrievalSpec, language: Language, context: 
     return IterativeRetrieval(_build_asking(spec, language, context), spec, words, search)
 
 
+def _build_verify(spec: RetrieveVerifySpec, language: Language, context: ProgramContext) -> dspy.Module:
+    verifier: ModelVerifier | ReaderVerifier
+    if (words := spec.side_words) is None:
+        verifier = ReaderVerifier(_needed(context.supports, "a reader of passages"), spec.least)
+    else:
+        verifier = ModelVerifier(load_task_words(words, language))
+    finder = _needed(context.finder, "a finder of passages")
+    asking = _build_asking(spec, language, context)
+    return VerifiedPassages(asking, finder, verifier, k=spec.k, abstains=spec.unsupported == "abstain")
+
+
 def _build_likelihood(spec: LikelihoodSpec, language: Language, context: ProgramContext) -> dspy.Module:
     return _with_passages(OptionLikelihood(spec, load_likelihood_words(spec.words, language)), spec, context)
 
@@ -139,6 +154,7 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(
     {
         **dict.fromkeys(("zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer"), _build_reply),
         "iterative_retrieval": _build_iterative,
+        "retrieve_verify": _build_verify,
         "likelihood": _build_likelihood,
         "signature": _build_signature,
         "by_format": _build_by_format,

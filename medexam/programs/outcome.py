@@ -126,7 +126,10 @@ def _passages(said: dspy.Prediction) -> dict[str, Any]:
     if hits is None:
         return {}
     found = tuple(map(kept_passage, hits))
-    return {"passages": found, "passages_cut": said.get("passages_cut"), "rounds": said.get("rounds")}
+    if (verdicts := said.get("verdicts")) is not None:
+        found = tuple(one.model_copy(update=vars(verdict)) for one, verdict in zip(found, verdicts, strict=True))
+    own = {name: said.get(name) for name in ("passages_cut", "rounds", "supported")}
+    return {"passages": found, **own}
 
 
 def _reply(generation: Generation) -> Reply:

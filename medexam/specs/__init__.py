@@ -11,7 +11,7 @@ from medexam.specs.programs.controls import BlindSpec, LongestSpec, RandomInOrde
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
 from medexam.specs.programs.readers import EntailmentSpec, ReadingSpec, SpanReaderSpec
-from medexam.specs.programs.repeated import IterativeRetrievalSpec, SideWordsSpec
+from medexam.specs.programs.repeated import IterativeRetrievalSpec, RetrieveVerifySpec, SideWordsSpec
 from medexam.specs.programs.replies import (
     ChainOfThoughtSpec,
     FewShotSpec,
@@ -50,6 +50,7 @@ __all__ = [
     "ReplySpec",
     "RetrievalSettings",
     "RetrieveThenAnswerSpec",
+    "RetrieveVerifySpec",
     "RetrieverSpec",
     "ShortAnswerSpec",
     "SideWordsSpec",

@@ -13,6 +13,7 @@ import yaml
 
 from answer_replies import VARIATIONS
 from medexam.experiments.plan.passage_lookup import HitCache, Retrieval
+from medexam.experiments.plan.text_search import TextSearch
 from medexam.programs import (
     Entailments,
     ProgramContext,
@@ -158,6 +159,11 @@ WORDS = {
 GROUPS = {kind: f"{kind} $question|$options|$lettered_options|$answer|$reasoning" for kind in FORMATS}
 QUOTED = {"quote": "Q $context|$question", "sentences": "$context|$count"}
 SHORT = {"answer": "A $question", "answer_from_text": "T $context|$question"}
+SEARCHED = {
+    group: f"{group} $question|$context|$count" for group in ("first_queries", "further_queries", "answer_query")
+}
+JUDGED = {group: f"{group} $question|$context|$answer" for group in ("helps", "supports")}
+SIDE_WORDS = {**SEARCHED, "note": "$question: $answer", **JUDGED, "answer_yes": "Yes", "answer_no": "No"}
 ANSWERS_TASKS = ("by_format", "extract_explanation", "quote", "short_answer")
 TASK_WORDS = {"en": {"system": "S", "groups": {**GROUPS, **QUOTED, **SHORT}}}
 EXAMPLES = {
@@ -178,6 +184,17 @@ ASKED = {
         for query in ("stem", "stem_and_options", "per_option")
         for then in ("zero_shot", "chain_of_thought")
         for form in ("free", "guided")
+    ],
+    "iterative_retrieval": [
+        {"keep": keep, "then": then, "answer_format": form, "rounds": 2}
+        for keep, then in (("answers", "zero_shot"), ("passages", "few_shot"), ("answers", "chain_of_thought"))
+        for form in ("free", "guided")
+    ],
+    "retrieve_verify": [
+        {"then": then, "answer_format": form, "k": 2, "retriever": {"kind": "bm25"}, **judge}
+        for then in ("zero_shot", "chain_of_thought")
+        for form in ("free", "guided")
+        for judge in ({}, {"unsupported": "abstain"}, {"reader": "r"})
     ],
     "likelihood": [
         {},
@@ -211,8 +228,10 @@ SHOWN_AS = {
     "random_in_order": (1, "5b848447f2aa"),
     "quote": (1, "618fef333926"),
     "random": (1, "50518314cfee"),
+    "iterative_retrieval": (1, "73b66f572f3b"),
     "relevance": (1, "d27b3e6f0657"),
     "retrieve_then_answer": (1, "61f30fac8b31"),
+    "retrieve_verify": (1, "95243397ad86"),
     "short_answer": (1, "27d92425820d"),
     "signature": (1, "cdf510d561a3"),
     "span_reader": (1, "f3baf93456a9"),
@@ -237,6 +256,9 @@ class _Reader:
     def read_span(self, question):
         return ReadSpan(question, Span("Are hyperpolarizing spread", 0, 9, 1.0), (), "r")
 
+    def read_supports(self, question):
+        return {"14": {2: -0.1}, "24": {3: -0.2}}
+
     def read_entailments(self, question):
         return Entailments({2: (-0.5, "x"), 3: (-0.5, "y")}, (), "r")
 
@@ -252,8 +274,11 @@ def _prompt(request) -> list[object]:
 
 def _shown(kind: str, spec: dict, question, tmp_path) -> list[object]:
     files = {"prompt": TASK_WORDS if kind in ANSWERS_TASKS else WORDS, "examples": EXAMPLES}
+    files["retrieval_prompt"] = {"en": {"system": "S", "groups": SIDE_WORDS}}
     fields = {"kind": kind, **spec}
     cell = CellSpec.model_validate({"name": "x", "program": fields}).program
+    if cell.words is not None and cell.words.examples is None:
+        del files["examples"]
     for name in files.keys() & type(cell).model_fields.keys():
         (tmp_path / name).write_text(yaml.safe_dump(files[name], sort_keys=False))
         fields[name] = str(tmp_path / name)
@@ -272,7 +297,11 @@ def _shown(kind: str, spec: dict, question, tmp_path) -> list[object]:
             Task(f"c/{group}", group, "en", "Q?", "" if group == "alone" else CONTEXT, ("x", "y"), "g", ("a", "b"))
             for group in (FORMATS if kind == "by_format" else ["Q#CE", *(["alone"] if kind == "short_answer" else [])])
         ]
-    program = build_program(cell, "en", ProgramContext(finder=retrieval, reader=_Reader(), in_order=lambda _: asked))
+    search = None if retrieval is None else TextSearch(retrieval)
+    context = ProgramContext(
+        finder=retrieval, search=search, reader=_Reader(), supports=_Reader(), in_order=lambda _: asked
+    )
+    program = build_program(cell, "en", context)
     engine = ScriptedEngine({"*": SCRIPTED})
     lm = dspy.LM("medexam/scripted", engine=RecordingEngine(engine.sync), cache=False, num_retries=0)
     with dspy.context(lm=lm):

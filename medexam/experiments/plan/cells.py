@@ -1,8 +1,9 @@
 """Planned cells and plans: what a run is about to do, before anything is asked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, Self, TypeVar
 
 import dspy
@@ -98,15 +99,17 @@ class PlannedCell(Generic[S_co]):
         pending, right, answered = take_stock(self.folder, self.question_set, self.benchmark)
         return replace(self, pending=pending, right=right, answered=answered)
 
-    def build_preview(self, questions: Sequence[Question | Task]) -> dspy.Module:
-        """The program, ready to show the prompts of these questions.
+    def build_preview(
+        self, questions: Sequence[Question | Task], stored: Mapping[str, Prediction] = MappingProxyType({})
+    ) -> dspy.Module:
+        """The program, ready to show the prompts of these questions; `stored` holds their answers by key, if any.
 
-        Passages are those known from before, else a mark for each; nothing is looked up.
+        Passages are those known from before, else a mark for each; nothing is looked up or read.
         """
         program, cell = self.program, self.cell
         if self.retrieval is not None and self.asks_model:
-            known = Preview(self.retrieval)
-            context = ProgramContext(cell.model.max_tokens, known, known, nearest=NearestDemonstrations)
+            known = Preview(self.retrieval, stored)
+            context = ProgramContext(cell.model.max_tokens, known, known, nearest=NearestDemonstrations, supports=known)
             program = build_program(cell.program, cell.dataset.language, context)
         if isinstance(finder := find_nearest(program), NearestDemonstrations):
             finder.fill([question for question in questions if isinstance(question, Question)])

@@ -5,6 +5,7 @@ on disk: an answer that was given is not asked for again.
 """
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -12,7 +13,7 @@ from typing import Any
 
 from medexam.encoder_weights import find_weights
 from medexam.experiments.plan.passage_lookup import Asked, Retrieval, merge_hits
-from medexam.programs import Entailments, ReadContext, ReadSpan
+from medexam.programs import Entailments, ReadContext, ReadSpan, Supports
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.retrievers.encoders import Progress
@@ -112,24 +113,31 @@ class PassageReading(ReadAhead, Retrieval):
     def read_entailments(self, question: Question) -> Entailments:
         """The best sentence for each option of a question."""
         best: dict[int, tuple[float, str]] = {}
-        for (number, premise, _), score in zip(self._hypotheses(question), self._find_in(question), strict=True):
+        for (number, _, premise, _), score in zip(self._hypotheses(question), self._find_in(question), strict=True):
             if number not in best or score > best[number][0]:
                 best[number] = (float(score), premise)
         hits = self._hits_by_option(question)
         return Entailments(best, tuple(merge_hits(list(hits.values()), self.settings.k * len(hits))), self._model.label)
 
+    def read_supports(self, question: Question) -> Supports:
+        """How far each passage of a question entails each of its options."""
+        supports: defaultdict[str, dict[int, float]] = defaultdict(dict)
+        for (number, passage, _, _), score in zip(self._hypotheses(question), self._find_in(question), strict=True):
+            supports[passage][number] = max(float(score), supports[passage].get(number, float(score)))
+        return supports
+
     def _pairs(self, item: Question) -> list[Pair]:
         if self.reader.finds == "spans":
             stem = self.asked(item).stem
             return [(stem, hit.passage.text) for hit in self.find(item)]
-        return [(premise, hypothesis) for _, premise, hypothesis in self._hypotheses(item)]
+        return [(premise, hypothesis) for _, _, premise, hypothesis in self._hypotheses(item)]
 
-    def _hypotheses(self, question: Question) -> list[tuple[int, str, str]]:
-        """Number, premise and hypothesis: each sentence of an option's passages with the stem and that option."""
+    def _hypotheses(self, question: Question) -> list[tuple[int, str, str, str]]:
+        """Number, passage, premise, hypothesis: each sentence of an option's passages with the stem and that option."""
         asked = self.asked(question)
         hits = self._hits_by_option(question)
         return [
-            (option.number, sentence, f"{asked.stem} {option.text}")
+            (option.number, hit.passage.id, sentence, f"{asked.stem} {option.text}")
             for option in asked.options
             for hit in hits[option.number]
             for sentence in _sentences(hit.passage.content)

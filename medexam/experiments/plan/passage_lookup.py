@@ -5,15 +5,19 @@ What a query found is kept on disk under the retriever's digest, so a second run
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 from filelock import FileLock
 
 from medexam.errors import DatasetError, MedExamError, RunFolderError
 from medexam.files import cut_torn_line, read_whole_lines
+from medexam.predictions import Prediction
+from medexam.programs import Supports
 from medexam.questions import Language, Question
 from medexam.retrievers.base import Hit, Passage, Retriever
 from medexam.retrievers.building import PlannedRetriever
@@ -208,8 +212,10 @@ class Preview:
     It finds the passages of questions and those of any text.
     """
 
-    def __init__(self, retrieval: Retrieval) -> None:
+    def __init__(self, retrieval: Retrieval, stored: Mapping[str, Prediction] = MappingProxyType({})) -> None:
+        """`stored` holds answers by the keys of their questions, with the passages that were kept for each."""
         self._retrieval = retrieval
+        self._stored = stored
 
     def find(self, question: Question | Task) -> list[Hit]:
         """The passages to show."""
@@ -220,6 +226,16 @@ class Preview:
     def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
         """The passages of each option by its printed number."""
         return {option.number: self.find(question) for option in question.options}
+
+    def read_supports(self, question: Question) -> Supports:
+        """What is known of each passage: 0 or no nats as it was kept or dropped; kept where no answer is stored."""
+        said = self._stored.get(question.key)
+        kept = {one.id: one.kept is not False for one in (said and said.passages) or ()}
+        least = {True: 0.0, False: -math.inf}
+        return {
+            hit.passage.id: dict.fromkeys(question.option_numbers, least[kept.get(hit.passage.id, True)])
+            for hit in self.find(question)
+        }
 
     def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]:
         """The passages of any texts."""

@@ -127,6 +127,7 @@ def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
         search=TextSearch(retrieval) if retrieval is not None else None,
         nearest=NearestDemonstrations,
         reader=retrieval if isinstance(retrieval, PassageReading) else None,
+        supports=retrieval if isinstance(retrieval, PassageReading) else None,
         in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
     )
     if reader is not None and reader.of_task:

@@ -73,9 +73,10 @@ def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
     questions = {question.key: question for question in planned.question_set.questions}
     with run.folder.opened_predictions() as predictions:
         sample = [key for key in sample_keys(questions, record.cell.trace_questions) if key in predictions]
-        program = planned.build_preview([questions[key] for key in sample])
+        said_of = {key: predictions[key] for key in sample}
+        program = planned.build_preview([questions[key] for key in sample], said_of)
         for key in sample:
-            said, gold = predictions[key], planned.question_set.golds[key]
+            said, gold = said_of[key], planned.question_set.golds[key]
             yield QuestionTrace(questions[key], gold, said, _steps(planned, program, questions[key], said))
 
 

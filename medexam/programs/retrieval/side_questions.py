@@ -32,14 +32,16 @@ class SideQuestion(dspy.Module):
         with dspy.context(adapter=self._adapter):
             return await self.respond.acall(**inputs)
 
-    def steps(self, question: str, context: str, **asked: Any) -> Steps:
-        """The call that asks `question` with `context`, cut as far as needed; `asked` are more of `AskedTask`'s fields.
+    def steps(self, question: str, context: str, *, answer: str = "", **asked: Any) -> Steps:
+        """The call that asks `question` with `context`, cut as far as needed, and an `answer` that is proposed.
+
+        `asked` are more of `AskedTask`'s fields.
 
         The prediction carries `answer` and `generation`.
         """
 
         def ask(shown: str) -> Steps:
-            task = Task(key="side", group="side", language="en", question=question, context=shown)
+            task = Task(key="side", group="side", language="en", question=question, context=shown, given_answer=answer)
             return (yield Call(self, {"asked": AskedTask(task, **asked)}))
 
         return (yield from fitted(context, ask))

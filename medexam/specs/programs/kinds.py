@@ -12,7 +12,7 @@ from medexam.specs.programs.controls import BlindSpec, LongestSpec, RandomInOrde
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import PROGRAMS, OwnSpec, SignatureSpec
 from medexam.specs.programs.readers import EntailmentSpec, SpanReaderSpec
-from medexam.specs.programs.repeated import IterativeRetrievalSpec
+from medexam.specs.programs.repeated import IterativeRetrievalSpec, RetrieveVerifySpec
 from medexam.specs.programs.replies import ChainOfThoughtSpec, FewShotSpec, RetrieveThenAnswerSpec, ZeroShotSpec
 from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, QuoteSpec, ShortAnswerSpec
 from medexam.specs.validation import OWN
@@ -23,6 +23,7 @@ _Shipped = (
     | ChainOfThoughtSpec
     | RetrieveThenAnswerSpec
     | IterativeRetrievalSpec
+    | RetrieveVerifySpec
     | LikelihoodSpec
     | RandomSpec
     | RandomInOrderSpec

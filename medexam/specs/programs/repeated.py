@@ -7,9 +7,9 @@ from pydantic import Field, model_validator
 
 from medexam.specs.optimizer import OptimizerKind
 from medexam.specs.programs.base import PositiveInt
-from medexam.specs.programs.needs import RetrievalSettings, WordFiles
+from medexam.specs.programs.needs import EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
 from medexam.specs.programs.replies import BehindPassagesSpec
-from medexam.specs.programs.retrieving import SearchSpec
+from medexam.specs.programs.retrieving import RetrievingSpec, SearchSpec
 from medexam.specs.retriever import RetrieverSpec
 
 
@@ -33,8 +33,8 @@ class SideWordsSpec(BehindPassagesSpec):
         raise NotImplementedError
 
     @property
-    def side_words(self) -> WordFiles:
-        """The file of what it asks beside the question itself."""
+    def side_files(self) -> WordFiles:
+        """The file of `retrieval_prompt`."""
         return WordFiles("groups", self.retrieval_prompt, self.side_groups, language=self.prompt_language)
 
 
@@ -63,6 +63,11 @@ class IterativeRetrievalSpec(SideWordsSpec, SearchSpec):
         return RetrievalSettings(self.retriever, self.k, "written", None)
 
     @property
+    def side_words(self) -> WordFiles:
+        """The file of what it asks beside the question itself."""
+        return self.side_files
+
+    @property
     def side_groups(self) -> tuple[str, ...]:
         """The groups of words that it asks with beside the question."""
         reading = ("answer_query", "note") if self.keep == "answers" else ()
@@ -76,3 +81,49 @@ class IterativeRetrievalSpec(SideWordsSpec, SearchSpec):
         numbers += [f"queries{self.queries}"] if self.queries != 2 else []
         kept = ["passages"] if self.keep == "passages" else []
         return "-".join([super().label, *self.then_label, self.retriever.label, *numbers, *kept])
+
+
+class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
+    """Drop the passages that a verifier finds no help in, ask behind the others, and check the answer against them."""
+
+    kind: Literal["retrieve_verify"] = "retrieve_verify"
+    retriever: RetrieverSpec = RetrieverSpec(kind="fusion")
+    k: PositiveInt = 5
+    """Passages a question, before any is dropped."""
+    reader: str | Path | None = None
+    """A folder or a hub id of a model of natural language inference that judges; None: the model itself is asked, yes
+    or no, guided."""
+    revision: str | None = None
+    """Revision of a hub reader; None takes the newest."""
+    least: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    """The probability of entailment from which the reader keeps a passage, for any option, and supports an answer."""
+    unsupported: Literal["keep", "abstain"] = "keep"
+    """What becomes of an answer that the kept passages do not support: `abstain` leaves its question blank."""
+
+    @property
+    def local_reader(self) -> ReaderSettings | None:
+        """The local model that judges; None where the model itself does."""
+        return None if self.reader is None else ReaderSettings("entailment", self.reader, self.revision)
+
+    @property
+    def engine_needs(self) -> EngineNeeds:
+        """What its requests hold: dialogues, and a choice for each verdict of the model."""
+        return EngineNeeds(chat=True, guided=self.answer_format == "guided" or self.reader is None)
+
+    @property
+    def side_words(self) -> WordFiles | None:
+        """The file of what it asks beside the question itself; None where a reader judges."""
+        return self.side_files if self.reader is None else None
+
+    @property
+    def side_groups(self) -> tuple[str, ...]:
+        """The groups of words that it asks with beside the question."""
+        return ("helps", "supports", "answer_yes", "answer_no")
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        judge = [] if self.reader is None else [Path(self.reader).name]
+        judge += [f"from_{self.least:g}"] if self.least != 0.5 else []
+        kept = [] if self.unsupported == "keep" else [self.unsupported]
+        return "-".join([super().label, *self.then_label, self.retrieval_label, *judge, *kept])

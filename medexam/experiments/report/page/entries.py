@@ -252,6 +252,7 @@ def _answer(prediction: Prediction | None, longest: int) -> dict[str, Any]:
         "passages": _passages(prediction),
         "passages_cut": prediction.passages_cut or None,
         "rounds": _rounds(prediction),
+        "supported": prediction.supported,
         "failure": None if failure is None else f"{failure.kind}: {failure.message}",
     }
     return {name: value for name, value in found.items() if value is not None}
@@ -260,7 +261,10 @@ def _answer(prediction: Prediction | None, longest: int) -> dict[str, Any]:
 def _passages(prediction: Prediction) -> list[list[Any]] | None:
     if prediction.passages is None:
         return None
-    return [[passage.id, passage.source, _round(passage.score)] for passage in prediction.passages]
+    return [
+        [passage.id, passage.source, _round(passage.score), *([] if passage.kept is None else [passage.kept])]
+        for passage in prediction.passages
+    ]
 
 
 def _rounds(prediction: Prediction) -> list[list[list[Any]]] | None:

@@ -74,11 +74,13 @@ page.detail = (() => {
 
   const passagesTable = (answer) => {
     if (!answer.passages.length) return [element("p", { className: "quiet", textContent: "No passage was found." })];
-    const body = element("tbody", {}, ...answer.passages.map(([id, source, score]) => element("tr", {},
+    const body = element("tbody", {}, ...answer.passages.map(([id, source, score, kept]) => element("tr", {},
       element("td", { className: "data", textContent: id }), element("td", { className: "data", textContent: source }),
-      element("td", { className: "number", textContent: number(score) }))));
+      element("td", { className: "number", textContent: number(score) }),
+      kept === undefined ? null : element("td", { textContent: kept ? "kept" : "dropped" }))));
     const head = element("tr", {}, ...["Passage", "Source"].map((text) => element("th", { textContent: text })),
-      element("th", { className: "number", textContent: "Score" }));
+      element("th", { className: "number", textContent: "Score" }),
+      answer.passages.some((each) => each.length > 3) ? element("th", { textContent: "Verdict" }) : null);
     const cut = answer.passages_cut
       ? element("p", { className: "quiet", textContent: `${answer.passages_cut} characters were cut to fit the context.` })
       : null;
@@ -100,6 +102,7 @@ page.detail = (() => {
 
   const facts = (answer) => {
     const found = (answer.measures ?? []).map(([name, value]) => `${name} ${value}`);
+    if (answer.supported !== undefined) found.push(`the passages ${answer.supported ? "" : "do not "}support the answer`);
     if (answer.finish_reason) found.push(`finished by ${answer.finish_reason}`);
     if (answer.prompt_tokens !== undefined) found.push(`${answer.prompt_tokens} prompt tokens`);
     if (answer.completion_tokens !== undefined) found.push(`${answer.completion_tokens} completion tokens`);

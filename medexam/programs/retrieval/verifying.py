@@ -1,0 +1,196 @@
+"""Retrieve and verify: passages that do not help are dropped, and the answer is checked against those that are left.
+
+Who judges is a `Verifier`: the model itself, asked yes or no, or a reader of natural language inference.
+"""
+
+import asyncio
+import math
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import dspy
+
+from medexam.predictions import Prediction, Reason
+from medexam.programs.base import AskingProgram, Call, Steps
+from medexam.programs.retrieval.passages import BehindText, PassageFinder, join_passages
+from medexam.programs.retrieval.side_questions import SideQuestion
+from medexam.questions import Question
+from medexam.retrievers.base import Hit
+from medexam.signatures import Generation, TaskWords
+
+VERDICT_TOKENS = 16
+"""Budget of a yes or no."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a verifier says of a passage; the fields are those of `medexam.predictions.RetrievedPassage`."""
+
+    kept: bool
+    support: float | None = None
+
+
+Verdicts = Generator[Call, dspy.Prediction, list[Verdict]]
+"""A verifier's steps over passages."""
+Check = Generator[Call, dspy.Prediction, bool]
+"""A verifier's steps over an answer."""
+
+
+class Verifier(Protocol):
+    """Judges the passages of a question, and an answer by them."""
+
+    calls: int
+    """Calls of the model for a passage, and for an answer."""
+
+    def judge(self, question: Question, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:
+        """A verdict on each passage; what the model said is added to `generations`."""
+        ...
+
+    def check(self, question: Question, answer: int, hits: Sequence[Hit], generations: list[Generation]) -> Check:
+        """Whether these passages support the answer."""
+        ...
+
+
+class ModelVerifier(dspy.Module):
+    """The model that answers also judges: each passage, then the answer, yes or no."""
+
+    calls = 1
+
+    def __init__(self, words: TaskWords) -> None:
+        super().__init__()
+        self.helps = SideQuestion(words, "helps", VERDICT_TOKENS)
+        self.supports = SideQuestion(words, "supports", VERDICT_TOKENS)
+        self._choices = (words.groups["answer_yes"], words.groups["answer_no"])
+
+    def judge(self, question: Question, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:
+        """One call a passage."""
+        verdicts = []
+        for hit in hits:
+            said = yield from self.helps.steps(question.printed, hit.passage.text, choices=self._choices)
+            generations.append(said.generation)
+            verdicts.append(Verdict(said.answer == self._choices[0]))
+        return verdicts
+
+    def check(self, question: Question, answer: int, hits: Sequence[Hit], generations: list[Generation]) -> Check:
+        """One call."""
+        proposed = next(option.text for option in question.options if option.number == answer)
+        said = yield from self.supports.steps(
+            question.asked, join_passages(hits), answer=proposed, choices=self._choices
+        )
+        generations.append(said.generation)
+        return bool(said.answer == self._choices[0])
+
+
+Supports = Mapping[str, Mapping[int, float]]
+"""Id of a passage -> printed number of each option -> the highest log-probability, in nats, with which one of its
+sentences entails the question with that option."""
+
+
+class SupportReader(Protocol):
+    """Reads how far the passages of a question entail its options; may take seconds, called from any thread."""
+
+    def read_supports(self, question: Question) -> Supports:
+        """That of each passage that has a sentence."""
+        ...
+
+
+class ReadSupports(dspy.Module):
+    """A step that asks a local reader; called with `question=`, it returns `supports`."""
+
+    def __init__(self, reader: SupportReader) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def forward(self, question: Question) -> dspy.Prediction:
+        """Read."""
+        return dspy.Prediction(supports=self._reader.read_supports(question))
+
+    async def aforward(self, question: Question) -> dspy.Prediction:
+        """Read in a thread of its own."""
+        return dspy.Prediction(supports=await asyncio.to_thread(self._reader.read_supports, question))
+
+
+class ReaderVerifier(dspy.Module):
+    """A model of natural language inference judges: a passage by the option that it entails most, an answer by its own.
+
+    The hypothesis is the stem with the option, the premise a sentence.
+    """
+
+    calls = 0
+
+    def __init__(self, reader: SupportReader, least: float) -> None:
+        """`least` is the probability from which something is entailed."""
+        super().__init__()
+        self.read = ReadSupports(reader)
+        self._least = least
+
+    def judge(self, question: Question, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:  # noqa: ARG002
+        """One reading for all passages."""
+        supports: Supports = (yield Call(self.read, {"question": question})).supports
+        found = [math.exp(max(supports.get(hit.passage.id, {}).values(), default=-math.inf)) for hit in hits]
+        return [Verdict(support >= self._least, support) for support in found]
+
+    def check(self, question: Question, answer: int, hits: Sequence[Hit], generations: list[Generation]) -> Check:  # noqa: ARG002
+        """The same reading."""
+        supports: Supports = (yield Call(self.read, {"question": question})).supports
+        found = (supports.get(hit.passage.id, {}).get(answer, -math.inf) for hit in hits)
+        return math.exp(max(found, default=-math.inf)) >= self._least
+
+
+class VerifiedPassages(BehindText):
+    """A program that is asked behind the passages that a verifier kept, and whose answer is checked against them.
+
+    A prediction carries `hits`, all passages that were found, with a verdict on each in `verdicts`, and `supported`.
+    The answer is not checked where there is none; without a kept passage nothing supports it.
+    """
+
+    replayed = True
+
+    def __init__(
+        self,
+        program: AskingProgram,
+        finder: PassageFinder,
+        verifier: ModelVerifier | ReaderVerifier,
+        *,
+        k: int,
+        abstains: bool,
+    ) -> None:
+        """`k` passages are judged; `abstains`: whether an answer without support is withdrawn."""
+        super().__init__(program)
+        self._finder = finder
+        self.verifier = verifier
+        self._k = k
+        self._abstains = abstains
+
+    def calls_for(self, question: Question) -> int:
+        """The most that it may take: a verdict on each passage, the program's own, and a verdict on the answer."""
+        return self.verifier.calls * (self._k + 1) + self.program.calls_for(question)
+
+    def steps(self, question: Question) -> Steps:
+        """Verdicts, the program's own steps behind what is kept, and the check."""
+        hits = list(self._finder.find(question))
+        generations: list[Generation] = []
+        verdicts = yield from self.verifier.judge(question, hits, generations)
+        kept = [hit for hit, verdict in zip(hits, verdicts, strict=True) if verdict.kept]
+        said = yield from self.steps_behind(question, join_passages(kept))
+        generations += said.generations
+        supported = None
+        if said.answer is not None:
+            supported = False
+            if kept:
+                supported = yield from self.verifier.check(question, said.answer, kept, generations)
+        own = {"generations": generations, "traced": True, "told": said.generations[-1]}
+        own |= {"hits": hits, "verdicts": verdicts, "supported": supported} | self._withdrawn(supported)
+        return dspy.Prediction(**{**said.toDict(), **own})
+
+    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+        """As the program's own does; an answer that was withdrawn stays so."""
+        said = self.program.read_again(question, stored)
+        return said and dspy.Prediction(**{**said.toDict(), **self._withdrawn(stored.supported)})
+
+    def _withdrawn(self, supported: bool | None) -> dict[str, object]:
+        """What replaces an answer that nothing supports; nothing where it is kept."""
+        if supported is not False or not self._abstains:
+            return {}
+        return {"answer": None, "reason": Reason.ABSTAINED, "scores": None}
