@@ -30,6 +30,8 @@ class Reason(StrEnum):
 
     UNPARSED = "unparsed"
     TRUNCATED = "truncated"
+    TRUNCATED_THINKING = "truncated_thinking"
+    """The reply was cut at its budget before its thinking was over."""
     ABSTAINED = "abstained"
     CONTEXT_OVERFLOW = "context_overflow"
     NOT_IN_CONTEXT = "not_in_context"
@@ -68,6 +70,9 @@ class FollowUp(FrozenModel):
     """What the model made of them; None where the passages themselves were kept."""
 
 
+ThinkingTokens = Annotated[int | None, Field(exclude_if=lambda tokens: tokens is None)]
+
+
 class Reply(FrozenModel):
     """One of several replies that an answer was made of."""
 
@@ -78,6 +83,8 @@ class Reply(FrozenModel):
     """None when the engine did not report it."""
     completion_tokens: int | None = None
     """None when the engine did not report it."""
+    thinking_tokens: ThinkingTokens = None
+    """Those of the completion's that are thinking. Left out where the engine did not report it."""
 
 
 class Usage(FrozenModel):
@@ -87,14 +94,20 @@ class Usage(FrozenModel):
     """None when the engine did not report it."""
     completion_tokens: int | None = None
     """None when the engine did not report it."""
+    thinking_tokens: int | None = None
+    """Those of the completion's that are thinking; None where no call's are reported."""
 
     def __add__(self, other: "Usage") -> "Usage":
         def both(a: int | None, b: int | None) -> int | None:
             return None if a is None or b is None else a + b
 
+        def either(a: int | None, b: int | None) -> int | None:
+            return (a or 0) + (b or 0) if (a, b) != (None, None) else None
+
         return Usage(
             prompt_tokens=both(self.prompt_tokens, other.prompt_tokens),
             completion_tokens=both(self.completion_tokens, other.completion_tokens),
+            thinking_tokens=either(self.thinking_tokens, other.thinking_tokens),
         )
 
 
@@ -126,6 +139,8 @@ class Prediction(FrozenModel, populate_by_name=True):
     """The reasoning before the answer; None when none was asked for."""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    thinking_tokens: ThinkingTokens = None
+    """Those of the completion's that are thinking. Left out of a line where the engine did not report it."""
     latency_s: float | None = None
     """From asking to answer, with the time spent waiting for a place in a batch; None when no model was asked."""
     model: str | None = None

@@ -98,6 +98,32 @@ def compiled_umap() -> None:
                 function.enable_caching()
 
 
+THINKING = """{% for m in messages %}<|im_start|>{{ m['role'] }}
+{{ m['content'] }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% if enable_thinking is defined and not enable_thinking %}<think>
+
+</think>
+
+{% else %}<think>
+{% endif %}{% endif %}"""
+"""A template that opens the block itself, as that of DeepSeek-R1 does, and has the switch of Qwen3's."""
+
+
+@pytest.fixture(scope="session")
+def thinking_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a real model with a template that has it think: SmolLM2's weights."""
+    from medexam.serve.local_model.weights import smollm2_folder
+
+    folder = tmp_path_factory.mktemp("thinking") / "model"
+    folder.mkdir()
+    for path in smollm2_folder().iterdir():
+        if path.name != "chat_template.jinja":
+            (folder / path.name).symlink_to(path)
+    (folder / "chat_template.jinja").write_text(THINKING, encoding="utf-8")
+    return folder
+
+
 @pytest.fixture(scope="session")
 def base_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a real model without a chat template: SmolLM2's weights."""

@@ -122,11 +122,12 @@ def chance_level(cells: Mapping[Cell, Tally]) -> Chance:
 
 
 def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
-    """`prompt_tokens`, `completion_tokens`, `latency_p50_s` and `latency_p95_s` over the predictions of `keys`.
+    """Tokens (`prompt_tokens`, `completion_tokens`, `thinking_tokens`) and time over the predictions of `keys`.
 
+    Time is `latency_p50_s` and `latency_p95_s`.
     Each None if no prediction reports it; failed ones have no latency.
     """
-    prompt = completion = None
+    prompt = completion = thinking = None
     latencies = array("d")
     for key in keys:
         prediction = predictions.get(key)
@@ -134,12 +135,14 @@ def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> d
             continue
         prompt = _plus(prompt, prediction.prompt_tokens)
         completion = _plus(completion, prediction.completion_tokens)
+        thinking = _plus(thinking, prediction.thinking_tokens)
         if prediction.latency_s is not None and prediction.status is not Status.FAILED:
             latencies.append(prediction.latency_s)
     p50, p95 = (float(value) for value in np.percentile(latencies, (50, 95))) if latencies else (None, None)
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
+        "thinking_tokens": thinking,
         "latency_p50_s": p50,
         "latency_p95_s": p95,
     }

@@ -13,6 +13,7 @@ from pydantic import Field
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.exam_averages import ExamAverages
 from medexam.metrics.vote_results import OrderMetrics, VoteMetrics
+from medexam.predictions import ThinkingTokens
 
 Interval = tuple[float, float]
 """Low and high end of a 95 % interval, in the unit of the number that it belongs to."""
@@ -236,6 +237,10 @@ class RunMetrics(Protocol):
         """Sum over the predictions that report it."""
 
     @property
+    def thinking_tokens(self) -> int | None:
+        """Those of the completions' that are thinking, over the predictions that report it."""
+
+    @property
     def own(self) -> OwnMeasures:
         """What the user's own metrics say, by name; usually empty."""
 
@@ -312,6 +317,8 @@ class Metrics(PublishedScores):
     """Sum over the predictions that report it; None if none does."""
     completion_tokens: int | None
     """Sum over the predictions that report it; None if none does."""
+    thinking_tokens: ThinkingTokens = None
+    """Those of the completions' that are thinking; `metrics.json` has no such key if no prediction reports it."""
     latency_p50_s: float | None
     """Median of the scored predictions' `latency_s`; None if no model was asked."""
     latency_p95_s: float | None

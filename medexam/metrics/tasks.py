@@ -15,7 +15,7 @@ from medexam.frozen_model import FrozenModel
 from medexam.metrics.counting import count_costs
 from medexam.metrics.intervals import Found, rate_interval, resample
 from medexam.metrics.results import Interval, OwnMeasures, Resampled, Resampling
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Prediction, Status, ThinkingTokens
 from medexam.tasks import Task
 
 
@@ -55,6 +55,8 @@ class TaskMetrics(FrozenModel):
     """Sum over the predictions that report it; None if none does."""
     completion_tokens: int | None
     """Sum over the predictions that report it; None if none does."""
+    thinking_tokens: ThinkingTokens = None
+    """Those of the completions' that are thinking; left out if no prediction reports it."""
     latency_p50_s: float | None
     """Median of the scored predictions' `latency_s`; None if no model was asked."""
     latency_p95_s: float | None

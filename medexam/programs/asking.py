@@ -1,6 +1,7 @@
 """The paper's prompting strategies (section 3.2.1): zero-shot, few-shot and chain-of-thought."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from dataclasses import replace
 
 import dspy
 
@@ -13,11 +14,16 @@ from medexam.signatures import (
     AnswerAfterReasoning,
     AnswerQuestion,
     ExamAdapter,
+    Generation,
     Prompt,
     Reason,
     ReasonAndAnswer,
     SolvedQuestion,
+    add_usage,
+    after_thinking,
     answer_opening,
+    is_cut_in_thinking,
+    split_thinking,
 )
 from medexam.specs.programs.replies import DIRECT_TOKENS, REASONING_TOKENS
 
@@ -25,14 +31,19 @@ from medexam.specs.programs.replies import DIRECT_TOKENS, REASONING_TOKENS
 class DirectAnswer(ExamProgram):
     """Ask for the answer alone: zero-shot without examples (figure 6), few-shot with them (figure 7)."""
 
-    def __init__(self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int = DIRECT_TOKENS) -> None:
+    def __init__(
+        self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int = DIRECT_TOKENS, *, closes: bool = False
+    ) -> None:
+        """`closes`: thinking that is cut off is closed, and the answer is chosen in one further call."""
         super().__init__(adapter)
+        self.closes = closes
+        self.calls = 1 + closes
         self.respond = dspy.Predict(AnswerQuestion.with_instructions(prompt.instructions), max_tokens=max_tokens)
         self.respond.demos = _demonstrations(prompt.examples)
 
     def steps(self, question: Question) -> Steps:
-        """One call."""
-        said = yield Call(self.respond, {"question": question})
+        """One call, and the one that closes its thinking."""
+        said = yield from _ask(Call(self.respond, {"question": question}), closes=self.closes)
         return dspy.Prediction(
             answer=said.answer, rationale=None, generations=[said.generation], scores=_scores(question, said)
         )
@@ -52,9 +63,13 @@ class ChainOfThought(ExamProgram):
     answer is then chosen among the legal options.
     """
 
-    def __init__(self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int = REASONING_TOKENS) -> None:
+    def __init__(
+        self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int = REASONING_TOKENS, *, closes: bool = False
+    ) -> None:
+        """`closes`: thinking of a free reply that is cut off is closed, and the answer is chosen in a further call."""
         super().__init__(adapter)
         words = prompt.instructions
+        self.closes = closes
         self.guided = adapter.answer_format == "guided"
         if self.guided:
             self.calls = 2
@@ -62,13 +77,14 @@ class ChainOfThought(ExamProgram):
             self.reason = dspy.Predict(Reason.with_instructions(words), max_tokens=max_tokens, stop=[self._stop])
             self.respond = dspy.Predict(AnswerAfterReasoning.with_instructions(words))
         else:
+            self.calls = 1 + closes
             self.respond = dspy.Predict(ReasonAndAnswer.with_instructions(words), max_tokens=max_tokens)
             self.respond.demos = _demonstrations(prompt.examples)
 
     def steps(self, question: Question) -> Steps:
-        """One call when free, two when guided."""
+        """One call when free, and the one that closes its thinking; two when guided."""
         if not self.guided:
-            said = yield Call(self.respond, {"question": question})
+            said = yield from _ask(Call(self.respond, {"question": question}), closes=self.closes)
             return dspy.Prediction(answer=said.answer, rationale=said.rationale, generations=[said.generation])
         thought = yield Call(self.reason, {"question": question})
         rationale = (thought.rationale or "").split(self._stop)[0].rstrip()
@@ -85,6 +101,22 @@ class ChainOfThought(ExamProgram):
         inputs = {"question": question, **({"rationale": stored.rationale or ""} if self.guided else {})}
         read = self.adapter.read_reply(self.respond.signature, inputs, stored.reply)
         return dspy.Prediction(answer=read["answer"], rationale=read.get("rationale", stored.rationale))
+
+
+def _ask(call: Call, *, closes: bool) -> Generator[Call, dspy.Prediction, dspy.Prediction]:
+    """What a call says; if `closes` and its thinking was cut off, that is closed and the answer chosen behind it.
+
+    The two calls are one reply then, with the tokens of both.
+    """
+    said = yield call
+    cut: Generation = said.generation
+    if not closes or not is_cut_in_thinking(cut.reply, cut.finish_reason):
+        return said
+    thinking, _ = split_thinking(cut.reply or "")
+    signature = after_thinking(call.predictor.signature)
+    chosen = yield replace(call, inputs={**call.inputs, "thinking": thinking or "", "signature": signature})
+    chosen["generation"] = add_usage(chosen.generation, cut)
+    return chosen
 
 
 def _scores(question: Question, said: dspy.Prediction) -> OptionScores | None:

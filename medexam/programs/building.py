@@ -93,7 +93,7 @@ def _build_asking(spec: ReplySpec, language: Language, context: ProgramContext) 
     asking = ChainOfThought if spec.reasons else DirectAnswer
     prompt = load_prompt(spec.words, language)
     adapter = ExamAdapter(spec.answer_format, spec.answer_form, prompt.turn)
-    return asking(prompt, adapter, spec.budget(context.max_tokens))
+    return asking(prompt, adapter, spec.budget(context.max_tokens), closes=spec.answer_after_budget)
 
 
 def _build_iterative(spec: IterativeRetrievalSpec, language: Language, context: ProgramContext) -> dspy.Module:

@@ -18,7 +18,7 @@ from medexam.programs.retrieval.iterative import kept_passage
 from medexam.programs.retrieval.reading import EntailmentScores
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
-from medexam.signatures import Generation
+from medexam.signatures import Generation, is_cut_in_thinking
 from medexam.tasks import Task
 
 
@@ -40,10 +40,11 @@ def build_prediction(
         question=question.key,
         program=program,
         spec_digest=spec_digest,
-        **_read_fields(said, last.finish_reason if last else None, replied=last is not None and scores is None),
+        **_read_fields(said, last, replied=last is not None and scores is None),
         reply=last.reply if last else None,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
+        thinking_tokens=usage.thinking_tokens,
         latency_s=round(latency_s, 4) if last else None,
         model=last.model if last else None,
         answered_by=answerer.print_of(last.model, cut=bool(said.get("passages_cut"))) if answerer and last else None,
@@ -65,7 +66,7 @@ def read_again(program: AskingProgram, question: Question | Task, stored: Predic
     said = program.read_again(question, stored)
     if said is None:
         return None
-    fields = _read_fields(said, stored.finish_reason, replied=stored.option_scores is None)
+    fields = _read_fields(said, stored, replied=stored.option_scores is None)
     return Prediction.model_validate({**dict(stored), **fields})
 
 
@@ -98,8 +99,11 @@ def build_failure(
     )
 
 
-def _read_fields(said: dspy.Prediction, finish_reason: str | None, *, replied: bool) -> dict[str, Any]:
-    """The fields of a prediction that depend on how what was said is read; `replied`: in words, not in scores."""
+def _read_fields(said: dspy.Prediction, last: Generation | Prediction | None, *, replied: bool) -> dict[str, Any]:
+    """The fields of a prediction that depend on how what was said is read; `replied`: in words, not in scores.
+
+    `last` holds the last reply; None where there is none.
+    """
     text: str | None = said.get("text")
     status, reason = Status.UNANSWERED, None
     if said.answer is not None or text is not None:
@@ -107,7 +111,7 @@ def _read_fields(said: dspy.Prediction, finish_reason: str | None, *, replied: b
     elif not replied:
         reason = Reason.ABSTAINED
     else:
-        reason = Reason.TRUNCATED if finish_reason == "length" else said.get("reason", Reason.UNPARSED)
+        reason = _cut(last) or said.get("reason", Reason.UNPARSED)
     return {
         "status": status,
         "reason": reason,
@@ -119,6 +123,13 @@ def _read_fields(said: dspy.Prediction, finish_reason: str | None, *, replied: b
         "votes": said.get("votes"),
         "orders": said.get("orders"),
     }
+
+
+def _cut(last: Generation | Prediction | None) -> Reason | None:
+    """How the last reply was cut; None if it was not."""
+    if last is None or last.finish_reason != "length":
+        return None
+    return Reason.TRUNCATED_THINKING if is_cut_in_thinking(last.reply, last.finish_reason) else Reason.TRUNCATED
 
 
 def _passages(said: dspy.Prediction) -> dict[str, Any]:
@@ -138,6 +149,7 @@ def _reply(generation: Generation) -> Reply:
         finish_reason=generation.finish_reason,
         prompt_tokens=generation.prompt_tokens,
         completion_tokens=generation.completion_tokens,
+        thinking_tokens=generation.thinking_tokens,
     )
 
 
@@ -146,5 +158,9 @@ def _usage(generations: list[Generation]) -> Usage:
         return Usage()
     total = Usage(prompt_tokens=0, completion_tokens=0)
     for generation in generations:
-        total += Usage(prompt_tokens=generation.prompt_tokens, completion_tokens=generation.completion_tokens)
+        total += Usage(
+            prompt_tokens=generation.prompt_tokens,
+            completion_tokens=generation.completion_tokens,
+            thinking_tokens=generation.thinking_tokens,
+        )
     return total

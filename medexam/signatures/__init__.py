@@ -6,6 +6,7 @@ from medexam.signatures.adapter import (
     ExamAdapter,
     Reason,
     ReasonAndAnswer,
+    after_thinking,
     behind_passages,
 )
 from medexam.signatures.answer_format import answer_opening, find_answers, parse_answer, render_answer
@@ -21,11 +22,11 @@ from medexam.signatures.prompts import (
     load_words,
 )
 from medexam.signatures.rendering import render_question
-from medexam.signatures.single_call import Generation
+from medexam.signatures.single_call import Generation, add_usage
 from medexam.signatures.span_alignment import FoundSpan, find_span
 from medexam.signatures.task_adapter import FORMATS, AskedTask, GiveAnswer, QuoteContext, TaskAdapter
 from medexam.signatures.task_words import TaskWords, fill, load_task_words, option_letters
-from medexam.signatures.thinking import join_thinking, split_thinking
+from medexam.signatures.thinking import is_cut_in_thinking, join_thinking, split_thinking
 
 __all__ = [
     "FORMATS",
@@ -47,11 +48,14 @@ __all__ = [
     "TaskWords",
     "Turn",
     "WeighOptions",
+    "add_usage",
+    "after_thinking",
     "answer_opening",
     "behind_passages",
     "fill",
     "find_answers",
     "find_span",
+    "is_cut_in_thinking",
     "join_thinking",
     "load_examples",
     "load_likelihood_words",

@@ -18,7 +18,7 @@ from medexam.signatures.answer_format import answer_closing, answer_opening, fin
 from medexam.signatures.prompts import Turn
 from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter, chat_request, read_generation
-from medexam.signatures.thinking import split_thinking
+from medexam.signatures.thinking import join_thinking, split_thinking
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat
 
 
@@ -42,6 +42,13 @@ class Reason(dspy.Signature):
 
     question: Question = dspy.InputField()
     rationale: str = dspy.OutputField(desc="brief reasoning about the options")
+
+
+def after_thinking(signature: type[dspy.Signature]) -> type[dspy.Signature]:
+    """The signature with thinking that was cut off and is closed; its answer is chosen."""
+    field = dspy.InputField(desc="the assistant's own thinking so far")
+    extended: type[dspy.Signature] = signature.append("thinking", field, str)
+    return extended
 
 
 class AnswerAfterReasoning(dspy.Signature):
@@ -132,9 +139,12 @@ class ExamAdapter(SingleCallAdapter):
         return {CONTINUATIONS: asked.model_dump(mode="json")}
 
     def _chooses(self, signature: Signature) -> bool:
-        return self.answer_format == "guided" and set(signature.output_fields) == {"answer"}
+        guided = self.answer_format == "guided" and set(signature.output_fields) == {"answer"}
+        return guided or "thinking" in signature.input_fields
 
     def _beginning(self, signature: Signature, inputs: Fields) -> str:
+        if "thinking" in signature.input_fields:
+            return join_thinking(inputs["thinking"], answer_opening(self.answer_form))
         said = f"{inputs['rationale']}\n\n" if inputs.get("rationale") and "rationale" in signature.input_fields else ""
         return said + answer_opening(self.answer_form) if self._chooses(signature) else said
 

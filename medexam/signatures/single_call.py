@@ -1,7 +1,7 @@
 """What the adapters share: one call for one question, never a second, and a reply as the engine gave it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dspy
@@ -69,6 +69,8 @@ class Generation:
     """The model as the server named it."""
     prompt_tokens: int | None
     completion_tokens: int | None
+    thinking_tokens: int | None = None
+    """Those of the completion's that are thinking; None where the engine did not report it."""
 
 
 def chat_request(
@@ -100,7 +102,23 @@ def read_generation(response: Response, said: str = "") -> Generation:
         model=response.model,
         prompt_tokens=response.usage.input_tokens,
         completion_tokens=response.usage.output_tokens,
+        thinking_tokens=response.usage.reasoning_tokens,
     )
+
+
+def add_usage(generation: Generation, earlier: Generation) -> Generation:
+    """The generation with the tokens of an earlier one that it continues."""
+    return replace(
+        generation,
+        prompt_tokens=_sum(generation.prompt_tokens, earlier.prompt_tokens),
+        completion_tokens=_sum(generation.completion_tokens, earlier.completion_tokens),
+        thinking_tokens=_sum(generation.thinking_tokens, earlier.thinking_tokens),
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    """The sum of what is known; None if nothing is."""
+    return None if one is None and other is None else (one or 0) + (other or 0)
 
 
 def read_text(response: Response) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from medexam.signatures import join_thinking, split_thinking
+from medexam.signatures import is_cut_in_thinking, join_thinking, split_thinking
 
 
 @pytest.mark.parametrize(
@@ -14,10 +14,40 @@ from medexam.signatures import join_thinking, split_thinking
         ("Is it 2?</think>\n{Answer: 1}", "Is it 2?", "{Answer: 1}"),
         ("<think>cut off {Answer: 2}", "cut off {Answer: 2}", ""),
         ("<think></think>{Answer: 1}", None, "{Answer: 1}"),
+        ("Well, <think>Is it 2?</think>{Answer: 1}", "Is it 2?", "{Answer: 1}"),
+        ("Well, <think>cut off", "cut off", ""),
+        ("Is it 2?</think>Not <think>: {Answer: 1}", "Is it 2?", "Not <think>: {Answer: 1}"),
+        (
+            "<|channel|>analysis<|message|>Is it 2?<|end|><|start|>assistant<|channel|>final<|message|>{Answer: 1}",
+            "Is it 2?",
+            "{Answer: 1}",
+        ),
+        ("<|channel|>analysis<|message|>cut off", "cut off", ""),
+        (
+            "<|channel|>commentary<|message|>So:<|end|><|channel|>final<|message|> {Answer: 1}<|return|>",
+            None,
+            "So: {Answer: 1}",
+        ),
+        ("<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>", None, ""),
     ],
 )
 def test_thinking_is_no_part_of_the_answer(reply: str, thinking: str | None, said: str) -> None:
     assert split_thinking(reply) == (thinking, said)
+
+
+@pytest.mark.parametrize(
+    ("reply", "finish_reason", "cut"),
+    [
+        ("<think>Is it", "length", True),
+        ("<think>Is it</think>\n", "length", True),
+        ("<think>Is it</think>{Ans", "length", False),
+        ("<think>Is it", "stop", False),
+        ("Is it", "length", False),
+        (None, "length", False),
+    ],
+)
+def test_a_reply_is_cut_in_its_thinking_or_later(reply: str | None, finish_reason: str, cut: bool) -> None:
+    assert is_cut_in_thinking(reply, finish_reason) is cut
 
 
 def test_join_is_the_inverse_of_split() -> None:

@@ -31,7 +31,7 @@ _SCORES = (
     *("accuracy", "exam_score", "points", "unanswered_ratio", "chance_accuracy", "chance_exam_score", "chance_points"),
     *AVERAGES,
 )
-_COSTS = ("prompt_tokens", "completion_tokens", "latency_p50_s", "latency_p95_s")
+_COSTS = ("prompt_tokens", "completion_tokens", "thinking_tokens", "latency_p50_s", "latency_p95_s")
 OPTION_SCORES = ("expected_calibration_error", "brier_score", "label_mass", "flip_rate", "tied")
 _GROUP_SCORES = ("accuracy", "exam_score", "points", *AVERAGES)
 

@@ -11,6 +11,7 @@ from medexam.predictions import Prediction, Reason, Status
 
 SILENT = 0.1
 """Share of questions without an answer from which on a reader is told why."""
+_NOTHING = (Reason.UNPARSED, Reason.TRUNCATED, Reason.TRUNCATED_THINKING)
 QUOTED = 60
 """Characters that are shown of a reply."""
 
@@ -44,7 +45,7 @@ def _silence(run: AnyRun, name: str) -> str | None:
     if not silent:
         return None
     reasons = Counter(said.reason for said in silent)
-    cut = f" ({reasons[Reason.TRUNCATED]:,} were cut at their budget)" if reasons[Reason.TRUNCATED] else ""
+    cut = _cut(reasons[Reason.TRUNCATED], reasons[Reason.TRUNCATED_THINKING])
     example = " ".join((silent[0].reply or "").split())
     quoted = example if len(example) <= QUOTED else f"{example[:QUOTED].rstrip()} ..."
     return (
@@ -53,5 +54,13 @@ def _silence(run: AnyRun, name: str) -> str | None:
     )
 
 
+def _cut(answers: int, thoughts: int) -> str:
+    """How many replies were cut at their budget, of them how many in their thinking."""
+    if not answers + thoughts:
+        return ""
+    thinking = f", {thoughts:,} of them in their thinking (truncated_thinking)" if thoughts else ""
+    return f" ({answers + thoughts:,} were cut at their budget{thinking})"
+
+
 def _says_nothing(said: Prediction) -> bool:
-    return said.status is Status.UNANSWERED and said.reason in (Reason.UNPARSED, Reason.TRUNCATED)
+    return said.status is Status.UNANSWERED and said.reason in _NOTHING

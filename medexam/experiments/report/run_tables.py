@@ -16,6 +16,7 @@ def cost_tables(run: AnyRun) -> list[Captioned]:
     spent = {
         "Prompt tokens": costs.prompt_tokens,
         "Completion tokens": costs.completion_tokens,
+        "Thinking tokens": costs.thinking_tokens,
         "Seconds": costs.seconds,
         "GPU-seconds": costs.gpu_seconds,
         "US dollars": costs.usd,
@@ -28,6 +29,8 @@ def cost_tables(run: AnyRun) -> list[Captioned]:
     if not rows:
         return []
     caption = "Tokens are those of the scored questions."
+    if costs.thinking_tokens is not None:
+        caption += " Thinking tokens are part of the completions'."
     if costs.questions_per_s is not None:
         caption += (
             f" {amount(costs.questions_per_s)} questions a second: seconds count while questions were asked, "

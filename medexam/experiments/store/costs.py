@@ -30,6 +30,8 @@ class Costs:
 
     prompt_tokens: Cost | None
     completion_tokens: Cost | None
+    thinking_tokens: Cost | None
+    """Those of the completions' that are thinking; None where none is reported."""
     seconds: Cost | None
     """While questions were asked; without starting the engine and without scoring."""
     gpu_seconds: Cost | None
@@ -54,6 +56,7 @@ def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:
     return Costs(
         prompt_tokens=_tokens(metrics.prompt_tokens, metrics),
         completion_tokens=_tokens(metrics.completion_tokens, metrics),
+        thinking_tokens=_tokens(metrics.thinking_tokens or None, metrics),
         seconds=seconds,
         gpu_seconds=seconds if on_gpu else None,
         usd=_money(metrics, environment.get("prices")),

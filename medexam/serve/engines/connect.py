@@ -141,6 +141,11 @@ def _check_needs(needs: EngineNeeds, seen: Capabilities) -> None:
             f"{server} was asked for an impossible choice and ignored it, so guided answers cannot be enforced; "
             "upgrade the server to vLLM 0.12 or later, or set program.answer_format to free"
         )
+    if needs.closes and not seen.renders:
+        raise EngineError(
+            f"{server} does not render its chat template exactly, so thinking that was cut off cannot be continued: "
+            "leave program.answer_after_budget out, or serve the model with vLLM"
+        )
     if needs.logprobs and not seen.reads:
         raise LogprobsUnavailableError(
             f"{server} was asked for log-probabilities of given tokens by echo and by logprob_token_ids, and ignored "

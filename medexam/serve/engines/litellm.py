@@ -48,6 +48,11 @@ async def connect_litellm(spec: ModelSpec, needs: EngineNeeds) -> "LiteLLMEngine
         )
     if needs.plain:
         raise EngineError(f"engine {spec.engine!r} continues no plain text; use model.engine vllm or embedded")
+    if needs.closes:
+        raise EngineError(
+            f"engine {spec.engine!r} cannot have a model continue its own thinking: leave program.answer_after_budget "
+            "out, or use model.engine vllm or embedded"
+        )
     await asyncio.to_thread(get_litellm)
     engine = LiteLLMEngine(spec)
     try:

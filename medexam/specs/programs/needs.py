@@ -25,6 +25,8 @@ class EngineNeeds:
     """Dialogues, which the model's chat template renders."""
     plain: bool = False
     """Plain texts, which replies continue."""
+    closes: bool = False
+    """Replies that continue thinking that was cut off."""
 
     def __or__(self, other: "EngineNeeds") -> "EngineNeeds":
         return EngineNeeds(**{one.name: getattr(self, one.name) or getattr(other, one.name) for one in fields(self)})

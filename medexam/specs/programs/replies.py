@@ -39,6 +39,9 @@ class ReplySpec(WordsSpec):
     `reversed` the exam's order and its reverse, `{random: 4}` four orders that are drawn for each question."""
     max_tokens: PositiveInt | None = None
     """Tokens a reply may have; None: the model's `max_tokens`, else 64 for a direct answer and 512 for reasoning."""
+    answer_after_budget: Annotated[bool, Field(exclude_if=lambda closes: not closes)] = False
+    """Where a free reply is cut off in its thinking: the thinking is closed, and the answer chosen among the options in
+    one further call."""
     load: Path | None = None
     """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations instead of the
     prompt's; None asks in the prompt's words."""
@@ -46,7 +49,18 @@ class ReplySpec(WordsSpec):
     @property
     def engine_needs(self) -> EngineNeeds:
         """What its requests hold: dialogues, and a choice where the answer is guided."""
-        return EngineNeeds(chat=True, guided=self.answer_format == "guided")
+        return EngineNeeds(chat=True, guided=self.chooses, closes=self.answer_after_budget)
+
+    @model_validator(mode="after")
+    def _free_replies_are_closed(self) -> Self:
+        if self.answer_after_budget and self.answer_format == "guided":
+            raise ValueError("answer_after_budget closes free replies, and guided ones end in a choice: leave it out")
+        return self
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a call chooses among the options."""
+        return self.answer_format == "guided" or self.answer_after_budget
 
     @property
     def words(self) -> WordFiles:
@@ -109,6 +123,8 @@ class ReplySpec(WordsSpec):
         words += self.words_label
         if self.load is not None:
             words.append("optimized")
+        if self.answer_after_budget:
+            words.append("closed")
         if self.samples > 1:
             words.append(f"samples{self.samples}")
         words += orders_label(self.orders)

@@ -15,21 +15,10 @@ from medexam.errors import EngineError
 from medexam.serve import build_engine
 from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.engines.embedded import EmbeddedEngine
-from medexam.serve.local_model.weights import smollm2_folder
 from medexam.serve.request_settings import hosted_fields
 from medexam.specs import EngineNeeds, ModelSpec
 
 GUIDED = EngineNeeds(guided=True, chat=True)
-THINKING = """{% for m in messages %}<|im_start|>{{ m['role'] }}
-{{ m['content'] }}<|im_end|>
-{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% if enable_thinking is defined and not enable_thinking %}<think>
-
-</think>
-
-{% else %}<think>
-{% endif %}{% endif %}"""
-"""A template that opens the block itself, as that of DeepSeek-R1 does, and has the switch of Qwen3's."""
 
 
 def ask(text: str = "Which?", *, choices: list[str] | None = None, prefill: str = "", **config: Any) -> Request:
@@ -161,21 +150,8 @@ def test_usual_fields_look_like_no_keys() -> None:
     assert ModelSpec(engine="vllm", extra_body=fields).extra_body == fields
 
 
-@pytest.fixture(scope="module")
-def thinker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """SmolLM2 with a template that has it think."""
-    folder = tmp_path_factory.mktemp("thinker") / "model"
-    folder.mkdir()
-    for path in smollm2_folder().iterdir():
-        (folder / path.name).symlink_to(path)
-    for name in ("chat_template.jinja",):
-        (folder / name).unlink(missing_ok=True)
-        (folder / name).write_text(THINKING, encoding="utf-8")
-    return folder
-
-
-async def test_the_embedded_engine_thinks_as_long_as_it_may(thinker: Path) -> None:
-    spec = ModelSpec(path=thinker, dtype="float32", thinking=12)
+async def test_the_embedded_engine_thinks_as_long_as_it_may(thinking_model: Path) -> None:
+    spec = ModelSpec(path=thinking_model, dtype="float32", thinking=12)
     engine = await asyncio.to_thread(EmbeddedEngine, spec)
     try:
         story = "Tell me a long story."
@@ -195,8 +171,8 @@ async def test_the_embedded_engine_thinks_as_long_as_it_may(thinker: Path) -> No
     assert (choice.text in ("1", "2"), choice.usage.reasoning_tokens) == (True, None)
 
 
-async def test_min_p_draws_from_fewer_tokens(thinker: Path) -> None:
-    spec = ModelSpec(path=thinker, dtype="float32", thinking="off", temperature=2.0)
+async def test_min_p_draws_from_fewer_tokens(thinking_model: Path) -> None:
+    spec = ModelSpec(path=thinking_model, dtype="float32", thinking="off", temperature=2.0)
     replies = {}
     for min_p in (None, 1.0):
         engine = await asyncio.to_thread(EmbeddedEngine, spec.model_copy(update={"min_p": min_p}))
@@ -207,9 +183,9 @@ async def test_min_p_draws_from_fewer_tokens(thinker: Path) -> None:
     assert replies[1.0] == {greedy}, "at 1 only the likeliest token is left"
 
 
-def test_the_embedded_engine_refuses_what_its_template_cannot_say(thinker: Path) -> None:
+def test_the_embedded_engine_refuses_what_its_template_cannot_say(thinking_model: Path) -> None:
     with pytest.raises(EngineError, match=r"no words for model\.reasoning_effort"):
-        EmbeddedEngine(ModelSpec(path=thinker, dtype="float32", reasoning_effort="low"))
+        EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32", reasoning_effort="low"))
     with pytest.raises(EngineError, match="knows no thinking"):
         EmbeddedEngine(ModelSpec(dtype="float32", thinking="on"))
-    EmbeddedEngine(ModelSpec(path=thinker, dtype="float32", thinking="off"))
+    EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32", thinking="off"))

@@ -245,6 +245,7 @@ def _answer(prediction: Prediction | None, longest: int) -> dict[str, Any]:
         "finish_reason": prediction.finish_reason,
         "prompt_tokens": prediction.prompt_tokens,
         "completion_tokens": prediction.completion_tokens,
+        "thinking_tokens": prediction.thinking_tokens,
         "latency_s": _round(prediction.latency_s),
         "scores": None if scores is None else [[number, _round(score)] for number, score in scores.items()],
         "score_unit": prediction.score_unit,

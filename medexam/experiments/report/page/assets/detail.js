@@ -106,6 +106,7 @@ page.detail = (() => {
     if (answer.finish_reason) found.push(`finished by ${answer.finish_reason}`);
     if (answer.prompt_tokens !== undefined) found.push(`${answer.prompt_tokens} prompt tokens`);
     if (answer.completion_tokens !== undefined) found.push(`${answer.completion_tokens} completion tokens`);
+    if (answer.thinking_tokens) found.push(`${answer.thinking_tokens} of them thinking`);
     if (answer.latency_s !== undefined) found.push(`${number(answer.latency_s, 2)} s`);
     return found.join(" \u00b7 ");
   };
