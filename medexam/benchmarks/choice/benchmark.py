@@ -92,13 +92,13 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
         names = (
             *("question", "exam", "year", "discipline", "number", "language", "option_count", "has_image", "gold"),
             *("program", "model", "status", "reason", "answer", "right", "reply", "rationale"),
-            *("prompt_tokens", "completion_tokens", "thinking_tokens", "latency_s", "finish_reason"),
+            *("prompt_tokens", "completion_tokens", "latency_s", "finish_reason"),
             *("option_scores", "score_unit", "score_norm", "label_mass", "tied", "read_by", "read_why"),
             *("passages", "passage_scores", "passages_cut", "failure_kind", "failure_message"),
         )
         types = dict.fromkeys(names, pa.string()) | dict.fromkeys(("has_image", "right"), pa.bool_())
         types |= dict.fromkeys(("year", "number", "option_count", "gold", "answer", "tied"), pa.int32())
-        types |= dict.fromkeys(("prompt_tokens", "completion_tokens", "thinking_tokens", "passages_cut"), pa.int64())
+        types |= dict.fromkeys(("prompt_tokens", "completion_tokens", "passages_cut"), pa.int64())
         types |= dict.fromkeys(("latency_s", "label_mass"), pa.float64())
         types |= dict.fromkeys(("option_scores", "passage_scores"), pa.list_(pa.float64()))
         return [*(types | {"passages": pa.list_(pa.string())}).items()]

@@ -64,13 +64,12 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
 
         names = (
             *("question", "group", "language", "gold", "program", "model", "status", "reason", "text", "start", "end"),
-            *("alignment", "reply", "prompt_tokens", "completion_tokens", "thinking_tokens", "latency_s"),
-            "finish_reason",
+            *("alignment", "reply", "prompt_tokens", "completion_tokens", "latency_s", "finish_reason"),
             *("failure_kind", "failure_message"),
         )
         types = dict.fromkeys(names, pa.string()) | {"gold": pa.list_(pa.string()), "latency_s": pa.float64()}
         types |= dict.fromkeys(("start", "end"), pa.int32())
-        types |= dict.fromkeys(("prompt_tokens", "completion_tokens", "thinking_tokens"), pa.int64())
+        types |= dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64())
         return [*types.items(), *((f"score_{name}", pa.float64()) for name in items)]
 
     def row(

@@ -4,7 +4,7 @@ It knows counts and what `environment.json` says; nothing is measured here.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from medexam.metrics.results import RunMetrics
@@ -43,6 +43,10 @@ class Costs:
     prefix_hits: float | None
     """The share of all prompts' tokens that the servers had in their prefix caches, by the servers' own counters, which
     hold what others asked meanwhile; None where they tell none."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON-ready dictionary; without the thinking tokens if none are reported."""
+        return {name: value for name, value in asdict(self).items() if name != "thinking_tokens" or value is not None}
 
 
 def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:

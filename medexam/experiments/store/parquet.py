@@ -89,7 +89,7 @@ def _row(prediction: Prediction) -> dict[str, Any]:
     alike = (
         *("question", "program", "model", "answer", "text", "alignment", "reply", "rationale", "prompt_tokens"),
         *("completion_tokens", "latency_s", "finish_reason", "score_unit", "score_norm", "label_mass", "tied"),
-        *("read_by", "read_why", "passages_cut", "thinking_tokens"),
+        *("read_by", "read_why", "passages_cut"),
     )
     return {
         **{name: getattr(prediction, name) for name in alike},

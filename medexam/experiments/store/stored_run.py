@@ -232,6 +232,6 @@ def run_document(run: AnyRun) -> dict[str, Any]:
         "status": run.status,
         "warnings": list(run.warnings),
         "failures": [asdict(failure) for failure in run.failures],
-        "costs": asdict(run.costs) if run.costs is not None else None,
+        "costs": run.costs.to_json() if run.costs is not None else None,
         "metrics": run.metrics.model_dump(mode="json"),
     }
