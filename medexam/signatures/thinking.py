@@ -8,6 +8,7 @@ mark has no thinking: those take it for thinking that was cut off, since they kn
 import re
 
 _OPENING, _CLOSING = "<think>", "</think>"
+_MARK = re.compile(f"{_OPENING}|{_CLOSING}", re.IGNORECASE)
 _CHANNEL = re.compile(
     r"<\|channel\|>(?P<head>[^<]*)(?:<\|constrain\|>[^<]*)?<\|message\|>(?P<text>.*?)"
     r"(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
@@ -23,12 +24,14 @@ def split_thinking(reply: str) -> tuple[str | None, str]:
     """
     if channels := list(_CHANNEL.finditer(reply)):
         return _split_channels(channels)
-    opening, closing = reply.find(_OPENING), reply.find(_CLOSING)
-    if opening < 0 and closing < 0:
+    marks = list(_MARK.finditer(reply))
+    if not marks:
         return None, reply
-    opened = opening >= 0 and (closing < 0 or opening < closing)
-    thinking, _, said = reply[opening + len(_OPENING) if opened else 0 :].partition(_CLOSING)
-    return thinking.strip() or None, said.lstrip()
+    begins = marks[0].end() if marks[0][0].lower() == _OPENING else 0
+    closing = next((mark for mark in marks if mark[0].lower() == _CLOSING), None)
+    if closing is None:
+        return reply[begins:].strip() or None, ""
+    return reply[begins : closing.start()].strip() or None, reply[closing.end() :].lstrip()
 
 
 def join_thinking(thinking: str, said: str) -> str:
