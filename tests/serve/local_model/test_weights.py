@@ -5,8 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,6 @@ from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.serve.local_model import weights
 from medexam.serve.local_model.weights import check_folder, check_local_extra, find_weights, smollm2_folder
 from medexam.specs.model import ModelSpec
-from waiting import BACKSTOP_S
 
 
 @pytest.fixture
@@ -104,21 +101,6 @@ def test_a_folder_that_transformers_refuses_is_one_clear_line(folder) -> None:
     with pytest.raises(EngineError, match="the model cannot be loaded") as caught:
         EmbeddedEngine(ModelSpec(path=folder))
     assert "\n" not in str(caught.value)
-
-
-def test_who_makes_the_folder_at_the_same_time_shares_it(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path))
-    both_build = threading.Barrier(2)
-
-    def dequantise(gguf, building) -> None:
-        (building / "config.json").write_text("{}", encoding="utf-8")
-        both_build.wait(timeout=BACKSTOP_S)
-
-    monkeypatch.setattr(weights, "_dequantise", dequantise)
-    with ThreadPoolExecutor(2) as pool:
-        made = list(pool.map(lambda _: smollm2_folder(), range(2)))
-    assert made[0] == made[1] == smollm2_folder()
-    assert [path.name for path in (tmp_path / "models").iterdir()] == [made[0].name]
 
 
 @pytest.mark.model
