@@ -32,6 +32,7 @@ INNER_FLOORS = {
         *(
             "contract",
             "chat_messages",
+            "choice_schema",
             "thinking",
             "request_settings",
             "network",

@@ -127,10 +127,11 @@ def _column(one: "Diagnosis") -> dict[str, str]:
     seen, burst = one.seen, one.burst
     if seen is None:
         return {"server": "silent" if one.silent else "cannot be used"}
+    refused = {what: f"refused ({said})" for what, said in seen.refusals.items()}
     share = "" if one.prefix_hit_rate is None else f", {one.prefix_hit_rate:.0%} hits since its start"
     return {
         "server": seen.server_version or "unknown",
-        "models": ", ".join(seen.models),
+        "models": ", ".join(seen.models) or "none listed",
         "asked": seen.model,
         "loaded from": seen.source or "not told",
         "revision": one.revision or "not told",
@@ -142,19 +143,35 @@ def _column(one: "Diagnosis") -> dict[str, str]:
         "empty system turn": "kept" if seen.system_turn and seen.empty_system_turn else "refused: left out",
         "renders its chat template": _yes(seen.renders),
         "many prompts a request": _yes(seen.list_prompts),
-        "allowed_token_ids": _yes(seen.allowed_token_ids),
-        "structured_outputs": _yes(seen.structured_outputs),
-        "echo": _yes(seen.echo_logprobs is not None),
-        "logprob_token_ids": f"honoured, {seen.named_logprobs} a request" if seen.named_logprobs else _yes(False),
+        "allowed_token_ids": refused.get("allowed_token_ids", _yes(seen.allowed_token_ids)),
+        "structured_outputs": refused.get("structured_outputs", _yes(seen.structured_outputs)),
+        "echo": refused.get("echo", _yes(seen.echo_logprobs is not None)),
+        "logprob_token_ids": f"honoured, {seen.named_logprobs} a request"
+        if seen.named_logprobs
+        else refused.get("logprob_token_ids", _yes(False)),
         "probabilities behind a mask": "those of all tokens" if seen.masked_logprobs else "not told",
-        "guided answers": f"by {seen.guided_by}" if seen.guided_by else "impossible: use answer_format free",
+        "guided answers": _guided(one, seen.guided_by),
+        **{f"OpenAI's {check.what}": check.describe() for check in one.api},
         **{f"log-probabilities by {verdict.way}": _verdict(verdict) for verdict in one.reads},
-        "remembers prompts": f"in blocks of {seen.prefix_block} tokens{share}" if seen.prefix_block else "no",
+        "remembers prompts": _memory(seen.prefix_block, share) if seen.is_vllm else "not told",
         "one call, one token": f"{seen.call_s * 1000:.0f} ms",
         "prompts a second": f"{burst.prompts_per_s:.1f}, {burst.in_flight} in flight" if burst else "not measured",
         "tokens a second": f"{burst.tokens_per_s:.0f} written" if burst else "not measured",
         "clock": _clock(one.clock_ahead_s),
     }
+
+
+def _guided(one: "Diagnosis", guided_by: str | None) -> str:
+    from medexam.serve.diagnostics.api_check import honours_schema
+
+    if guided_by:
+        return f"by {guided_by}"
+    schema = honours_schema(one.api)
+    return f"by engine litellm, with {schema}" if schema else "impossible: use answer_format free"
+
+
+def _memory(block: int | None, share: str) -> str:
+    return f"in blocks of {block} tokens{share}" if block else "no"
 
 
 def _agreement(replicas: "ReplicaComparison") -> str:

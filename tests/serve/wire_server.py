@@ -22,6 +22,10 @@ from medexam.serve.discovery.behaviour import TEXT
 class Wire:
     models: tuple[str, ...] = ("tiny",)
     version: str | None = "0.32.0"
+    owner: str | None = None
+    """What `/models` says of who owns the model; None if it says nothing."""
+    asked: tuple[str, ...] = ()
+    """Models that it answers as without listing them."""
     tokenize: bool = True
     system: bool = True
     repeats: bool = True
@@ -34,6 +38,10 @@ class Wire:
     lists: bool = True
     token_ids: bool = True
     schema: bool = True
+    """Honour `response_format`."""
+    forms: tuple[str, ...] = ("json_schema",)
+    """Types of `response_format` that it takes; others are refused with `form_status`."""
+    form_status: int = 422
     key: str | None = None
     context: int = 4096
     echo: bool = True
@@ -76,7 +84,8 @@ class Wire:
         if path == "/version" and self.version:
             return 200, {"version": self.version}
         if path == "/v1/models":
-            return 200, {"data": [{"id": name, "root": f"none/{name}", "max_model_len": 4096} for name in self.models]}
+            known = {"max_model_len": 4096, **({"owned_by": self.owner} if self.owner else {})}
+            return 200, {"data": [{"id": name, "root": f"none/{name}", **known} for name in self.models]}
         if self.tokenize and path == "/tokenize":
             if "messages" not in body:
                 return 200, {"tokens": _ids(body["prompt"])}
@@ -86,18 +95,18 @@ class Wire:
             return 200, {"tokens": _ids(text), "token_strs": [*text] if body.get("return_token_strs") else None}
         if self.tokenize and path == "/detokenize":
             return 200, {"prompt": "".join(chr(token) for token in body["tokens"])}
-        if path in ("/v1/completions", "/v1/chat/completions") and body.get("model") not in self.models:
+        if path in ("/v1/completions", "/v1/chat/completions"):
+            return self._refusal(body) or (self._complete(body) if path == "/v1/completions" else self._chat(body))
+        return 404, {"detail": "Not Found"}
+
+    def _refusal(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        if body.get("model") not in self.models + self.asked:
             return 404, _fault("no such model")
         if self.named and len(body.get("logprob_token_ids") or ()) > self.most_named:
             return 400, _fault(f"at most {self.most_named} tokens")
-        if path in ("/v1/completions", "/v1/chat/completions"):
-            return self._write(path, body)
-        return 404, {"detail": "Not Found"}
-
-    def _write(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if refused := [name for name in self.refused_fields if name in body]:
             return 400, _fault(f"{refused[0]} is not configured")
-        return self._complete(body) if path == "/v1/completions" else self._chat(body)
+        return None
 
     def _render(self, turns: list[dict[str, str]], told: dict[str, Any] | None = None) -> str | None:
         if not self.chat:
@@ -122,7 +131,7 @@ class Wire:
             "id": "cmpl-1",
             "object": "text_completion",
             "created": 1,
-            "model": self.models[0],
+            "model": (self.models + self.asked)[0],
             "choices": choices if self.lists else choices[:1],
             "usage": {"prompt_tokens": sum(map(len, prompts)), "completion_tokens": len(prompts), "total_tokens": 1},
         }
@@ -167,7 +176,10 @@ class Wire:
         text, regex = "hello", (body.get("structured_outputs") or {}).get("regex")
         if regex and self.structured:
             text = regex.replace("\\", "").replace("(", "").replace(")", "").split("|")[0]
-        schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema")
+        format_ = body.get("response_format") or {}
+        if self.schema and format_ and format_["type"] not in self.forms:
+            return self.form_status, _fault("response_format: unexpected type")
+        schema = (format_.get("json_schema") or format_).get("schema")
         if schema and self.schema:
             text = json.dumps({"answer": schema["properties"]["answer"]["enum"][-1]})
         message = {"role": "assistant", "content": text, "reasoning": self.reasoning}
@@ -175,7 +187,7 @@ class Wire:
             "id": "chat-1",
             "object": "chat.completion",
             "created": 1,
-            "model": self.models[0],
+            "model": (self.models + self.asked)[0],
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": len(prompt), "completion_tokens": 1, "total_tokens": len(prompt) + 1},
         }

@@ -5,6 +5,7 @@ Each rule looks at one thing that was found out and gives one line. This module 
 
 from collections.abc import Iterator
 
+from medexam.serve.diagnostics.api_check import honours_schema
 from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport
 from medexam.serve.diagnostics.load_test import LoadResult
 from medexam.serve.diagnostics.replicas import ReplicaComparison
@@ -48,28 +49,53 @@ def _about(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.seen is None:
         yield diagnosis.fault or "cannot be used"
         return
-    for rule in (_constraints, _tokens, _logprobs, _prefixes, _template):
+    yield from _constraints(diagnosis.seen, honours_schema(diagnosis.api))
+    for rule in (_tokens, _logprobs, _prefixes, _template):
         yield from rule(diagnosis.seen)
     yield from _reads(diagnosis)
     yield from _clock(diagnosis)
     yield from _burst(diagnosis.burst)
 
 
-def _constraints(seen: Capabilities) -> Iterator[str]:
+def _constraints(seen: Capabilities, schema: str | None) -> Iterator[str]:
     if not seen.structured_outputs and seen.chat:
         cost = "only choices that are single tokens can be enforced" if seen.guided_by else "no choice can be enforced"
-        yield f"structured_outputs is ignored, so {cost}: upgrade to vLLM 0.12 or later"
+        if seen.is_vllm:
+            way_out = "upgrade to vLLM 0.12 or later"
+        elif schema:
+            way_out = f"ask it by engine litellm (name: openai/{seen.model}), which enforces choices by {schema}"
+        else:
+            way_out = "set program.answer_format to free, or serve the model with vLLM"
+        by = "" if seen.is_vllm else " by engine vllm"
+        yield f"{_did(seen, 'structured_outputs')}, so {cost}{by}: {way_out}"
     if not seen.allowed_token_ids and seen.tokenizes:
-        yield "allowed_token_ids is ignored, so guided answers need a slower grammar: upgrade vLLM"
+        yield f"{_did(seen, 'allowed_token_ids')}, so guided answers need a slower grammar{_upgrade(seen)}"
     if not seen.list_prompts:
-        yield "it answers one prompt of a list, so each travels alone: ask vLLM itself instead of a gateway"
+        did = "refuses" if "several prompts" in seen.refusals else "answers one prompt of"
+        yield f"it {did} a list of prompts, so each travels alone: if vLLM stands behind it, ask vLLM itself"
+
+
+def _did(seen: Capabilities, field: str) -> str:
+    """Whether a field was ignored or refused, in words."""
+    said = seen.refusals.get(field)
+    return f"{field} is refused ({said})" if said else f"{field} is ignored"
+
+
+def _upgrade(seen: Capabilities, version: str = "") -> str:
+    """The way out for what vLLM has; another server has no such version."""
+    return f": upgrade {'to ' if version else ''}vLLM{version}" if seen.is_vllm else ": serve the model with vLLM"
 
 
 def _tokens(seen: Capabilities) -> Iterator[str]:
     if not seen.tokenizes:
+        way_out = (
+            "ask the vLLM server itself, or let the gateway pass /tokenize and /detokenize on"
+            if seen.is_vllm
+            else "serve the model with vLLM, or use the embedded engine"
+        )
         yield (
-            "/tokenize is not served, so neither guided answers by prefill nor log-probabilities are possible: ask the "
-            "vLLM server itself, or let the gateway pass /tokenize and /detokenize on"
+            "/tokenize is not served as vLLM does, so neither guided answers by prefill nor log-probabilities of given "
+            f"texts are possible: {way_out}"
         )
     elif not seen.renders and seen.chat:
         yield "the rendered chat prompt does not survive /detokenize and /tokenize, so guided answers need a grammar"
@@ -80,7 +106,7 @@ def _logprobs(seen: Capabilities) -> Iterator[str]:
         return
     if seen.named_logprobs == 0:
         cost = "each prompt is read once an option, by echo" if seen.reads else "no log-probabilities can be read"
-        yield f"logprob_token_ids is ignored, so {cost}: upgrade to vLLM 0.29 or later"
+        yield f"{_did(seen, 'logprob_token_ids')}, so {cost}{_upgrade(seen, ' 0.29 or later')}"
     elif seen.named_logprobs < _MANY_NAMED:
         yield (
             f"a request may name {seen.named_logprobs} tokens, so log-probabilities take more requests: start it with "

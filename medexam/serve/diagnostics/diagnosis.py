@@ -19,6 +19,7 @@ from medexam.errors import EndpointSilentError, EngineError
 from medexam.frozen_model import FrozenModel
 from medexam.model_identity import ModelIdentity
 from medexam.serve.build import build_engine
+from medexam.serve.diagnostics.api_check import ApiCheck, check_api
 from medexam.serve.diagnostics.load_test import LoadResult, LoadTest, run_load_tests
 from medexam.serve.diagnostics.read_check import ReadCheck, check_reads
 from medexam.serve.diagnostics.replicas import ReplicaComparison, compare_replicas, take_sample
@@ -26,6 +27,7 @@ from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import named_endpoints
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, probe_endpoint
 from medexam.serve.discovery.registry import RegisteredServer, Registry, local_registry
+from medexam.serve.discovery.server_calls import ServerCalls
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.prefix_cache import count_prefixes
@@ -47,6 +49,8 @@ class Diagnosis(FrozenModel):
     """None if it cannot be used."""
     reads: tuple[ReadCheck, ...] = ()
     """What came of each way of reading log-probabilities."""
+    api: tuple[ApiCheck, ...] = ()
+    """What it honours of OpenAI's API; empty if it takes no dialogues."""
     prefix_hit_rate: float | None = None
     """Share of all tokens of prompts since its start that it had read before; None if it does not report it."""
     clock_ahead_s: float | None = None
@@ -173,6 +177,7 @@ async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | No
             await engine.aclose()
         async with open_client(endpoint, PROBE_TIMEOUT_S) as client:
             clock = await _read_clock(client, endpoint)
+            api = await check_api(ServerCalls(client, endpoint, PROBE_TIMEOUT_S, seen.model)) if seen.chat else ()
     except EngineError as fault:
         silent = isinstance(fault, EndpointSilentError)
         return Diagnosis(endpoint=endpoint.base, fault=str(fault), silent=silent), None
@@ -184,6 +189,7 @@ async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | No
         endpoint=endpoint.base,
         seen=seen,
         reads=tuple(reads),
+        api=api,
         prefix_hit_rate=round(counted.hits / counted.tokens, 4) if counted and counted.tokens else None,
         clock_ahead_s=clock,
     )

@@ -2,6 +2,8 @@
 
 import re
 
+from pydantic import Field
+
 from medexam.continuations import ReadBy
 from medexam.frozen_model import FrozenModel
 from medexam.model_identity import Behaviour, ModelIdentity
@@ -17,9 +19,10 @@ class Capabilities(FrozenModel):
 
     endpoint: str
     server_version: str | None
-    """Such as `vllm 0.32.0`; None if `/version` is not served."""
+    """Such as `vllm 0.32.0`, `llama.cpp`, `ollama 0.12.3`, or `version 1.2` of a server of another kind; None if it
+    does not say."""
     models: tuple[str, ...]
-    """The names that it serves."""
+    """The names that it lists."""
     model: str
     """The one that was asked for, or the only one."""
     source: str | None
@@ -57,6 +60,13 @@ class Capabilities(FrozenModel):
     """Hash of what the chat template and the tokenizer make of a fixed dialogue; None if it cannot be seen."""
     behaviour: Behaviour | None = None
     """What the model makes of a fixed text; None if the server does not complete texts."""
+    refusals: dict[str, str] = Field(default_factory=dict)
+    """What was refused and not merely ignored -> what the server said."""
+
+    @property
+    def is_vllm(self) -> bool:
+        """Whether it says that it is vLLM, whose advice is its own."""
+        return (self.server_version or "").startswith("vllm")
 
     @property
     def identity(self) -> ModelIdentity:

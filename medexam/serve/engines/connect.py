@@ -137,9 +137,12 @@ def _check_needs(needs: EngineNeeds, seen: Capabilities) -> None:
     if needs.plain and seen.behaviour is None:
         raise EngineError(f"{server} completes no plain text; serve the model with vLLM, or use the embedded engine")
     if needs.guided and seen.guided_by is None:
+        said = seen.refusals.get("structured_outputs")
+        did = f"refused structured_outputs ({said})" if said else "was asked for an impossible choice and ignored it"
+        first = "upgrade the server to vLLM 0.12 or later, " if seen.is_vllm else ""
         raise AnswerFormatError(
-            f"{server} was asked for an impossible choice and ignored it, so guided answers cannot be enforced; "
-            "upgrade the server to vLLM 0.12 or later, or set program.answer_format to free"
+            f"{server} {did}, so guided answers cannot be enforced; {first}ask it by model.engine litellm, whose "
+            f"choices are a JSON schema (name: openai/{seen.model}), or set program.answer_format to free"
         )
     if needs.closes and not seen.renders:
         raise EngineError(
@@ -147,7 +150,14 @@ def _check_needs(needs: EngineNeeds, seen: Capabilities) -> None:
             "leave program.answer_after_budget out, or serve the model with vLLM"
         )
     if needs.logprobs and not seen.reads:
-        raise LogprobsUnavailableError(
-            f"{server} was asked for log-probabilities of given tokens by echo and by logprob_token_ids, and ignored "
-            "both or does not tokenise; upgrade the server to vLLM 0.29 or later, or use the embedded engine"
+        lacks = (
+            "gives no log-probabilities of given tokens, by echo or by logprob_token_ids"
+            if seen.tokenizes
+            else ("does not serve /tokenize, so it cannot be known which tokens its log-probabilities belong to")
         )
+        first = (
+            "upgrade the server to vLLM 0.29 or later, or"
+            if seen.is_vllm and seen.tokenizes
+            else "serve the model with vLLM, or"
+        )
+        raise LogprobsUnavailableError(f"{server} {lacks}; {first} use the embedded engine")

@@ -1,7 +1,7 @@
 """The `litellm` engine: any hosted model that litellm reaches.
 
-Providers show neither tokens nor templates, so a choice is asked as a JSON schema with one field.
-Whether the model honours it is found out once at the start, with an impossible choice. The opening words of a reply
+Providers show neither tokens nor templates, so a choice is asked as a JSON schema with one field. Whether and in which
+form the model honours it is found out once at the start, with an impossible choice. The opening words of a reply
 are shown as an assistant message before a choice; a free reply cannot be made to continue them, which is an error.
 
 litellm's own HTTP clients follow redirects. A user's own endpoint is therefore asked by OpenAI's API only: then litellm
@@ -9,7 +9,6 @@ accepts a client of ours, which follows none. This module knows litellm's calls,
 """
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +19,14 @@ from dspy.lm15 import Config, InvalidRequestError, Message, ProviderError, Reque
 from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError, LogprobsUnavailableError
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import ChatMessage, TemplateRules, continues_plain_text, to_messages
+from medexam.serve.choice_schema import (
+    IMPOSSIBLE,
+    SCHEMA_FORMS,
+    SCHEMA_TOKENS,
+    SchemaForm,
+    read_choice,
+    response_format,
+)
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.engines.hosted import HostedEngine
@@ -31,12 +38,10 @@ from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.request_settings import hosted_fields
 from medexam.specs import EngineNeeds, ModelSpec
 
-_FIELD = "answer"
-_IMPOSSIBLE = ("zyzzyva", "syzygy")
 _INITIAL = 16
 """Requests in flight at first: hosted providers limit rates."""
-_JSON_TOKENS = 64
-"""Room for the JSON around a choice, beyond the reply's own budget."""
+_REFUSALS = (500, 501)
+"""What some servers answer to a field that they do not take; asking again would not help."""
 
 
 async def connect_litellm(spec: ModelSpec, needs: EngineNeeds) -> "LiteLLMEngine":
@@ -101,6 +106,7 @@ class LiteLLMEngine(HostedEngine):
         self._settings = hosted_fields(spec)
         """Fields of every request."""
         self._guided = False
+        self._form: SchemaForm = SCHEMA_FORMS[0]
         self._rules = TemplateRules(system=True, repeats=True, empty_system=True)
         self._identity = ModelIdentity(engine="litellm", name=self.model)
 
@@ -170,17 +176,29 @@ class LiteLLMEngine(HostedEngine):
 
         Raises `EndpointUnreachableError` for an endpoint that redirects.
         """
-        messages = [{"role": "user", "content": "Say hello."}]
+        said = {form: await self._try_form(form) for form in SCHEMA_FORMS if not self._guided}
+        if not self._guided:
+            found = "; ".join(f"{form} {what}" for form, what in said.items())
+            raise AnswerFormatError(
+                f"{self.model}: this model cannot be held to an answer format ({found}); "
+                "set program.answer_format to free, or serve an open model with engine vllm"
+            )
+
+    async def _try_form(self, form: SchemaForm) -> str:
+        """What came of an impossible choice, in words; it is remembered if the choice came back."""
+        self._form = form
+        messages: list[ChatMessage] = [{"role": "user", "content": "Say hello."}]
+        fields = self._choice_fields(messages, "", IMPOSSIBLE, Config(temperature=0.0, max_tokens=16))
         try:
-            response = await self._choose(messages, "", _IMPOSSIBLE, Config(temperature=0.0, max_tokens=16))
+            text = (await self._chat(fields, refusing=_REFUSALS)).text
+        except CURABLE as error:
+            raise EndpointUnreachableError(f"{self.model} does not answer: {error.message}") from error
         except (UnsupportedFeatureError, ProviderError) as error:
             if error.status and httpx.codes.is_redirect(error.status):
                 raise EndpointUnreachableError(error.message) from error
-            raise AnswerFormatError(
-                f"{self.model}: this model cannot be held to an answer format ({str(error).splitlines()[0]}); "
-                "set program.answer_format to free, or serve an open model with engine vllm"
-            ) from error
-        self._guided = response.text in _IMPOSSIBLE
+            return f"is refused: {' '.join(str(error).split())[:200]}"
+        self._guided = read_choice(text, IMPOSSIBLE) is not None
+        return "is honoured" if self._guided else f"is ignored: it replied {(text or '')[:80]!r}"
 
     async def identify(self) -> None:
         """Ask the fixed dialogue twice, and note how the provider names the model and what it replies.
@@ -242,34 +260,29 @@ class LiteLLMEngine(HostedEngine):
     async def _choose(
         self, messages: list[ChatMessage], prefill: str, choices: Sequence[str], config: Config
     ) -> Response:
-        shown = [*messages, {"role": "assistant", "content": prefill}] if prefill.strip() else messages
-        schema = {
-            "type": "object",
-            "properties": {_FIELD: {"type": "string", "enum": list(choices)}},
-            "required": [_FIELD],
-            "additionalProperties": False,
-        }
-        fields = {
-            "messages": shown,
-            "temperature": config.temperature,
-            "seed": config.seed,
-            "max_tokens": (config.max_tokens or 0) + _JSON_TOKENS,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "choice", "schema": schema, "strict": True},
-            },
-        }
-        response = await self._chat({name: value for name, value in fields.items() if value is not None})
-        text = response.text or ""
-        try:
-            chosen = json.loads(text)[_FIELD]
-        except (ValueError, TypeError, KeyError):
-            chosen = None
-        if chosen not in choices:
-            raise ProviderError(f"{self.model} replied {text[:200]!r} instead of one of {list(choices)}")
+        response = await self._chat(self._choice_fields(messages, prefill, choices, config))
+        chosen = read_choice(response.text, choices)
+        if chosen is None:
+            raise ProviderError(
+                f"{self.model} replied {(response.text or '')[:200]!r} instead of one of {list(choices)}"
+            )
         return replace(response, message=Message.assistant(chosen), finish_reason="stop")
 
-    async def _chat(self, fields: dict[str, Any]) -> Response:
+    def _choice_fields(
+        self, messages: list[ChatMessage], prefill: str, choices: Sequence[str], config: Config
+    ) -> dict[str, Any]:
+        opening: list[ChatMessage] = [{"role": "assistant", "content": prefill}] if prefill.strip() else []
+        fields = {
+            "messages": messages + opening,
+            "temperature": config.temperature,
+            "seed": config.seed,
+            "max_tokens": (config.max_tokens or 0) + SCHEMA_TOKENS,
+            "response_format": response_format(choices, self._form),
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    async def _chat(self, fields: dict[str, Any], refusing: tuple[int, ...] = ()) -> Response:
+        """One reply; an HTTP status of `refusing` is not asked again."""
         call = {**self._settings, **fields, **self._connection, "timeout_s": self._timeout_s}
 
         async def attempt() -> Response:
@@ -278,6 +291,8 @@ class LiteLLMEngine(HostedEngine):
             except CURABLE as fault:
                 if is_refusal(fault):
                     self.limit.record_refusal()
+                if fault.status in refusing:
+                    raise ProviderError(fault.message, status=fault.status) from fault
                 raise
 
         return await ask_again(attempt, timeout_s=self._timeout_s)

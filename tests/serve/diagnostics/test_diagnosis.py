@@ -67,6 +67,14 @@ def test_one_server_in_good_health() -> None:
     assert one.burst.prompts_per_s > 0
     assert one.burst.in_flight >= 16
     assert one.burst.failed == 0
+    assert {check.what: check.verdict for check in one.api} == {
+        "choices by json_schema": "honoured",
+        "choices by json_object": "refused",
+        "logprobs in chat": "ignored",
+        "logprobs in completions": "ignored",
+        "n": "ignored",
+        "seed": "ignored",
+    }
     assert found.replicas is None
     assert advise(found) == ()
 
@@ -79,6 +87,8 @@ def test_one_server_in_good_health() -> None:
         (Wire(allowed=False), "allowed_token_ids is ignored"),
         (Wire(lists=False), "each travels alone"),
         (Wire(tokenize=False), "/tokenize is not served"),
+        (Wire(structured=False, owner="me", version=None), "structured_outputs is ignored, so only choices that are"),
+        (Wire(refused_fields=("logprob_token_ids",)), "logprob_token_ids is refused (HTTP 400: logprob_token_ids is"),
         (Wire(named=False), "by echo: upgrade to vLLM 0.29 or later"),
         (Wire(named=False, echo=False), "no log-probabilities can be read: upgrade to vLLM 0.29"),
         (Wire(most_named=20), "--max-logprobs 128"),
@@ -95,6 +105,13 @@ def test_what_was_seen_is_what_is_advised(wire: Wire, advice: str) -> None:
     lines = advise(look(wire))
     assert [line for line in lines if advice in line], lines
     assert len(lines) <= 2
+
+
+def test_a_server_that_is_no_vllm_is_told_nothing_of_vllms_versions() -> None:
+    wire = Wire(owner="me", version=None, structured=False, tokenize=False, forms=("json_object",))
+    lines = advise(look(wire))
+    assert "ask it by engine litellm (name: openai/tiny), which enforces choices by json_object" in lines[0]
+    assert not [line for line in lines if "upgrade" in line or "ignored (" in line]
 
 
 def test_a_clock_is_read_to_a_second() -> None:

@@ -38,6 +38,7 @@ async def test_a_server_that_honours_everything() -> None:
         "named_logprobs": 128,
         "masked_logprobs": True,
         "prefix_block": 16,
+        "refusals": {},
     }
     assert seen.guided_by == "prefill"
 
@@ -108,6 +109,67 @@ async def test_something_else_answers(status: int) -> None:
     refusing = Wire(refuse={"/v1/models": status})
     with serving(refusing), pytest.raises(EndpointUnreachableError, match="not as an OpenAI-compatible server"):
         await probe(refusing)
+
+
+@pytest.mark.parametrize("wire", [Wire(models=()), Wire(refuse={"/v1/models": 404}), Wire(refuse={"/v1/models": 500})])
+async def test_a_server_that_lists_no_models_is_asked_by_name(wire: Wire) -> None:
+    wire.asked = ("tiny",)
+    with serving(wire):
+        seen = await probe(wire, "tiny")
+        assert (seen.model, seen.models, seen.guided_by) == ("tiny", (), "prefill")
+        spec = ModelSpec(engine="vllm", endpoints=(wire.address,), name="tiny")
+        engine = await build_engine(spec, EngineNeeds(guided=True))
+        assert engine.model == "tiny"
+        await engine.aclose()
+
+
+async def test_what_lists_no_models_and_answers_nothing_is_no_server() -> None:
+    paths = ("/v1/models", "/v1/completions", "/v1/chat/completions", "/tokenize", "/version", "/metrics")
+    silent = Wire(refuse=dict.fromkeys(paths, 404), tokenize=False)
+    with serving(silent), pytest.raises(EndpointUnreachableError, match="not as an OpenAI-compatible server"):
+        await probe(silent, "tiny")
+
+
+async def test_what_is_refused_is_kept_with_the_servers_words() -> None:
+    with serving(Wire(refused_fields=("structured_outputs",), owner="me", version=None)) as wire:
+        seen = await probe(wire)
+        assert seen.refusals == {"structured_outputs": "HTTP 400: structured_outputs is not configured"}
+        assert (seen.structured_outputs, seen.server_version, seen.is_vllm) == (False, None, False)
+
+
+@pytest.mark.parametrize(
+    ("wire", "version", "is_vllm"),
+    [
+        (Wire(), "vllm 0.32.0", True),
+        (Wire(owner="vllm"), "vllm 0.32.0", True),
+        (Wire(owner="someone"), "version 0.32.0", False),
+        (Wire(owner="sglang"), "sglang 0.32.0", False),
+        (Wire(owner="llamacpp", version=None), "llama.cpp", False),
+        (Wire(owner="someone", version=None), None, False),
+    ],
+)
+async def test_which_server_it_is(wire: Wire, version: str | None, is_vllm: bool) -> None:
+    with serving(wire):
+        seen = await probe(wire)
+    assert (seen.server_version, seen.is_vllm) == (version, is_vllm)
+
+
+async def test_guided_answers_are_refused_with_what_the_server_said() -> None:
+    refusing = Wire(refused_fields=("structured_outputs",), owner="me", version=None, tokenize=False)
+    with serving(refusing), pytest.raises(AnswerFormatError) as caught:
+        await build_engine(ModelSpec(engine="vllm", endpoints=(refusing.address,)), EngineNeeds(guided=True))
+    said = str(caught.value)
+    assert "refused structured_outputs (HTTP 400: structured_outputs is not" in said
+    assert "model.engine litellm" in said
+    assert "ignored" not in said
+    assert "upgrade" not in said
+
+
+async def test_a_server_that_dies_under_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("medexam.serve.network.retry.ATTEMPTS", 2)
+    with serving(Wire(tokenize=False, drop=True)) as wire, pytest.raises(EndpointUnreachableError) as caught:
+        await probe(wire)
+    assert "answered, and then died or fell silent when it was asked for" in str(caught.value)
 
 
 async def test_the_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -317,6 +317,25 @@ class TestLiteLLM:
         with serving(deaf), pytest.raises(AnswerFormatError, match="answer_format to free"):
             await self.build(deaf, guided=True)
 
+    @pytest.mark.parametrize("status", [422, 500])
+    async def test_an_older_form_of_schema_where_the_newer_is_refused(self, status: int) -> None:
+        with serving(Wire(forms=("json_object",), form_status=status)) as wire:
+            engine = await self.build(wire, guided=True)
+            assert (await engine.complete(ask())).text == "4"
+            await engine.aclose()
+        forms = [body.get("response_format", {}).get("type") for body in wire.bodies("/v1/chat/completions")]
+        assert forms[:2] == ["json_schema", "json_object"]
+        assert forms[-1] == "json_object"
+
+    async def test_a_refusal_is_not_called_ignoring(self) -> None:
+        refusing = Wire(forms=())
+        with serving(refusing), pytest.raises(AnswerFormatError) as caught:
+            await self.build(refusing, guided=True)
+        assert "json_schema is refused" in str(caught.value)
+        assert "json_object is refused" in str(caught.value)
+        assert "unexpected type" in str(caught.value)
+        assert "ignored" not in str(caught.value)
+
     async def test_a_model_that_takes_no_temperature(self) -> None:
         with serving(Wire()) as wire:
             engine = await self.build(wire, guided=False, name="openai/o1-pro")

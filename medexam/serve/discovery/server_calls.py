@@ -1,0 +1,196 @@
+"""Calls to one server, as the probe makes them: what it answers, what it refuses, and whether it is still there.
+
+A refusal is an answer, and what the server said is kept. This module speaks plain HTTP and knows where OpenAI's and
+vLLM's addresses lie; what is asked there is the probe's business.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from dspy.lm15 import LM15Error, TransportError
+
+from medexam.errors import EndpointSilentError, EndpointUnreachableError
+from medexam.serve.network.connections import certificate_fault, open_client, redirect_fault
+from medexam.serve.network.endpoints import Endpoint
+from medexam.serve.network.http_calls import reply_object
+from medexam.serve.network.retry import CURABLE, ask_again
+
+_STARTING = (502, 503, 504)
+"""What a gateway answers while the server behind it is not there."""
+_REFUSALS = (500, 501)
+"""What some servers answer to fields and messages that they do not take; asking again would not help."""
+_SAID = 160
+"""Characters of a refusal that are kept."""
+_OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
+"""What servers of these kinds call the owner of their models."""
+
+
+@dataclass
+class ServerCalls:
+    """An open connection to one server."""
+
+    client: httpx.AsyncClient
+    endpoint: Endpoint
+    timeout_s: float
+    model: str = ""
+    """What requests ask for."""
+    refusals: dict[str, str] = field(default_factory=dict)
+    """What was refused -> what the server said."""
+    answered: bool = False
+    lost: str = ""
+    """What was asked when the connection was lost for good; empty if it was not."""
+
+    async def version(self, card: Mapping[str, Any]) -> str | None:
+        """The server's kind and version, such as `vllm 0.32.0`; None if it says neither."""
+        known = _OWNERS.get(str(card.get("owned_by")))
+        version = _object(await self.client.get(f"{self.endpoint.root}/version")).get("version")
+        if version and known is None and card.get("owned_by") is not None:
+            return f"version {version}"
+        if version:
+            return f"{known or 'vllm'} {version}"
+        ollama = None if known else _object(await self.client.get(f"{self.endpoint.root}/api/version")).get("version")
+        return f"ollama {ollama}" if ollama else known
+
+    async def models(self, name: str | None) -> list[dict[str, Any]]:
+        """The entries of `/models`; none if it lists nothing that can be read, and the model has a `name`."""
+        address = f"{self.endpoint.base}/models"
+        reply = await self.client.get(address)
+        self.answered = True
+        if reply.status_code in (401, 403):
+            raise EndpointUnreachableError(
+                f"{address} refuses the key (HTTP {reply.status_code}); "
+                "name the environment variable that holds it in model.api_key_env, or the file in model.api_key_file"
+            )
+        if reply.status_code in _STARTING:
+            raise EndpointSilentError(f"{address} answers HTTP {reply.status_code}; wait until the server is healthy")
+        moved = redirect_fault(reply)
+        if moved is not None:
+            raise EndpointUnreachableError(moved)
+        cards = _object(reply).get("data")
+        if isinstance(cards, list) and all(isinstance(card, dict) and card.get("id") for card in cards):
+            return cards
+        if name is None:
+            raise self.no_server(f"HTTP {reply.status_code}")
+        return []
+
+    def no_server(self, said: str) -> EndpointUnreachableError:
+        """What to raise for something that is no such server."""
+        return EndpointUnreachableError(
+            f"something answers at {self.endpoint.base}/models ({said}), but not as an OpenAI-compatible server; "
+            "correct the endpoint, or start a server with `medexam serve`"
+        )
+
+    def choose_card(self, cards: list[dict[str, Any]], name: str | None) -> dict[str, Any]:
+        """The entry with this name, or the only one if it is None; raises `EndpointUnreachableError`.
+
+        A server that lists no models is taken to serve the one that is named.
+        """
+        served = [str(card["id"]) for card in cards]
+        if name is None and len(cards) == 1:
+            return cards[0]
+        if name is not None and not cards:
+            return {"id": name}
+        for card in cards:
+            if card["id"] == name:
+                return card
+        if name is None:
+            raise EndpointUnreachableError(
+                f"{self.endpoint.base} serves {len(served)} models ({', '.join(served) or 'none'}); "
+                "name one in model.name"
+            )
+        raise EndpointUnreachableError(
+            f"{self.endpoint.base} serves {', '.join(served)}, not {name}; "
+            "correct model.name or model.endpoints, or leave model.name out to take the only one"
+        )
+
+    async def post(self, address: str, body: Mapping[str, Any], what: str = "") -> dict[str, Any]:
+        """The reply's object, empty if the server refuses; a call that meets a passing fault is repeated.
+
+        `what` is asked for; if it is refused, it stands in `refusals`.
+        """
+
+        async def attempt() -> dict[str, Any]:
+            try:
+                return await reply_object(self.client.post(address, json={"model": self.model, **body}), address)
+            except LM15Error as fault:
+                if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
+                    raise
+                if what:
+                    said = " ".join(fault.message.split()).removeprefix(f"HTTP {fault.status}")[:_SAID]
+                    self.refusals[what] = f"HTTP {fault.status}{': ' if said else ''}{said}"
+                return {}
+
+        try:
+            return await ask_again(attempt, timeout_s=self.timeout_s)
+        except TransportError:
+            self.lost = what or address.removeprefix(self.endpoint.root)
+            raise
+
+    async def complete(self, prompt: str | list[str] | list[list[int]], what: str = "", **body: Any) -> list[Any]:
+        """The choices; if some are missing, they are asked for once more."""
+        fields = {"prompt": prompt, "temperature": 0, **body}
+        choices: list[Any] = []
+        for _ in range(2):
+            reply = await self.post(f"{self.endpoint.base}/completions", fields, what)
+            choices = reply.get("choices") or []
+            if not reply or len(choices) >= (len(prompt) if isinstance(prompt, list) else 1):
+                break
+        return choices
+
+    async def ids(self, body: Mapping[str, Any]) -> list[int]:
+        """What `/tokenize` makes of a prompt or of messages; empty if it refuses."""
+        return list((await self.post(f"{self.endpoint.root}/tokenize", body)).get("tokens") or [])
+
+    async def text(self, ids: list[int]) -> str:
+        """What `/detokenize` makes of tokens; empty if it refuses."""
+        return str((await self.post(f"{self.endpoint.root}/detokenize", {"tokens": ids})).get("prompt", ""))
+
+    async def metrics(self) -> str:
+        """What `/metrics` says; empty if it says nothing."""
+        reply = await self.client.get(f"{self.endpoint.root}/metrics")
+        return reply.text if reply.is_success else ""
+
+
+@asynccontextmanager
+async def open_calls(endpoint: Endpoint, timeout_s: float) -> AsyncIterator[ServerCalls]:
+    """A connection; its faults become `EndpointUnreachableError`, or `EndpointSilentError` if they may pass."""
+    async with open_client(endpoint, timeout_s) as client:
+        calls = ServerCalls(client, endpoint, timeout_s)
+        try:
+            yield calls
+        except (httpx.TransportError, *CURABLE) as error:
+            raise _lost_server(calls, error) from error
+
+
+def _lost_server(calls: ServerCalls, error: Exception) -> EndpointUnreachableError:
+    """What a connection that failed means: `EndpointSilentError` unless its certificate is not believed."""
+    endpoint = calls.endpoint
+    found = certificate_fault(error)
+    if found is not None:
+        known = f"known to {endpoint.ca_bundle}" if endpoint.ca_bundle else "known to this machine"
+        return EndpointUnreachableError(
+            f"the certificate of {endpoint.base} is not {known} ({found}); name a file with the certificate of its CA "
+            "in model.ca_bundle"
+        )
+    reason = str(error) or type(error).__name__
+    if calls.answered:
+        asked = f" when it was asked for {calls.lost}" if calls.lost else ""
+        return EndpointSilentError(
+            f"the server at {endpoint.base} answered, and then died or fell silent{asked} ({reason}); look into its "
+            "log, and start it again"
+        )
+    return EndpointSilentError(
+        f"no server answers at {endpoint.base} ({reason}); start one with `medexam serve MODEL`, "
+        "wait until it is healthy, or correct the endpoint"
+    )
+
+
+def _object(reply: httpx.Response) -> dict[str, Any]:
+    """The JSON object of a successful reply, else an empty one."""
+    with suppress(ValueError):
+        body = reply.json() if reply.status_code == httpx.codes.OK else {}
+        return body if isinstance(body, dict) else {}
+    return {}
