@@ -9,6 +9,7 @@ import dspy
 
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import AskingProgram
+from medexam.programs.combining.ensembles import Ensemble, MemberAnswers
 from medexam.programs.combining.reordering import Reordered
 from medexam.programs.combining.voting import Voting
 from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice, RandomInOrder
@@ -61,6 +62,8 @@ class ProgramContext:
     """Has a question's passages judged by a local model; only programs that verify by one need it."""
     context_reader: ContextReader | None = None
     """Has the text that a task brings along read by a local model; only programs that read such a text need one."""
+    members: MemberAnswers | None = None
+    """Knows what other runs have answered; only ensembles need one."""
     in_order: Callable[[Split], Iterable[Question]] | None = None
     """The questions of a split in the file's order; only programs that depend on the order need it."""
 
@@ -166,6 +169,9 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(
         "random": lambda spec, *_: RandomChoice(spec.seed),
         "random_in_order": lambda spec, _, context: RandomInOrder(
             spec.seed, _needed(context.in_order, "the questions in their order")(spec.split)
+        ),
+        "ensemble": lambda spec, _, context: Ensemble(
+            spec.combine, _needed(context.members, "the answers of its members")
         ),
         "blind": lambda spec, *_: BlindChoice(spec.option),
         "longest": lambda *_: LongestChoice(),

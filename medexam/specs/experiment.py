@@ -44,6 +44,14 @@ class CellSpec(Spec):
             raise ValueError(f"two metrics are called {twice}: rename one function")
         return found
 
+    @property
+    def members(self) -> tuple["CellSpec", ...]:
+        """The runs that an ensemble is made of, on the same questions; empty for any other program."""
+        return tuple(
+            self.model_copy(update={"program": member.program, "model": member.model or self.model})
+            for member in self.program.made_of
+        )
+
 
 class ExperimentSpec(CellSpec):
     """What the user wrote. `medexam.specs.matrix` turns it into cells."""

@@ -7,7 +7,7 @@ its digest; where nothing is sampled, so is the sampling.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medexam.specs.experiment import CellSpec
@@ -33,14 +33,18 @@ def identity(
     translations: str | None = None,
     reader: Mapping[str, Any] | None = None,
     model: Mapping[str, Any] | None = None,
+    members: Sequence[str] = (),
+    fitted_on: str | None = None,
 ) -> dict[str, Any]:
     """What an answer of this cell depends on, as JSON-ready data in one form however the spec is written.
 
-    `fingerprint` is the SHA-256 of the data set's content, since several sets may be read in one form; `words` is the
-    text of the prompts and examples, so that an edited prompt file is another program; `retriever` is what rankings
-    depend on, None for a program that looks nothing up; `translations` is the fingerprint of the questions that are
-    looked up instead of those that are asked, None where those are; `reader` is the weights of a local model that reads
-    passages, None for a program without one; `model` is what `known_model` knows of the model that is asked.
+    `fingerprint` is the SHA-256 of the data set's content, since several sets may be read in one form; `words` is
+    the text of the prompts and examples, so that an edited prompt file is another program; `retriever` is what
+    rankings depend on, None for a program that looks nothing up; `translations` is the fingerprint of the questions
+    that are looked up instead of those that are asked, None where those are; `reader` is the weights of a local
+    model that reads passages, None for a program without one; `model` is what `known_model` knows of the model that
+    is asked. `members` are the digests of the runs that an ensemble combines, in their order, and `fitted_on` that
+    of the questions and golds that its weights are fitted on; empty and None for any other program.
     """
     program = cell.program.normal(cell.dataset.language)
     known: dict[str, Any] = {
@@ -67,6 +71,10 @@ def identity(
         known["twins"] = translations  # Stored identities have this key.
     if reader:
         known["reader"] = dict(reader)
+    if members:
+        known["members"] = list(members)
+    if fitted_on is not None:
+        known["fitted_on"] = fitted_on
     if program.asks_model:
         known["model"] = dict(model or {})
         known["words"] = dict(words)

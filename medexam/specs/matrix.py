@@ -84,6 +84,8 @@ def _spell_out(path: str, value: Any) -> Any:
 def _check_fit(cell: CellSpec) -> CellSpec:
     """The cell; raises `SpecError` where its program cannot answer its data set."""
     form, program = cell.dataset.question_form, cell.program
+    for member in cell.members:
+        _check_fit(member)
     if program.draws and not cell.model.temperature:
         raise SpecError(
             f"program {program.label} asks the same several times, and at temperature 0 all replies are equal: set "

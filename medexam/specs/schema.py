@@ -35,6 +35,7 @@ def spec_schema() -> dict[str, Any]:
             part["required"] = sorted({*part.get("required", ()), "kind"})
         elif name == "OwnSpec":
             kind["not"] = {"enum": sorted(KINDS)}
+    _shorten_members(parts)
     columns = parts["ColumnsSpec"]["properties"]
     columns |= {other: columns[field] for other, field in OTHER_NAMES.items()}
     fields = schema["properties"]
@@ -45,6 +46,16 @@ def spec_schema() -> dict[str, Any]:
         words = [{"enum": sorted(KINDS)}] if name == "program" else []
         fields[name] = {**told, "anyOf": [*words, {"type": "string"}, *choices]}
     return {"$schema": "http://json-schema.org/draft-07/schema#", **schema, "$defs": parts}
+
+
+def _shorten_members(parts: dict[str, Any]) -> None:
+    """Let a program alone, or its kind, stand for a member of an ensemble, and an engine's name for its model."""
+    member = parts["MemberSpec"]["properties"]
+    programs = [{"enum": sorted(KINDS)}, {"type": "string"}, *member["program"].pop("oneOf")]
+    member["program"]["anyOf"] = programs
+    member["model"]["anyOf"].append({"type": "string"})
+    items = parts["EnsembleSpec"]["properties"]["members"]
+    items["items"] = {"anyOf": [*programs, items["items"]]}
 
 
 def _subclasses(model: type[Spec]) -> Iterator[type[Spec]]:

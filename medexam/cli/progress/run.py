@@ -47,7 +47,7 @@ class TerminalProgress(WorkProgress):
 
     def cell_starts(self, planned: AnyCell) -> None:
         """Open a bar for the cell."""
-        total = len(planned.question_set.questions)
+        total = planned.total
         done = total - len(planned.pending)
         pace = Pace(planned.is_right, total, done, planned.right)
         self._label, self._looked, self._figures = planned.label, time.monotonic(), Text()

@@ -73,7 +73,7 @@ class ProgressBar(WorkBar):
 
     def cell_starts(self, planned: AnyCell) -> None:
         """Open the run's bar."""
-        total = len(planned.question_set.questions)
+        total = planned.total
         self._planned, self._right, self._failed = planned, planned.right, 0
         self._open(planned.label, total, total - len(planned.pending))
 

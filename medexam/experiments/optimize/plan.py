@@ -13,7 +13,7 @@ from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, RunFolderError, SpecError
 from medexam.experiments.optimize.folder import PROGRAMS, RECORD, OptimizationFolder
 from medexam.experiments.plan.cells import ExamCell
-from medexam.experiments.plan.leakage import near_duplicates
+from medexam.experiments.plan.leakage import check_apart, digest_golds, near_duplicates
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
@@ -22,7 +22,7 @@ from medexam.experiments.store.earlier_words import name_words
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.items import ExamSet
 from medexam.programs import AskingProgram, ExamProgram
-from medexam.questions import Exam, Question
+from medexam.questions import Question
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, OptimizerSpec, ProgramSpec
 from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
@@ -48,7 +48,7 @@ def load_exam_split(dataset: DatasetSpec, optimizer: OptimizerSpec) -> ExamSplit
     tested = load_exam_set(dataset)
     train = load_exam_set(optimizer.train.of(dataset))
     validation = load_exam_set(optimizer.validation.of(dataset))
-    _check_apart({"optimizer.train": train, "optimizer.validation": validation, "dataset": tested})
+    check_apart({"optimizer.train": train, "optimizer.validation": validation, "dataset": tested})
     near = near_duplicates(train.questions, [*validation.questions, *tested.questions])
     dropped = {question.key for question in near}
     kept = tuple(question for question in train.questions if question.key not in dropped)
@@ -57,24 +57,6 @@ def load_exam_split(dataset: DatasetSpec, optimizer: OptimizerSpec) -> ExamSplit
     return ExamSplit(
         replace(train, questions=kept), validation, tested=len(tested.questions), dropped=tuple(sorted(dropped))
     )
-
-
-def digest_golds(exam_set: ExamSet) -> str:
-    """A digest of the questions and of the golds that teach or choose."""
-    return digest({"golds": [[question.key, exam_set.golds[question.key].number] for question in exam_set.questions]})
-
-
-def _check_apart(sets: Mapping[str, ExamSet]) -> None:
-    seen: dict[Exam, str] = {}
-    for name, exam_set in sets.items():
-        for exam in {question.exam for question in exam_set.questions}:
-            other = seen.setdefault(exam, name)
-            if other != name:
-                held = exam.name if exam.year is None else f"{exam.discipline} {exam.year}"
-                raise SpecError(
-                    f"{other} and {name} both hold questions of {held}: an exam teaches, "
-                    "chooses or is tested; give each its own years or split, such as train, dev and test"
-                )
 
 
 _BUDGET = {"max_calls", "max_tokens", "max_minutes"}

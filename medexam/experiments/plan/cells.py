@@ -9,6 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 import dspy
 
 from medexam.benchmarks import Benchmark, find_benchmark
+from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
@@ -46,6 +47,12 @@ class PlannedCell(Generic[S_co]):
     """How many of all the folder's questions a model has answered, whether they are selected now or not."""
     answerer: Answerer | None = None
     """The model that was admitted to the folder; None until it is known, and for a program that asks none."""
+    members: StoredMembers | None = None
+    """The runs whose answers an ensemble combines; None for any other program."""
+    training: S_co | None = None
+    """Further questions, which an ensemble of this run is fitted on; no score of this run counts them."""
+    borrowed: bool = False
+    """Whether it is a run of another experiment, which an ensemble needs more answers of: its `spec.json` stays."""
 
     @property
     def label(self) -> str:
@@ -84,8 +91,19 @@ class PlannedCell(Generic[S_co]):
         """Whether an answer to one of the cell's questions is right; None if answers are more or less right."""
         if not self.benchmark.right_or_wrong:
             return None
-        is_right, golds = self.benchmark.is_right, self.question_set.golds
+        is_right = self.benchmark.is_right
+        golds = {one.key: of.golds[one.key] for of in self.question_sets for one in of.questions}
         return lambda prediction: is_right(prediction, golds[prediction.question])
+
+    @property
+    def question_sets(self) -> tuple[S_co, ...]:
+        """The questions that are scored, and those that an ensemble is fitted on."""
+        return (self.question_set,) if self.training is None else (self.question_set, self.training)
+
+    @property
+    def total(self) -> int:
+        """Questions that are to be answered when the run is done, those that an ensemble is fitted on included."""
+        return sum(len(of.questions) for of in self.question_sets)
 
     @property
     def calls(self) -> int:
@@ -96,7 +114,7 @@ class PlannedCell(Generic[S_co]):
 
     def updated(self) -> Self:
         """The cell with what its folder holds by now."""
-        pending, right, answered = take_stock(self.folder, self.question_set, self.benchmark)
+        pending, right, answered = take_stock(self.folder, self.question_sets, self.benchmark)
         return replace(self, pending=pending, right=right, answered=answered)
 
     def build_preview(
@@ -160,12 +178,13 @@ class Plan:
 
 
 def take_stock(
-    folder: RunFolder, data: AnySet, benchmark: Benchmark[Any, Any, Any]
+    folder: RunFolder, sets: Sequence[AnySet], benchmark: Benchmark[Any, Any, Any]
 ) -> tuple[tuple[Question | Task, ...], int, int]:
-    """Pending questions in the data set's order, how many others are right, and all answers of the folder."""
+    """Pending questions in the data sets' order, how many others are right, and all answers of the folder."""
     outcomes = folder.read_outcomes() if folder.exists() else {}
-    questions: dict[str, Question | Task] = {question.key: question for question in data.questions}
+    questions: dict[str, Question | Task] = {question.key: question for data in sets for question in data.questions}
+    golds = {question.key: data.golds[question.key] for data in sets for question in data.questions}
     remaining = pending(questions, outcomes)
-    right = sum(benchmark.is_right(outcomes[key], data.golds[key]) for key in questions.keys() - set(remaining))
+    right = sum(benchmark.is_right(outcomes[key], golds[key]) for key in questions.keys() - set(remaining))
     answered = sum(outcome.status is not Status.FAILED for outcome in outcomes.values())
     return tuple(questions[key] for key in remaining), right, answered

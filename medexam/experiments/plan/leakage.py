@@ -11,7 +11,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from medexam.errors import SpecError
-from medexam.questions import Question
+from medexam.items import ExamSet
+from medexam.questions import Exam, Question
+from medexam.specs.identity import digest
 
 NEAR = 0.8
 """Share of common words (Jaccard, over stem and options) from which two questions count as the same."""
@@ -44,6 +46,25 @@ def check_demonstrations(shown: Iterable[Mapping[str, Any]], asked: Sequence[Que
             f"{where}: demonstration {list(texts)[place]} is nearly a question that is asked; ask other exams or "
             "optimize again"
         )
+
+
+def digest_golds(exam_set: ExamSet) -> str:
+    """A digest of the questions and of the golds that teach or choose."""
+    return digest({"golds": [[question.key, exam_set.golds[question.key].number] for question in exam_set.questions]})
+
+
+def check_apart(sets: Mapping[str, ExamSet]) -> None:
+    """Raises `SpecError` where two of the sets, by their names in the spec, hold questions of one exam."""
+    seen: dict[Exam, str] = {}
+    for name, exam_set in sets.items():
+        for exam in {question.exam for question in exam_set.questions}:
+            other = seen.setdefault(exam, name)
+            if other != name:
+                held = exam.name if exam.year is None else f"{exam.discipline} {exam.year}"
+                raise SpecError(
+                    f"{other} and {name} both hold questions of {held}: an exam teaches, "
+                    "chooses or is tested; give each its own years or split, such as train, dev and test"
+                )
 
 
 def near_duplicates(questions: Sequence[Question], others: Sequence[Question]) -> list[Question]:

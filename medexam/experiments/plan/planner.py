@@ -3,7 +3,7 @@
 Planning reads data sets and run folders and asks no model; `medexam plan` prints it, `medexam run` carries it out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from medexam.errors import RunFolderError
 from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
 from medexam.experiments.plan.context_lookup import ContextReading, PassageReading
 from medexam.experiments.plan.leakage import check_demonstrations
+from medexam.experiments.plan.member_runs import borrow, training_of
+from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.resolve import resolve_cells
 from medexam.experiments.plan.sources import Prepared, Sources
@@ -29,11 +31,15 @@ from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import find_run
 from medexam.experiments.store.trust import check_trusted
 from medexam.experiments.store.work_folder import folders_of, name_part
+from medexam.items import AnySet
 from medexam.programs import AskingProgram, ProgramContext, build_program, demonstrations, find_nearest
-from medexam.specs import CellSpec
+from medexam.specs import CellSpec, DatasetSpec
 from medexam.specs.experiment import named_code
 from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
 from medexam.tasks import Task
+
+Key = tuple[str, DatasetSpec]
+"""What tells one run of an experiment from another: its digest and the questions that are selected."""
 
 
 def plan_experiment(
@@ -53,11 +59,11 @@ def plan_experiment(
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = Sources(only_look=only_look)
     prepared = [sources.prepare(cell) for cell in cells]
-    planned = tuple(_planned(item, _folder(item.cell, item.identity, runs_dir, fresh)) for item in prepared)
+    planned = _plan_cells(prepared, lambda item: _folder(item.cell, item.identity, runs_dir, fresh), fresh=fresh)
     return Plan(
         name=experiment.name,
         description=experiment.description,
-        experiment_digest=digest({"name": experiment.name, "cells": [cell.spec_digest for cell in planned]}),
+        experiment_digest=digest({"name": experiment.name, "cells": [digest(item.identity) for item in prepared]}),
         cells=planned,
         runs_dir=runs_dir,
         news=_news(planned),
@@ -93,14 +99,66 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
             f"run {record.run_id} cannot continue: what its answers depend on has changed ({keys}); "
             "restore it, or run its spec to start a run of it as it is now"
         )
-    planned = _planned(replace(prepared, question_set=as_asked(record, data)), folder)
+    asked = as_asked(record, data)
+    members = tuple(replace(member, question_set=asked) for member in prepared.members)
+    resumed = replace(prepared, question_set=asked, members=members)
+    planned = _plan_cells(
+        [resumed],
+        lambda item: folder if item is resumed else _folder(item.cell, item.identity, folder.path.parent, fresh=False),
+    )
     return Plan(
         name=record.cell.name,
         description=record.description,
         experiment_digest=record.experiment_digest,
-        cells=(planned,),
+        cells=planned,
         runs_dir=folder.path.parent,
-        news=_news([planned]),
+        news=_news(planned),
+    )
+
+
+def _plan_cells(
+    prepared: Sequence[Prepared], folder_of: Callable[[Prepared], RunFolder], *, fresh: bool = False
+) -> tuple[AnyCell, ...]:
+    """The cells in their order, before each ensemble those of its members that are not listed and have to be asked.
+
+    Raises `SpecError` where an ensemble is fitted on an exam that it is asked.
+    """
+    listed = {_key(item) for item in prepared}
+    training = training_of(prepared)
+    planned: dict[Key, AnyCell] = {}
+    for item in (one for each in prepared for one in (*each.members, each) if not one.members):
+        if (key := _key(item)) in planned:
+            continue
+        cell = _planned(item, folder_of(item), training=training.get(digest(item.identity)))
+        if key not in listed and not fresh and not cell.folder.exists():
+            cell = borrow(cell) or cell
+        planned[key] = cell
+    for item in prepared:
+        if item.members:
+            planned[_key(item)] = _planned(item, folder_of(item), members=_members(item, planned))
+    needed = [
+        one for each in prepared for one in (*each.members, each) if _key(one) in listed or _asks(planned[_key(one)])
+    ]
+    return tuple(planned[key] for key in dict.fromkeys(map(_key, needed)))
+
+
+def _asks(cell: AnyCell) -> bool:
+    """Whether a member's run is begun or continued here; one that was borrowed is if it lacks answers."""
+    return bool(cell.pending) or not cell.borrowed
+
+
+def _key(item: Prepared) -> Key:
+    return digest(item.identity), item.cell.dataset
+
+
+def _members(item: Prepared, planned: Mapping[Key, AnyCell]) -> StoredMembers:
+    runs = [planned[_key(member)] for member in item.members]
+    return StoredMembers(
+        labels=tuple(
+            " ".join([run.cell.program.label, *([run.cell.model.label] if run.asks_model else [])]) for run in runs
+        ),
+        folders=tuple(run.folder for run in runs),
+        training=item.training,
     )
 
 
@@ -115,12 +173,14 @@ def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
     return tuple(line for line in lines if line is not None)
 
 
-def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
+def _planned(
+    prepared: Prepared, folder: RunFolder, *, training: AnySet | None = None, members: StoredMembers | None = None
+) -> AnyCell:
     cell, data, retrieval, reader = prepared.cell, prepared.question_set, prepared.retrieval, prepared.reader
     known = digest(prepared.identity)
     folder = replace(folder, spec_digest=known)
     benchmark = find_benchmark(cell.dataset)
-    pending, right, answered = take_stock(folder, data, benchmark)
+    pending, right, answered = take_stock(folder, [data] if training is None else [data, training], benchmark)
     context = ProgramContext(
         max_tokens=cell.model.max_tokens,
         finder=retrieval,
@@ -130,6 +190,8 @@ def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
         supports=retrieval if isinstance(retrieval, PassageReading) else None,
         in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
     )
+    if members is not None:
+        context = replace(context, members=members)
     if reader is not None and reader.of_task:
         tasks = [one for one in pending if isinstance(one, Task)]
         context = replace(context, context_reader=ContextReading(reader=reader, coming=tasks))
@@ -151,6 +213,8 @@ def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
         pending=pending,
         right=right,
         answered=answered,
+        members=members,
+        training=training,
     )
 
 

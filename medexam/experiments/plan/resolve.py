@@ -21,9 +21,19 @@ def resolve_cells(
     for an unknown profile and for a server that does not tell its model.
     """
     experiment, cells = build_cells(document, overrides)
-    asking = {cell.model for cell in cells if cell.program.asks_model}
+    asking = {one.model for cell in cells for one in (cell, *cell.members) if one.program.asks_model}
     named = {model: _named(model, only_look=only_look) for model in asking}
-    return experiment, [cell.model_copy(update={"model": named.get(cell.model, cell.model)}) for cell in cells]
+    return experiment, [_with_names(cell, named) for cell in cells]
+
+
+def _with_names(cell: CellSpec, named: Mapping[ModelSpec, ModelSpec]) -> CellSpec:
+    """The cell with its model as it is named, and with those of the members that an ensemble has."""
+    program = cell.program
+    if program.made_of:
+        models = [named.get(member.model) if member.program.asks_model else None for member in cell.members]
+        members = [one.model_copy(update={"model": its}) for one, its in zip(program.made_of, models, strict=True)]
+        program = program.model_copy(update={"members": tuple(members)})
+    return cell.model_copy(update={"model": named.get(cell.model, cell.model), "program": program})
 
 
 def _named(model: ModelSpec, *, only_look: bool) -> ModelSpec:

@@ -8,6 +8,7 @@ from medexam.benchmarks import find_benchmark
 from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineError, MedExamError, SpecError
 from medexam.experiments.plan.context_lookup import pin_reader, reader_identity, with_reader
 from medexam.experiments.plan.fit import check_answerable
+from medexam.experiments.plan.leakage import digest_golds
 from medexam.experiments.plan.passage_lookup import Retrieval, plan_retrieval, plan_without_corpus
 from medexam.experiments.plan.words import asked_words
 from medexam.gc_pause import gc_paused
@@ -19,7 +20,7 @@ from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, ReaderSettings, RetrieverSpec
-from medexam.specs.identity import identity
+from medexam.specs.identity import digest, identity
 from medexam.specs.names import OWN_METRICS
 
 _UNREACHABLE = (CorpusUnreachableError, CommitUnknownError)
@@ -35,6 +36,10 @@ class Prepared:
     retrieval: Retrieval | None
     reader: ReaderSettings | None
     """The local model with its content as the revision; None where the program has none."""
+    members: tuple["Prepared", ...] = ()
+    """The runs that an ensemble is made of, in their order."""
+    training: AnySet | None = None
+    """What an ensemble's weights are fitted on; None where nothing is fitted."""
 
 
 class Sources:
@@ -72,6 +77,9 @@ class Sources:
                 found_by = planned.identity
             if reader is not None:
                 retrieval = with_reader(retrieval, reader)
+        members = tuple(self.prepare(member, data) for member in cell.members)
+        fitted_on = cell.program.fitted_on
+        training = None if fitted_on is None else self._question_set(fitted_on.of(cell.dataset))
         known = identity(
             cell,
             fingerprint=question_set.fingerprint,
@@ -80,8 +88,10 @@ class Sources:
             translations=translated.fingerprint if translated else None,
             model=self._model(cell.model) if cell.program.asks_model else None,
             reader=reader_identity(reader) if reader is not None else None,
+            members=[digest(member.identity) for member in members],
+            fitted_on=digest_golds(training) if training is not None else None,
         )
-        return Prepared(cell, question_set, known, retrieval, reader)
+        return Prepared(cell, question_set, known, retrieval, reader, members, training)
 
     def _check_metrics(self, cell: CellSpec) -> None:
         """Raises `SpecError` before anything is asked if a metric cannot be run; a look at a plan imports none."""

@@ -20,6 +20,7 @@ from medexam.errors import EngineError
 from medexam.experiments.plan.cells import AnyCell, Plan
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.report.derived import score_cell
+from medexam.experiments.run.combining import combine_again
 from medexam.experiments.run.executor import Executor, LocalExecutor, RunObserver
 from medexam.experiments.run.rereading import read_run_again
 from medexam.experiments.run.scheduler import FailureBudget
@@ -91,7 +92,7 @@ class Runner:
                 planned = self._plan.cells[position]
                 planned.folder.create()
                 with planned.folder.locked():
-                    interrupted = await self._run_cell(_look_again(planned))
+                    interrupted = await self._run_cell(combine_again(_look_again(planned)))
                     self._runs[position] = score_cell(planned.folder, planned.question_set)
                 self._observer.cell_ends(self._runs[position])
                 if interrupted:
@@ -110,7 +111,8 @@ class Runner:
             await executor.prepare(planned, self._observer, self._needs(planned.cell.model))
             planned = self._admit(planned, executor.info(planned))
         folder = planned.folder
-        folder.write_record(self._plan.record(planned))
+        if not planned.borrowed:
+            folder.write_record(self._plan.record(planned))
         before = folder.read_environment()
         if before and not planned.pending:
             return False
@@ -195,7 +197,9 @@ def in_prefix_order(cells: Sequence[AnyCell]) -> list[int]:
     for position, cell in enumerate(cells):
         model = cell.cell.model.model_dump(mode="json", include=_SERVED)
         alike[digest({"model": model, "words": cell.identity.get("words")})].append(position)
-    return [position for group in alike.values() for position in group]
+    ordered = [position for group in alike.values() for position in group]
+    # An ensemble combines what the others have answered.
+    return sorted(ordered, key=lambda position: cells[position].members is not None)
 
 
 def _look_again(planned: AnyCell) -> AnyCell:
@@ -219,4 +223,6 @@ def _write_environment(planned: AnyCell, executor: Executor, before: dict[str, A
     environment = build_environment(planned.cell.model, executor.info(planned), before, invocation)
     if (described := executor.describe()) is not None:
         environment["executor"] = described
+    if planned.members is not None:
+        environment["ensemble"] = planned.members.describe()
     planned.folder.write_json(ENVIRONMENT, environment)

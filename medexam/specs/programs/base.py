@@ -10,8 +10,11 @@ from pydantic import Field
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import Form
-from medexam.specs.optimizer import Metric, OptimizerKind
+from medexam.specs.optimizer import Metric, OptimizerKind, PartSpec
 from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
+
+if TYPE_CHECKING:
+    from medexam.specs.programs.ensembles import MemberSpec
 
 PositiveInt = Annotated[int, Field(ge=1)]
 
@@ -116,6 +119,16 @@ class ProgramSpec(Spec):
     def draws(self) -> bool:
         """Whether its replies must be drawn at a temperature."""
         return False
+
+    @property
+    def made_of(self) -> "tuple[MemberSpec, ...]":
+        """The programs whose stored answers it combines; empty where it answers by itself."""
+        return ()
+
+    @property
+    def fitted_on(self) -> PartSpec | None:
+        """The exams that its weights are fitted on; None where nothing is fitted."""
+        return None
 
     @property
     def asks_repeatedly(self) -> bool:

@@ -9,6 +9,7 @@ from pydantic import Discriminator, Tag
 from medexam.plugins import is_own_name
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.controls import BlindSpec, LongestSpec, RandomInOrderSpec, RandomSpec, RelevanceSpec
+from medexam.specs.programs.ensembles import EnsembleSpec, MemberSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import PROGRAMS, OwnSpec, SignatureSpec
 from medexam.specs.programs.readers import EntailmentSpec, SpanReaderSpec
@@ -37,6 +38,7 @@ _Shipped = (
     | QuoteSpec
     | ShortAnswerSpec
     | SignatureSpec
+    | EnsembleSpec
 )
 
 KINDS: Mapping[str, type[ProgramSpec]] = MappingProxyType(
@@ -59,3 +61,7 @@ else:
         Discriminator(_tag),
     ]
     """The `program` part of a spec."""
+
+# A member is a program, and an ensemble is one as well.
+MemberSpec.model_rebuild(_types_namespace={"AnyProgram": AnyProgram})
+EnsembleSpec.model_rebuild()

@@ -1,0 +1,73 @@
+"""The weights of an ensemble's members, fitted on questions whose right answers are known.
+
+McFadden (1974), "Conditional logit analysis of qualitative choice behavior": the probability of an option is the
+softmax of its members' probabilities, each times the member's weight. So one weight a member serves questions with any
+number of options, in any order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+RIDGE = 0.01
+"""Half of it times the squared weights is added to the loss, so that a member without a fault has a finite weight."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Stacking:
+    """Fitted weights."""
+
+    weights: tuple[float, ...]
+    """One a member: what a probability of 1 instead of 0 adds to the log-odds of an option."""
+    n: int
+    """Questions that they were fitted on."""
+    log_loss: float
+    """Mean of minus the log of the right option's probability on these, in nats."""
+    uniform_log_loss: float
+    """What a uniform choice among the options has there."""
+
+
+def fit_stacking(chances: Sequence[Floats], rights: Sequence[Sequence[bool]]) -> Stacking:
+    """Fit one weight a member.
+
+    Item i of both is question i. Row j of `chances[i]` holds each member's probability of option j; `rights[i][j]` says
+    whether the option is right, of which at least one is. There is at least one question.
+    """
+    from scipy.optimize import minimize
+
+    features, is_option, is_right = _padded(chances, rights)
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        logits = np.where(is_option, features @ weights, -np.inf)
+        logits -= logits.max(axis=1, keepdims=True)
+        odds = np.exp(logits)
+        whole = odds / odds.sum(axis=1, keepdims=True)
+        among = np.where(is_right, odds, 0.0)
+        right = among.sum(axis=1) / odds.sum(axis=1)
+        expected = np.einsum("nj,njm->m", whole, features)
+        observed = np.einsum("nj,njm->m", among / among.sum(axis=1, keepdims=True), features)
+        value = -np.log(right).sum() + RIDGE / 2 * weights @ weights
+        return float(value), expected - observed + RIDGE * weights
+
+    start = np.zeros(features.shape[2])
+    found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "ftol": 1e-14})
+    n = len(features)
+    mean = (loss(found.x)[0] - RIDGE / 2 * found.x @ found.x) / n
+    return Stacking(tuple(float(weight) for weight in found.x), n, float(mean), loss(start)[0] / n)
+
+
+def _padded(chances: Sequence[Floats], rights: Sequence[Sequence[bool]]) -> tuple[Floats, Any, Any]:
+    """`[n, options, members]` and two masks `[n, options]`; questions with fewer options are filled up."""
+    most = max(len(one) for one in rights)
+    features = np.zeros((len(chances), most, chances[0].shape[1]))
+    is_option, is_right = np.zeros((2, len(chances), most), dtype=bool)
+    for row, (one, right) in enumerate(zip(chances, rights, strict=True)):
+        features[row, : len(right)] = one
+        is_option[row, : len(right)] = True
+        is_right[row, : len(right)] = right
+    return features, is_option, is_right

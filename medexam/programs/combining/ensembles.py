@@ -1,0 +1,123 @@
+"""One answer made of the answers that several runs gave to the same question; nothing is asked.
+
+The rules are those of Kuncheva (2014), "Combining Pattern Classifiers", chapters 4 and 5: majority vote, the mean of
+the members' probabilities, and weights that are fitted on other exams.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import dspy
+
+from medexam.predictions import Prediction, Status, normalise_scores
+from medexam.programs.combining.voting import NO_VOTE
+from medexam.programs.controls import Control
+from medexam.programs.likelihood import OptionScores
+from medexam.questions import Question
+from medexam.specs.programs.ensembles import Combine
+
+Chances = Mapping[int, float]
+"""Printed number of each option -> its probability; they sum to 1."""
+
+
+class MemberAnswers(Protocol):
+    """Knows what the members of an ensemble have answered."""
+
+    @property
+    def weights(self) -> Sequence[float] | None:
+        """The weight of each member, in their order; None where the ensemble weighs none."""
+
+    def find(self, question: Question) -> Sequence[Prediction] | None:
+        """The answer of each member, in their order; None if one has not answered, or its asking failed."""
+
+
+class Ensemble(Control):
+    """Combines what its members have answered.
+
+    A prediction carries `votes`, the members' answers in their order, and `scores`, the log of each option's combined
+    probability. It is unanswered where no member has a legal answer.
+    """
+
+    def __init__(self, combine: Combine, members: MemberAnswers) -> None:
+        super().__init__()
+        self._combine = combine
+        self._members = members
+
+    def say(self, question: Question) -> dspy.Prediction:
+        """The combined answer; raises `LookupError` where a member has none yet."""
+        found = self._members.find(question)
+        if found is None:
+            raise LookupError(f"a member of the ensemble has not answered {question.key}")
+        weights = self._members.weights if self._combine == "stacked" else None
+        votes = tuple(one.answer for one in found)
+        scores = combine(question, found, self._combine, weights)
+        answer = None if scores is None else choose(question, found, scores.option_scores)
+        return dspy.Prediction(answer=answer, rationale=None, generations=[], scores=scores, votes=votes)
+
+
+def combine(
+    question: Question, found: Sequence[Prediction], rule: Combine, weights: Sequence[float] | None = None
+) -> OptionScores | None:
+    """The log of each option's combined probability; None where no member has a legal answer.
+
+    `weights`, one a member, belong to `stacked`: the options' probabilities are the softmax of the weighted sums.
+    """
+    answers = Counter(one.answer for one in found if one.answer is not None)
+    if not answers:
+        return None
+    numbers, chances = question.option_numbers, [member_chances(question, one) for one in found]
+    if rule == "vote":
+        combined = {number: answers[number] / answers.total() for number in numbers}
+    elif rule == "mean_probability":
+        combined = {number: math.fsum(one[number] for one in chances) / len(chances) for number in numbers}
+    elif weights is None:
+        raise ValueError("a stacked ensemble needs its weights")
+    else:
+        sums = {n: math.fsum(w * one[n] for w, one in zip(weights, chances, strict=True)) for n in numbers}
+        combined = normalise_scores(sums)
+    scores = {number: math.log(chance) if chance > 0 else NO_VOTE for number, chance in combined.items()}
+    return OptionScores(
+        option_scores=scores,
+        score_unit="log of the share of votes" if rule == "vote" else "nats",
+        score_norm="votes" if rule == "vote" else rule,
+        tied=list(scores.values()).count(max(scores.values())),
+        label_mass=None,
+        order_scores=None,
+        read_by="members",
+        read_why=f"{answers.total()} of {len(found)} members have a legal answer",
+    )
+
+
+def choose(question: Question, found: Sequence[Prediction], scores: Mapping[int, float]) -> int:
+    """The best option; of equals the one of the highest mean probability, then the one that a member answered first."""
+    best = max(scores.values())
+    tied = [number for number in question.option_numbers if scores[number] == best]
+    chances = [member_chances(question, one) for one in found]
+    order = [one.answer for one in found]
+
+    def rank(number: int) -> tuple[float, int]:
+        # Sums of the same numbers in another order differ in the last bits.
+        mean = round(math.fsum(one[number] for one in chances) / len(chances), 12)
+        return mean, -order.index(number) if number in order else -len(order)
+
+    return max(tied, key=rank)
+
+
+def member_chances(question: Question, prediction: Prediction) -> Chances:
+    """What a member thinks of each option.
+
+    A member that left no option scores gives its answer all the probability, and each option the same if it has none.
+    """
+    if prediction.option_scores is not None:
+        return normalise_scores(prediction.option_scores)
+    numbers = question.option_numbers
+    if prediction.answer is None:
+        return dict.fromkeys(numbers, 1 / len(numbers))
+    return {number: float(number == prediction.answer) for number in numbers}
+
+
+def has_answered(prediction: Prediction | None) -> bool:
+    """Whether a member's asking is done, with an answer or for good without."""
+    return prediction is not None and prediction.status is not Status.FAILED

@@ -1,0 +1,90 @@
+"""One answer made of the answers of other runs: the kind `ensemble`, which asks no model itself."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from medexam.questions import Language
+from medexam.specs.base import Spec
+from medexam.specs.model import ModelSpec
+from medexam.specs.optimizer import PartSpec
+from medexam.specs.programs.base import ProgramSpec
+
+if TYPE_CHECKING:
+    from medexam.specs.programs.kinds import AnyProgram
+
+Combine = Literal["vote", "mean_probability", "stacked"]
+
+
+class MemberSpec(Spec):
+    """One of the runs that an ensemble is made of."""
+
+    program: "AnyProgram"
+    model: ModelSpec | None = None
+    """The model that it asks; None: the experiment's own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, tree: Any) -> Any:
+        """A program alone, or the kind of one, is a member; so is an engine's name as its model."""
+        if isinstance(tree, str) or (isinstance(tree, Mapping) and "kind" in tree):
+            tree = {"program": tree}
+        if not isinstance(tree, Mapping):
+            return tree
+        texts = {"program": "kind", "model": "engine"}
+        return {
+            name: {texts[name]: part} if name in texts and isinstance(part, str) else part
+            for name, part in tree.items()
+        }
+
+
+class EnsembleSpec(ProgramSpec):
+    """Combine the answers of other programs, each of which is a run of its own."""
+
+    by_content: ClassVar[set[str]] = {"members", "train"}
+    kind: Literal["ensemble"] = "ensemble"
+    members: tuple[MemberSpec, ...]
+    """Programs, or a `program` with a `model` of its own each; of equal votes the first member's counts."""
+    combine: Combine = "vote"
+    """`vote` takes the commonest answer, `mean_probability` the option with the highest mean probability. `stacked`
+    weighs the members' probabilities by a logistic regression that is fitted on `train`."""
+    train: Annotated[PartSpec | None, Field(exclude_if=lambda train: train is None)] = None
+    """`stacked`: the exams that the weights are fitted on, which must not be asked."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len(self.members) < 2:
+            raise ValueError("an ensemble needs two members or more")
+        if (self.train is not None) != (self.combine == "stacked"):
+            raise ValueError(
+                "combine 'stacked' and train go together: name the exams that the weights are fitted on, such as "
+                "train: {split: train}, or leave train out"
+            )
+        if any(member.program.made_of for member in self.members):
+            raise ValueError("a member is an ensemble itself: list its members instead")
+        if len(set(map(repr, self.members))) < len(self.members):
+            raise ValueError("two members are the same run: remove one")
+        return self
+
+    @property
+    def made_of(self) -> tuple[MemberSpec, ...]:
+        """The programs whose stored answers it combines."""
+        return self.members
+
+    @property
+    def fitted_on(self) -> PartSpec | None:
+        """The exams that its weights are fitted on; None where nothing is fitted."""
+        return self.train
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return f"{self.kind}{len(self.members)}-{self.combine}"
+
+    def normal(self, language: Language) -> Self:
+        """The same ensemble of programs for questions in `language`."""
+        members = tuple(
+            member.model_copy(update={"program": member.program.normal(language)}) for member in self.members
+        )
+        return self.model_copy(update={"members": members})
