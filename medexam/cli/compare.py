@@ -1,17 +1,22 @@
 """`medexam compare`: paired statistics of stored runs on the same questions, without asking a model."""
 
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from medexam.cli.options import JsonOption, RunsDirOption, TrustOption
 from medexam.cli.views.output import print_json, write_markdown
+from medexam.errors import SpecError
 
 if TYPE_CHECKING:
     from medexam.experiments.compare.result import Comparison
+    from medexam.experiments.report.shown import Block
+    from medexam.experiments.store.run_folder import RunFolder
+    from medexam.specs.programs.ensembles import Combine
 
 RunsArgument = Annotated[
     list[Path],
@@ -29,6 +34,10 @@ def compare(
     languages: Annotated[
         bool, typer.Option("--languages", help="Two runs in two languages: right in both, in one, in neither.")
     ] = False,
+    ensemble: Annotated[
+        Literal["vote", "mean_probability"] | None,
+        typer.Option(help="Compare what the runs would answer together: the baseline is their ensemble."),
+    ] = None,
     track: Annotated[bool, typer.Option("--track", help="Send the comparison to MLflow.")] = False,
     tracking_uri: Annotated[
         str | None,
@@ -40,27 +49,19 @@ def compare(
     """Compare stored runs with the first one on the questions that all have scored; asks no model."""
     from medexam.experiments.compare.ranking import mixed_notes
     from medexam.experiments.compare.runs import find_compared
-    from medexam.experiments.report.run_blocks import comparison_blocks, consistency_blocks
     from medexam.experiments.report.shown import print_blocks
     from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.store.stored_run import reading_warnings
 
+    if ensemble is not None and (languages or track or tracking_uri is not None):
+        raise SpecError(
+            "--ensemble compares runs as they are and stores nothing: leave --languages and --track out, or run a spec "
+            "with program.kind=ensemble to keep and track it"
+        )
     folders = find_compared(run_paths(runs, runs_dir or default_runs_dir()))
     for warning in reading_warnings(folders):
         sys.stderr.write(f"medexam: warning: {warning}\n")
-    found: Comparison
-    if languages:
-        from medexam.experiments.compare.languages import check_consistency
-        from medexam.experiments.report.language_tables import consistency_report
-
-        pair = found = check_consistency(folders)
-        report, blocks = partial(consistency_report, pair), partial(consistency_blocks, pair)
-    else:
-        from medexam.experiments.compare.runs import compare_runs
-        from medexam.experiments.report.comparison_tables import paired_report
-
-        found = compare_runs(folders)
-        report, blocks = partial(paired_report, found), partial(comparison_blocks, found)
+    found, report, blocks = _find(folders, ensemble, languages=languages)
     if markdown is not None:
         write_markdown(report(), markdown)
     if as_json:
@@ -80,3 +81,23 @@ def compare(
         uri = tracking_uri or default_tracking_uri(runs_dir or folders[0].path.resolve().parent)
         mlflow_run_id = track_comparison(found, tracking_uri=uri)
         sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {uri}\n")
+
+
+def _find(
+    folders: "Sequence[RunFolder]", ensemble: "Combine | None", *, languages: bool
+) -> "tuple[Comparison, Callable[[], str], Callable[[], list[Block]]]":
+    """What was found, what writes it as Markdown, and what is shown of it on the terminal."""
+    from medexam.experiments.report.run_blocks import comparison_blocks, consistency_blocks
+
+    if languages:
+        from medexam.experiments.compare.languages import check_consistency
+        from medexam.experiments.report.language_tables import consistency_report
+
+        pair = check_consistency(folders)
+        return pair, partial(consistency_report, pair), partial(consistency_blocks, pair)
+    from medexam.experiments.compare.ensembles import compare_ensemble
+    from medexam.experiments.compare.runs import compare_runs
+    from medexam.experiments.report.comparison_tables import paired_report
+
+    found = compare_runs(folders) if ensemble is None else compare_ensemble(folders, ensemble)
+    return found, partial(paired_report, found), partial(comparison_blocks, found)

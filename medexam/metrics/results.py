@@ -12,7 +12,7 @@ from pydantic import Field
 
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.exam_averages import ExamAverages
-from medexam.metrics.vote_results import OrderMetrics, VoteMetrics
+from medexam.metrics.vote_results import EnsembleMetrics, OrderMetrics, VoteMetrics
 from medexam.predictions import ThinkingTokens
 
 Interval = tuple[float, float]
@@ -334,6 +334,8 @@ class Metrics(PublishedScores):
     """What the passages tell; None if the program saw none."""
     votes: Annotated[VoteMetrics | None, Field(exclude_if=lambda votes: votes is None)] = None
     """What several replies to each question tell; `metrics.json` has no such key if each had one."""
+    ensemble: Annotated[EnsembleMetrics | None, Field(exclude_if=lambda ensemble: ensemble is None)] = None
+    """What the members of an ensemble answered; `metrics.json` has no such key for any other program."""
     orders: Annotated[OrderMetrics | None, Field(exclude_if=lambda orders: orders is None)] = None
     """What several orders of the options tell; `metrics.json` has no such key if each question was shown in one."""
     own: OwnMeasures

@@ -13,7 +13,7 @@ from medexam.metrics.option_scores import option_score_metrics
 from medexam.metrics.orders import order_metrics
 from medexam.metrics.passages import retrieval_metrics
 from medexam.metrics.results import Metrics, PublishedScores, Scores
-from medexam.metrics.votes import vote_metrics
+from medexam.metrics.votes import ensemble_metrics, vote_metrics
 from medexam.predictions import Prediction
 from medexam.questions import Exam, Question
 
@@ -57,6 +57,7 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
         option_scores=option_score_metrics(questions, key, predictions),
         retrieval=retrieval_metrics(questions, key, predictions),
         votes=vote_metrics(questions, key, predictions),
+        ensemble=ensemble_metrics(questions, key, predictions),
         orders=order_metrics(questions, key, predictions),
     )
 

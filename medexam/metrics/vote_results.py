@@ -31,6 +31,29 @@ class VoteMetrics(FrozenModel):
     """From one reply to all of them."""
 
 
+class MemberScore(FrozenModel):
+    """One member of an ensemble, on the questions of the ensemble."""
+
+    accuracy: float
+    """No answer is not right."""
+    accuracy_interval: tuple[float, float] | None
+    """Wilson's 95 % interval."""
+    same: float
+    """Share of the questions to which it gives the ensemble's answer."""
+
+
+class EnsembleMetrics(FrozenModel):
+    """What the members of an ensemble answered, over the scored questions."""
+
+    n: int
+    members: tuple[MemberScore, ...]
+    """In the order of the spec."""
+    unanimous: float
+    """Share of the questions to which all members give the same legal answer."""
+    right_in_any: float
+    """Share of the questions that at least one member answers rightly."""
+
+
 class PlaceCount(FrozenModel):
     """How often the option in one place was chosen, over all orders whose answer is legal."""
 

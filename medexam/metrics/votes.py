@@ -4,16 +4,18 @@ Pure functions over the votes that a run kept. So one run of the most replies gi
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import comb, fsum
 
 from medexam.items import AnswerKey
 from medexam.metrics.intervals import rate_interval
-from medexam.metrics.vote_results import VoteMetrics, VotePoint
+from medexam.metrics.vote_results import EnsembleMetrics, MemberScore, VoteMetrics, VotePoint
 from medexam.predictions import Prediction, Status
 from medexam.questions import Question
 
 Votes = tuple[int | None, ...]
+MEMBERS = "members"
+"""What an ensemble's predictions are read by: their votes are its members'."""
 
 
 def vote_metrics(
@@ -23,12 +25,7 @@ def vote_metrics(
 
     Raises `DatasetError` if `key` lacks one of their questions.
     """
-    found: list[tuple[Votes, list[bool]]] = []
-    for question in questions:
-        prediction = predictions.get(question.key)
-        if prediction is not None and prediction.status is not Status.FAILED and prediction.votes:
-            gold = key[question.key]
-            found.append((prediction.votes, [gold.accepts(vote) for vote in prediction.votes]))
+    found = [(votes, rights) for _, votes, rights in _votes(questions, key, predictions, of_members=False)]
     if not found:
         return None
     samples = min(len(votes) for votes, _ in found)
@@ -40,6 +37,43 @@ def vote_metrics(
         no_answer=fsum(votes.count(None) / len(votes) for votes, _ in found) / len(found),
         curve=tuple(_point(found, k) for k in range(1, samples + 1)),
     )
+
+
+def ensemble_metrics(
+    questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
+) -> EnsembleMetrics | None:
+    """The metrics of the predictions that combine those of members; None if none does.
+
+    Raises `DatasetError` if `key` lacks one of their questions.
+    """
+    found = list(_votes(questions, key, predictions, of_members=True))
+    if not found:
+        return None
+    n = len(found)
+    answers = [(votes, prediction.answer) for prediction, votes, _ in found]
+    members = []
+    for place in range(min(len(votes) for votes, _ in answers)):
+        right = sum(rights[place] for _, _, rights in found)
+        same = sum(votes[place] is not None and votes[place] == answer for votes, answer in answers)
+        members.append(MemberScore(accuracy=right / n, accuracy_interval=rate_interval(right, n), same=same / n))
+    return EnsembleMetrics(
+        n=n,
+        members=tuple(members),
+        unanimous=sum(len(set(votes)) == 1 and votes[0] is not None for votes, _ in answers) / n,
+        right_in_any=sum(any(rights) for _, _, rights in found) / n,
+    )
+
+
+def _votes(
+    questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction], *, of_members: bool
+) -> Iterator[tuple[Prediction, Votes, list[bool]]]:
+    """Each prediction with votes, the votes, and whether they are right; all of a run are members' or none is."""
+    known = (predictions.get(question.key) for question in questions)
+    voted = [one for one in known if one is not None and one.status is not Status.FAILED and one.votes]
+    if any(one.read_by == MEMBERS for one in voted) == of_members:
+        for prediction in voted:
+            gold, votes = key[prediction.question], prediction.votes or ()
+            yield prediction, votes, [gold.accepts(vote) for vote in votes]
 
 
 def majority(votes: Sequence[int | None]) -> int | None:

@@ -7,10 +7,11 @@ its digest; where nothing is sampled, so is the sampling.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from medexam.specs.experiment import CellSpec
+from medexam.specs.model import ModelSpec
 
 DIGEST_LENGTH = 12
 """Hexadecimal digits of a digest: 48 bits, ample for the runs of one folder."""
@@ -33,8 +34,7 @@ def identity(
     translations: str | None = None,
     reader: Mapping[str, Any] | None = None,
     model: Mapping[str, Any] | None = None,
-    members: Sequence[str] = (),
-    fitted_on: str | None = None,
+    combined: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What an answer of this cell depends on, as JSON-ready data in one form however the spec is written.
 
@@ -43,8 +43,7 @@ def identity(
     rankings depend on, None for a program that looks nothing up; `translations` is the fingerprint of the questions
     that are looked up instead of those that are asked, None where those are; `reader` is the weights of a local
     model that reads passages, None for a program without one; `model` is what `known_model` knows of the model that
-    is asked. `members` are the digests of the runs that an ensemble combines, in their order, and `fitted_on` that
-    of the questions and golds that its weights are fitted on; empty and None for any other program.
+    is asked; `combined` is the digests of what an ensemble is made of, None for any other program.
     """
     program = cell.program.normal(cell.dataset.language)
     known: dict[str, Any] = {
@@ -71,10 +70,7 @@ def identity(
         known["twins"] = translations  # Stored identities have this key.
     if reader:
         known["reader"] = dict(reader)
-    if members:
-        known["members"] = list(members)
-    if fitted_on is not None:
-        known["fitted_on"] = fitted_on
+    known |= combined or {}
     if program.asks_model:
         known["model"] = dict(model or {})
         known["words"] = dict(words)
@@ -83,13 +79,17 @@ def identity(
         }:
             known["request"] = request
     if (budget := program.budget(cell.model.max_tokens)) is not None:
-        known["sampling"] = {
-            "temperature": cell.model.temperature,
-            "max_tokens": budget,
-            "seed": cell.model.seed if cell.model.temperature else None,
-            **{name: value for name in _DRAWING if (value := getattr(cell.model, name)) not in (None, ())},
-        }
+        known["sampling"] = _sampling(cell.model, budget)
     return known
+
+
+def _sampling(model: ModelSpec, budget: int | dict[str, int]) -> dict[str, Any]:
+    return {
+        "temperature": model.temperature,
+        "max_tokens": budget,
+        "seed": model.seed if model.temperature else None,
+        **{name: value for name in _DRAWING if (value := getattr(model, name)) not in (None, ())},
+    }
 
 
 def digest(known: Mapping[str, Any]) -> str:

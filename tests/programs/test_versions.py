@@ -14,6 +14,7 @@ import yaml
 from answer_replies import VARIATIONS
 from medexam.experiments.plan.passage_lookup import HitCache, Retrieval
 from medexam.experiments.plan.text_search import TextSearch
+from medexam.predictions import Prediction
 from medexam.programs import (
     Entailments,
     ProgramContext,
@@ -209,6 +210,10 @@ ASKED = {
     "short_answer": [{}],
     "random": [{}, {"seed": 3}],
     "blind": [{}, {"option": 5}],
+    "ensemble": [
+        {"members": ["longest", "random"], "combine": rule, **({"train": {"years": 2013}} if rule == "stacked" else {})}
+        for rule in ("vote", "mean_probability", "stacked")
+    ],
     "longest": [{}],
     "random_in_order": [{}],
     "relevance": [{}],
@@ -220,6 +225,7 @@ SHOWN_AS = {
     "blind": (1, "5b1006d04b5d"),
     "by_format": (1, "5f8ff007cc85"),
     "chain_of_thought": (1, "5bf2ce285053"),
+    "ensemble": (1, "79c34c22cf2d"),
     "entailment": (1, "e6a62acb32c0"),
     "extract_explanation": (1, "618fef333926"),
     "few_shot": (1, "c5557fa54502"),
@@ -263,6 +269,22 @@ class _Reader:
         return Entailments({2: (-0.5, "x"), 3: (-0.5, "y")}, (), "r")
 
 
+class _Members:
+    """Three members that disagree: one with scores, one with an answer alone, one without."""
+
+    weights = (1.0, 0.5, 2.0)
+
+    def find(self, question):
+        numbers = question.option_numbers
+        alike = {"question": question.key, "program": "p", "spec_digest": "d"}
+        scores = {number: -float(place) for place, number in enumerate(numbers)}
+        return (
+            Prediction(**alike, status="answered", answer=numbers[0], option_scores=scores),
+            Prediction(**alike, status="answered", answer=numbers[1]),
+            Prediction(**alike, status="unanswered", reason="unparsed"),
+        )
+
+
 SCRIPTED = {"text": "Because.\n{Answer: 2}", "logprobs": [[-1.0 - place] for place in range(5)]}
 
 
@@ -299,7 +321,12 @@ def _shown(kind: str, spec: dict, question, tmp_path) -> list[object]:
         ]
     search = None if retrieval is None else TextSearch(retrieval)
     context = ProgramContext(
-        finder=retrieval, search=search, reader=_Reader(), supports=_Reader(), in_order=lambda _: asked
+        finder=retrieval,
+        search=search,
+        reader=_Reader(),
+        supports=_Reader(),
+        members=_Members(),
+        in_order=lambda _: asked,
     )
     program = build_program(cell, "en", context)
     engine = ScriptedEngine({"*": SCRIPTED})

@@ -4,7 +4,7 @@ For the terminal and for Markdown, each with a caption that says how to read it.
 passages, has none of theirs.
 """
 
-from medexam.formatting import NONE, coefficient, p_value, percent, with_interval
+from medexam.formatting import NONE, coefficient, equals, percent, with_interval
 from medexam.metrics import Metrics, OptionScoreMetrics
 from medexam.metrics.results import RetrievalMetrics
 from medexam.metrics.vote_results import OrderMetrics
@@ -67,14 +67,8 @@ def _bias(orders: OrderMetrics) -> str:
         return "Every legal answer is right, so nothing shows a position bias."
     return (
         f"Position bias: chi-square {orders.chi_square:.2f}, {orders.degrees} degrees of freedom, "
-        f"p {_equals(orders.p)} (Stuart and Maxwell, questions as clusters)."
+        f"p {equals(orders.p)} (Stuart and Maxwell, questions as clusters)."
     )
-
-
-def _equals(p: float) -> str:
-    """A p-value behind its sign: `= 0.03` or `< 0.001`."""
-    said = p_value(p)
-    return said.replace("<", "< ") if said.startswith("<") else f"= {said}"
 
 
 def score_headline(metrics: Metrics) -> list[tuple[str, str, str]]:
@@ -187,7 +181,7 @@ def _correlation(retrieval: RetrievalMetrics) -> str:
         return f"The score's correlation with being right cannot be told, n = {retrieval.n}."
     r, low, high = (coefficient(value) for value in (found.r, *found.interval))
     return (
-        f"r = {r} [{low}, {high}], p {_equals(found.p)}, n = {retrieval.n}: "
+        f"r = {r} [{low}, {high}], p {equals(found.p)}, n = {retrieval.n}: "
         "correlation of the score with being right (point-biserial; Correa-Guillén et al. 2025 report 0.07 for MedCPT)."
     )
 

@@ -15,6 +15,7 @@ from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.report.current import current_run, scored_by
 from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks
+from medexam.experiments.report.run_tables import member_tables
 from medexam.experiments.report.shown import Block, Shown, shown_table
 from medexam.experiments.report.tables import breakdowns
 from medexam.experiments.store.paths import default_runs_dir, run_paths
@@ -127,13 +128,16 @@ class Run(Shown):
         if self.complete:
             return self
         plan = plan_resume(str(self.folder), runs_dir=self.folder.parent)
-        return _run(plan, Carriers(max_failures=max_failures), progress=progress, track=True)[0]
+        runs = _run(plan, Carriers(max_failures=max_failures), progress=progress, track=True)
+        # The members of an ensemble are continued with it.
+        return next(run for run in runs if run.folder == self.folder)
 
     def blocks(self) -> list[Block]:
         """The scores, with the breakdowns and details of `medexam report`."""
         own = [] if self.stored.benchmark.report_each else breakdowns(self.stored)
         head = overview_blocks([self.stored])
-        return [*head, *own, *self.stored.benchmark.details(self.stored.metrics), *pending_blocks(self.stored)]
+        details = [*member_tables(self.stored), *self.stored.benchmark.details(self.stored.metrics)]
+        return [*head, *own, *details, *pending_blocks(self.stored)]
 
     def __repr__(self) -> str:
         accuracy = "" if self.accuracy is None else f", accuracy {100 * self.accuracy:.1f} %"

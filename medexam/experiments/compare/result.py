@@ -145,7 +145,8 @@ def run_documents(comparison: Comparison) -> list[dict[str, Any]]:
         {
             "key": key,
             "run_id": run.record.run_id,
-            "run_dir": str(run.folder.path.resolve()),
+            # An ensemble of stored runs has a folder only while it is compared.
+            "run_dir": str(run.folder.path.resolve()) if run.folder.exists() else None,
             "spec_digest": run.record.spec_digest,
             "name": name,
             "language": run.record.cell.dataset.language,

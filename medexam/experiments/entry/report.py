@@ -13,7 +13,7 @@ from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.markdown import comparison_report, run_report
 from medexam.experiments.report.papers.human_baseline import human_baseline
 from medexam.experiments.report.run_blocks import model_blocks, overview_blocks, pending_blocks
-from medexam.experiments.report.run_tables import cost_tables
+from medexam.experiments.report.run_tables import cost_tables, member_tables
 from medexam.experiments.report.shown import Block, Shown
 from medexam.experiments.report.tables import breakdowns, check_one_family
 from medexam.experiments.store.stored_run import AnyRun, run_document
@@ -86,7 +86,7 @@ class Report(Shown):
         if len(self.runs) == 1:
             run = self.runs[0]
             own = [] if run.benchmark.report_each else breakdowns(run)
-            blocks += [*own, *cost_tables(run), *run.benchmark.details(run.metrics)]
+            blocks += [*own, *cost_tables(run), *member_tables(run), *run.benchmark.details(run.metrics)]
             blocks += model_blocks(run)
         blocks += self._extra
         blocks += map(contrast_table, self._contrasts)

@@ -1,7 +1,6 @@
 """What an ensemble is made of: the run folders of its members, read when it is combined, and the weights of each."""
 
 import logging
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +10,7 @@ from medexam.experiments.store.run_folder import RunFolder
 from medexam.items import ExamSet
 from medexam.metrics.stacking import Stacking, fit_stacking
 from medexam.predictions import Prediction
-from medexam.programs.combining.ensembles import has_answered, member_chances
+from medexam.programs.combining.ensembles import StoredAnswers, member_chances
 from medexam.questions import Question
 
 _log = logging.getLogger(__name__)
@@ -28,7 +27,7 @@ class StoredMembers:
     """What the weights are fitted on; None where none are."""
     fitted: Stacking | None = None
     """None until `read`, where nothing is fitted, and while a member has not answered all that it is fitted on."""
-    _found: Sequence[Mapping[str, Prediction]] = field(default=())
+    _answers: StoredAnswers = field(default_factory=lambda: StoredAnswers(()))
 
     @property
     def weights(self) -> tuple[float, ...] | None:
@@ -37,14 +36,14 @@ class StoredMembers:
 
     def read(self) -> None:
         """Read what the members have answered by now, and fit the weights; raises as `read_predictions` does."""
-        self._found = [folder.read_predictions() if folder.exists() else {} for folder in self.folders]
+        self._answers = StoredAnswers([folder.read_predictions() if folder.exists() else {} for folder in self.folders])
         self.fitted = None if self.training is None else self._fit(self.training)
 
     def find(self, question: Question) -> tuple[Prediction, ...] | None:
         """The answer of each member; None if one has not answered, or the weights cannot be fitted yet."""
         if self.training is not None and self.fitted is None:
             return None
-        return self._answers(question)
+        return self._answers.find(question)
 
     def describe(self) -> dict[str, Any]:
         """What `environment.json` says of the members, JSON-ready."""
@@ -63,14 +62,10 @@ class StoredMembers:
             },
         }
 
-    def _answers(self, question: Question) -> tuple[Prediction, ...] | None:
-        found = [stored.get(question.key) for stored in self._found]
-        return tuple(one for one in found if one is not None) if found and all(map(has_answered, found)) else None
-
     def _fit(self, training: ExamSet) -> Stacking | None:
         chances, rights = [], []
         for question in training.questions:
-            found = self._answers(question)
+            found = self._answers.find(question)
             if found is None:
                 _log.warning("medexam: warning: the ensemble waits for the members' answers to %s", question.key)
                 return None

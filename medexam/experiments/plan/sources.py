@@ -1,5 +1,6 @@
 """What cells read: data sets, corpora and models' identities, each looked at once for all cells of a plan."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -88,8 +89,7 @@ class Sources:
             translations=translated.fingerprint if translated else None,
             model=self._model(cell.model) if cell.program.asks_model else None,
             reader=reader_identity(reader) if reader is not None else None,
-            members=[digest(member.identity) for member in members],
-            fitted_on=digest_golds(training) if training is not None else None,
+            combined=_combined(cell, members, training),
         )
         return Prepared(cell, question_set, known, retrieval, reader, members, training)
 
@@ -150,6 +150,16 @@ class Sources:
         # A path names the file of one language.
         asked = cell.dataset
         return self._question_set(DatasetSpec(name=asked.name, language=language, as_published=asked.as_published))
+
+
+def _combined(cell: CellSpec, members: Sequence[Prepared], training: AnySet | None) -> dict[str, Any] | None:
+    """What the answers of an ensemble depend on; None for any other program, and `SpecError` if two members are one."""
+    if not members:
+        return None
+    digests = [digest(member.identity) for member in members]
+    if len(set(digests)) < len(digests):
+        raise SpecError(f"program.members: two members of {cell.program.label} are the same run: remove one")
+    return {"members": digests, **({} if training is None else {"fitted_on": digest_golds(training)})}
 
 
 def _by_key(question_set: AnySet) -> dict[str, Question]:

@@ -11,7 +11,7 @@ from medexam.experiments.compare.baselines import Contrast
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.report.contrast_tables import contrast_table, flipped_tables
 from medexam.experiments.report.own_tables import own_tables
-from medexam.experiments.report.run_tables import cost_tables, failure_tables
+from medexam.experiments.report.run_tables import cost_tables, failure_tables, member_tables
 from medexam.experiments.report.tables import comparison, legend
 from medexam.experiments.store.answerers import describe_answerers, describe_models, read_models
 from medexam.experiments.store.run_folder import RunRecord
@@ -122,7 +122,7 @@ def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequen
     parts += captioned(failure_tables(run, f"`{run.folder.resume_command}` asks them again."))
     parts += [f"## {table.title}\n\n{render_table(table)}" for table in benchmark.breakdowns(metrics, published=True)]
     parts.append(benchmark.legend([metrics]) + benchmark.published_legend)
-    parts += captioned([*extra, *cost_tables(run), *benchmark.details(metrics)])
+    parts += captioned([*extra, *cost_tables(run), *member_tables(run), *benchmark.details(metrics)])
     parts += unanswered(record.questions, predictions)
     parts.append("## Settings\n\n" + render_table(describe_settings(run)))
     return "\n\n".join(parts) + "\n"

@@ -1,7 +1,8 @@
 """Tables of how one run went: what it took, and how its questions failed."""
 
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import amount
+from medexam.formatting import amount, percent, with_interval
+from medexam.metrics import Metrics
 from medexam.tables import Captioned, Table
 
 SHOWN_CHARACTERS = 160
@@ -41,6 +42,36 @@ def cost_tables(run: AnyRun) -> list[Captioned]:
     if costs.usd is not None:
         caption += " Dollars by litellm's price list on the day of the run."
     return [(Table("Cost", ("What", "In all", "A question", "A right answer"), rows), caption)]
+
+
+def member_tables(run: AnyRun) -> list[Captioned]:
+    """The members of an ensemble; empty for any other program."""
+    metrics = run.metrics
+    found = metrics.ensemble if isinstance(metrics, Metrics) else None
+    told = run.environment.get("ensemble")
+    if found is None or told is None:
+        return []
+    rows = tuple(
+        (
+            member["label"],
+            with_interval(percent(score.accuracy), score.accuracy_interval),
+            percent(score.same),
+            *([f"{member['weight']:.3f}"] if told["fitted"] else []),
+        )
+        for member, score in zip(told["members"], found.members, strict=True)
+    )
+    headers = ("Member", "Accuracy", "Same answer", *(["Weight"] if told["fitted"] else []))
+    caption = (
+        f"Percent of n = {found.n:,}, in brackets 95 % intervals (Wilson). Same answer: as the ensemble's. All members "
+        f"agree on {percent(found.unanimous)} % of the questions. At least one is right on "
+        f"{percent(found.right_in_any)} %."
+    )
+    if fitted := told["fitted"]:
+        caption += (
+            f" Weights are fitted on {fitted['questions']:,} questions of other exams, with a log loss of "
+            f"{fitted['log_loss']:.3f} nats there (a uniform choice: {fitted['uniform_log_loss']:.3f})."
+        )
+    return [(Table("Members", headers, rows), caption)]
 
 
 def failure_tables(run: AnyRun, advice: str = "") -> list[Captioned]:

@@ -7,6 +7,7 @@ the members' probabilities, and weights that are fitted on other exams.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import dspy
@@ -31,6 +32,21 @@ class MemberAnswers(Protocol):
 
     def find(self, question: Question) -> Sequence[Prediction] | None:
         """The answer of each member, in their order; None if one has not answered, or its asking failed."""
+
+
+@dataclass
+class StoredAnswers:
+    """What the members of an ensemble have answered, as `MemberAnswers`."""
+
+    found: Sequence[Mapping[str, Prediction]]
+    """Of each member, in their order, key of a question -> its prediction."""
+    weights: Sequence[float] | None = None
+
+    def find(self, question: Question) -> tuple[Prediction, ...] | None:
+        """The answer of each member; None if one has not answered, or its asking failed."""
+        answers = [of.get(question.key) for of in self.found]
+        done = tuple(one for one in answers if one is not None and one.status is not Status.FAILED)
+        return done if len(done) == len(self.found) else None
 
 
 class Ensemble(Control):
@@ -116,8 +132,3 @@ def member_chances(question: Question, prediction: Prediction) -> Chances:
     if prediction.answer is None:
         return dict.fromkeys(numbers, 1 / len(numbers))
     return {number: float(number == prediction.answer) for number in numbers}
-
-
-def has_answered(prediction: Prediction | None) -> bool:
-    """Whether a member's asking is done, with an answer or for good without."""
-    return prediction is not None and prediction.status is not Status.FAILED

@@ -3,18 +3,16 @@
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self
 
 from pydantic import Field
 
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import Form
+from medexam.specs.model import ModelSpec
 from medexam.specs.optimizer import Metric, OptimizerKind, PartSpec
 from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
-
-if TYPE_CHECKING:
-    from medexam.specs.programs.ensembles import MemberSpec
 
 PositiveInt = Annotated[int, Field(ge=1)]
 
@@ -26,6 +24,21 @@ stored replies are read again then, and nothing is asked. `answer`: signatures.a
 it; `thinking`: signatures.thinking; `choice`: the option that scores choose, in programs.likelihood; `format`:
 programs.formats; `span`: signatures.span_alignment; `sentences`: the numbers in programs.extraction; `module`:
 signatures.choices and signatures.guided."""
+
+
+class Member(Protocol):
+    """One of the runs that a program combines."""
+
+    @property
+    def program(self) -> "ProgramSpec":
+        """What it asks."""
+
+    @property
+    def model(self) -> ModelSpec | None:
+        """The model that it asks; None: the experiment's own."""
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
+        """The same with other values in the fields that `update` names."""
 
 
 class ProgramSpec(Spec):
@@ -121,7 +134,7 @@ class ProgramSpec(Spec):
         return False
 
     @property
-    def made_of(self) -> "tuple[MemberSpec, ...]":
+    def made_of(self) -> tuple[Member, ...]:
         """The programs whose stored answers it combines; empty where it answers by itself."""
         return ()
 

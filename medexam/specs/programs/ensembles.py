@@ -12,7 +12,7 @@ from medexam.specs.optimizer import PartSpec
 from medexam.specs.programs.base import ProgramSpec
 
 if TYPE_CHECKING:
-    from medexam.specs.programs.kinds import AnyProgram
+    AnyProgram = ProgramSpec
 
 Combine = Literal["vote", "mean_probability", "stacked"]
 
@@ -63,8 +63,6 @@ class EnsembleSpec(ProgramSpec):
             )
         if any(member.program.made_of for member in self.members):
             raise ValueError("a member is an ensemble itself: list its members instead")
-        if len(set(map(repr, self.members))) < len(self.members):
-            raise ValueError("two members are the same run: remove one")
         return self
 
     @property

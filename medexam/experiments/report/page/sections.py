@@ -17,7 +17,7 @@ from medexam.experiments.report.findings import findings
 from medexam.experiments.report.markdown import describe_settings
 from medexam.experiments.report.own_tables import own_tables
 from medexam.experiments.report.papers.human_baseline import TITLE, human_baseline
-from medexam.experiments.report.run_tables import cost_tables, failure_tables
+from medexam.experiments.report.run_tables import cost_tables, failure_tables, member_tables
 from medexam.experiments.report.tables import comparison, legend, table_runs
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.formatting import NONE
@@ -209,6 +209,6 @@ def _details(runs: Sequence[AnyRun], names: Sequence[str], *, several: bool) -> 
     folds = []
     for run, name in zip(runs, names, strict=True):
         tables = _breakdowns(run) if several else []
-        tables += run.benchmark.details(run.metrics)
+        tables += [*member_tables(run), *run.benchmark.details(run.metrics)]
         folds.append(Fold(name, (*tables, (describe_settings(run), ""))))
     return folds

@@ -1,0 +1,93 @@
+"""`medexam compare --ensemble`: what an ensemble of stored runs would answer, beside its members; nothing is asked.
+
+The ensemble is a run folder for as long as the runs are compared, so that it is scored and tested as any run is.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from medexam.benchmarks import find_benchmark
+from medexam.errors import DatasetError, SpecError
+from medexam.experiments.compare.result import Comparison
+from medexam.experiments.compare.runs import compare_runs
+from medexam.experiments.store.data_changes import load_stored
+from medexam.experiments.store.run_folder import RunFolder, RunRecord
+from medexam.programs import build_prediction
+from medexam.programs.combining.ensembles import Ensemble, StoredAnswers
+from medexam.questions import Question
+from medexam.specs.identity import IDENTITY_SCHEMA, digest
+from medexam.specs.programs.ensembles import Combine, EnsembleSpec, MemberSpec
+
+
+def compare_ensemble(folders: Sequence[RunFolder], combine: Combine) -> Comparison:
+    """Compare the ensemble of the runs in `folders`, two or more, with each of them; it is the baseline.
+
+    It answers the questions that all its members have answered; runs that are ensembles themselves are compared and are
+    no members. Raises `SpecError` where fewer than two are left or they answer in words, `DatasetError` where no
+    question is answered by all, and what `compare_runs` raises.
+    """
+    members = [folder for folder in folders if not folder.read_record().cell.program.made_of]
+    if len(members) < 2:
+        raise SpecError("--ensemble: an ensemble needs two runs or more that are no ensembles themselves; name others")
+    with tempfile.TemporaryDirectory(prefix="medexam-") as place:
+        combined = _combine(members, combine, Path(place))
+        return compare_runs([combined, *folders])
+
+
+def _combine(folders: Sequence[RunFolder], combine: Combine, place: Path) -> RunFolder:
+    """The ensemble's run folder in `place`."""
+    records = [folder.read_record() for folder in folders]
+    first = records[0]
+    for record in records:
+        if not find_benchmark(record.cell.dataset).right_or_wrong:
+            raise SpecError(f"--ensemble: run {record.run_id} answers in words; an ensemble combines numbered options")
+    spec = EnsembleSpec(
+        members=tuple(
+            MemberSpec(program=one.cell.program, model=one.cell.model if one.cell.program.asks_model else None)
+            for one in records
+        ),
+        combine=combine,
+    )
+    members = StoredAnswers([folder.read_predictions() for folder in folders])
+    in_all = set.intersection(*(set(record.questions) for record in records))
+    asked = [one for one in load_stored(first).questions if isinstance(one, Question) and one.key in in_all]
+    answered = [question for question in asked if members.find(question) is not None]
+    if not answered:
+        raise DatasetError("--ensemble: no question is answered by all of the runs; run their specs on the same ones")
+    record = _record(records, spec, answered)
+    folder = RunFolder(place / spec.label)
+    folder.create()
+    folder.write_record(record)
+    program = Ensemble(combine, members)
+    with folder.appending() as log:
+        for question in answered:
+            said = program(question=question)
+            log.append(
+                build_prediction(question, said, program=spec.label, spec_digest=record.spec_digest, latency_s=0.0)
+            )
+    return folder
+
+
+def _record(records: Sequence[RunRecord], spec: EnsembleSpec, answered: Sequence[Question]) -> RunRecord:
+    first = records[0]
+    identity = {
+        "program": spec.model_dump(mode="json", exclude=spec.by_content),
+        "members": [record.spec_digest for record in records],
+    }
+    return RunRecord(
+        run_id=spec.label,
+        schema=min(IDENTITY_SCHEMA, *(record.schema for record in records)),
+        spec_digest=digest(identity),
+        identity=identity,
+        cell=first.cell.model_copy(update={"program": spec, "metrics": ()}),
+        description="",
+        dataset_version=first.dataset_version,
+        dataset_source=first.dataset_source,
+        dataset_fingerprint=first.dataset_fingerprint,
+        dataset_as_published=first.dataset_as_published,
+        dataset_corrected=first.dataset_corrected,
+        dataset_golds=first.dataset_golds,
+        questions=tuple(question.key for question in answered),
+        experiment_digest=first.experiment_digest,
+    )
