@@ -185,6 +185,12 @@ class Prediction(FrozenModel, populate_by_name=True):
 
     rounds: Annotated[tuple[tuple[FollowUp, ...], ...] | None, Field(exclude_if=lambda rounds: rounds is None)] = None
     """The queries that the model wrote in each round; left out of a line where it wrote none itself."""
+    cited: Annotated[int | None, Field(exclude_if=lambda cited: cited is None)] = None
+    """The place among `passages`, from 1, of the one that the reply names for its answer; 0: it says that none supports
+    it. Left out of a line where it names none, or was not asked to."""
+    cited_support: Annotated[float | None, Field(exclude_if=lambda support: support is None)] = None
+    """The probability, 0 to 1, with which a sentence of that passage entails the stem with the answer, by a reader.
+    Left out of a line where none was asked or no passage is named."""
     supported: Annotated[bool | None, Field(exclude_if=lambda supported: supported is None)] = None
     """Whether the kept passages support the answer, as a verifier says; False too where none was kept. Left out of a
     line where nothing was verified or there was no answer."""

@@ -46,7 +46,7 @@ INNER_FLOORS = {
     ),
     "benchmarks": ("resampling", "paired", "base", "choice", "words", "registry"),
     "metrics": ("", "cliniqlink", "paired"),
-    "programs": ("base", "controls", "retrieval", "", "combining", "building"),
+    "programs": ("base", "controls", "orders", "likelihood", "asking", "retrieval", "", "combining", "building"),
     "datasets": (
         *("", "casimedicos", "own", "readers", "loading", "fetching", "checking", "translate"),
         *("build.pages", "build"),

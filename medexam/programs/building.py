@@ -18,6 +18,7 @@ from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.own import OwnProgram, make_module, make_predictor
+from medexam.programs.retrieval.citing import CitingPassages
 from medexam.programs.retrieval.iterative import IterativeRetrieval
 from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.programs.retrieval.reading import ContextReader, EntailedChoice, QuestionReader, SpanChoice, SpanExtraction
@@ -33,6 +34,7 @@ from medexam.specs import (
     LikelihoodSpec,
     ProgramSpec,
     ReplySpec,
+    RetrieveThenAnswerSpec,
     RetrieveVerifySpec,
     ShortAnswerSpec,
     SpanReaderSpec,
@@ -84,7 +86,12 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
 
 
 def _build_reply(spec: ReplySpec, language: Language, context: ProgramContext) -> dspy.Module:
-    program = _with_passages(_build_asking(spec, language, context), spec, context)
+    asking = _build_asking(spec, language, context)
+    if isinstance(spec, RetrieveThenAnswerSpec) and spec.side_words is not None:
+        note = load_task_words(spec.side_words, language).groups["cite"]
+        reader = None if spec.reader is None else _needed(context.supports, "a reader of passages")
+        return CitingPassages(asking, _needed(context.finder, "a finder of passages"), note, reader)
+    program = _with_passages(asking, spec, context)
     program = program if spec.load is None else load_program(program, spec, language, context.nearest)
     if spec.samples > 1:
         program = Voting(program, spec.samples)
@@ -100,7 +107,7 @@ def _build_asking(spec: ReplySpec, language: Language, context: ProgramContext) 
 
 
 def _build_iterative(spec: IterativeRetrievalSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    words = load_task_words(spec.side_words, language)
+    words = load_task_words(_needed(spec.side_words, "words for its queries"), language)
     search = _needed(context.search, "a search of passages")
     return IterativeRetrieval(_build_asking(spec, language, context), spec, words, search)
 

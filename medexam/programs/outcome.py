@@ -139,7 +139,7 @@ def _passages(said: dspy.Prediction) -> dict[str, Any]:
     found = tuple(map(kept_passage, hits))
     if (verdicts := said.get("verdicts")) is not None:
         found = tuple(one.model_copy(update=vars(verdict)) for one, verdict in zip(found, verdicts, strict=True))
-    own = {name: said.get(name) for name in ("passages_cut", "rounds", "supported")}
+    own = {name: said.get(name) for name in ("passages_cut", "rounds", "supported", "cited", "cited_support")}
     return {"passages": found, **own}
 
 

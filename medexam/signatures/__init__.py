@@ -3,6 +3,7 @@
 from medexam.signatures.adapter import (
     AnswerAfterReasoning,
     AnswerQuestion,
+    CitePassage,
     ExamAdapter,
     Reason,
     ReasonAndAnswer,
@@ -33,6 +34,7 @@ __all__ = [
     "AnswerAfterReasoning",
     "AnswerQuestion",
     "AskedTask",
+    "CitePassage",
     "ExamAdapter",
     "FoundSpan",
     "Generation",

@@ -15,6 +15,7 @@ from dspy.lm15 import Request, Response
 from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
 from medexam.questions import Question
 from medexam.signatures.answer_format import answer_closing, answer_opening, find_answers, parse_answer, render_answer
+from medexam.signatures.citations import CLOSING, OPENING, read_citation
 from medexam.signatures.prompts import Turn
 from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter, chat_request, read_generation
@@ -57,6 +58,15 @@ class AnswerAfterReasoning(dspy.Signature):
     question: Question = dspy.InputField()
     rationale: str = dspy.InputField(desc="the assistant's own reasoning so far")
     answer: int = dspy.OutputField(desc="printed number of the chosen option")
+
+
+class CitePassage(dspy.Signature):
+    """Name the passage that supports the answer that was given."""
+
+    question: Question = dspy.InputField()
+    reply: str = dspy.InputField(desc="the assistant's own reply so far, with its answer")
+    count: int = dspy.InputField(desc="how many passages are shown")
+    citation: int = dspy.OutputField(desc="number of the passage, 0 for none")
 
 
 def behind_passages(signature: type[dspy.Signature]) -> type[dspy.Signature]:
@@ -104,15 +114,19 @@ class ExamAdapter(SingleCallAdapter):
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
         """The prompt as turns, with the choice attached where the answer is guided."""
-        chooses = self._chooses(signature)
-        extensions = self._choice([str(number) for number in _question(inputs).option_numbers]) if chooses else {}
+        extensions: dict[str, Any] = {}
+        if _cites(signature):
+            extensions = {"choice": [str(number) for number in range(inputs["count"] + 1)]}
+        elif self._chooses(signature):
+            extensions = self._choice([str(number) for number in _question(inputs).option_numbers])
         return chat_request(model, self.format(signature, demos, inputs), settings, extensions)
 
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
         """The answer and the rationale that the reply holds, and the reply itself."""
         generation = read_generation(response)
-        if self._chooses(signature):
-            whole = f"{self._beginning(signature, inputs)}{generation.reply}{answer_closing(self.answer_form)}"
+        if self._chooses(signature) or _cites(signature):
+            closing = CLOSING if _cites(signature) else answer_closing(self.answer_form)
+            whole = f"{self._beginning(signature, inputs)}{generation.reply}{closing}"
             generation = replace(generation, reply=whole)
         outputs: Fields = {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "")}
         if self._chooses(signature) and self.weighs:
@@ -128,6 +142,8 @@ class ExamAdapter(SingleCallAdapter):
             options = _question(inputs).option_numbers
             reasoned = "rationale" in wanted or "rationale" in inputs
             outputs["answer"] = parse_answer(said, options, reasoned=reasoned)
+        if _cites(signature):
+            outputs["citation"] = read_citation(said, inputs["count"])
         if "rationale" in wanted:
             outputs["rationale"] = _rationale(thinking, said)
         return outputs
@@ -145,6 +161,8 @@ class ExamAdapter(SingleCallAdapter):
     def _beginning(self, signature: Signature, inputs: Fields) -> str:
         if "thinking" in signature.input_fields:
             return join_thinking(inputs["thinking"], answer_opening(self.answer_form))
+        if _cites(signature):
+            return f"{inputs['reply']} {OPENING}"
         said = f"{inputs['rationale']}\n\n" if inputs.get("rationale") and "rationale" in signature.input_fields else ""
         return said + answer_opening(self.answer_form) if self._chooses(signature) else said
 
@@ -153,6 +171,10 @@ class ExamAdapter(SingleCallAdapter):
         if demo.get("answer") is not None:
             parts.append(render_answer(demo["answer"], self.answer_form))
         return "\n\n".join(parts)
+
+
+def _cites(signature: Signature) -> bool:
+    return "citation" in signature.output_fields
 
 
 def _question(fields: Fields) -> Question:

@@ -15,6 +15,7 @@ from medexam.specs.programs.kinds import KINDS
 
 BASES = {
     **{kind: {"kind": kind} for kind in ("zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer")},
+    **{kind: {"kind": kind} for kind in ("iterative_retrieval", "retrieve_verify")},
     "likelihood": {"kind": "likelihood", "context": "stem_and_options"},
     "likelihood_retrieved": {"kind": "likelihood", "context": "retrieved"},
     **{
@@ -24,6 +25,12 @@ BASES = {
 }
 OTHERS = {
     "samples": 3,
+    "cite": True,
+    "rounds": 4,
+    "queries": 4,
+    "keep": "passages",
+    "least": 0.7,
+    "unsupported": "abstain",
     "answer_format": "guided",
     "answer_form": "angles",
     "max_tokens": 7,
@@ -46,13 +53,15 @@ OTHERS = {
     "option": 2,
 }
 """Key of a program -> a value that no base has."""
-BY_CONTENT = {"prompt", "prompt_language", "examples", "load"}
+BY_CONTENT = {"prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
 INERT = {
     "likelihood": {"retriever", "k", "query", "query_language"},
     "relevance": {"query"},
     "likelihood_retrieved": {"orders"},
     "span_reader": {"context"},
     "by_format": {"k", "query", "query_language"},
+    "retrieve_then_answer": {"reader", "revision"},
+    **{kind: {"samples", "orders"} for kind in ("iterative_retrieval", "retrieve_verify")},
 }
 """Base -> keys that change nothing there, or that it cannot take."""
 
@@ -100,7 +109,7 @@ def test_every_other_key_of_a_program_changes_it(base, key) -> None:
 
 @pytest.mark.parametrize("base", INERT)
 def test_a_key_that_a_program_does_not_look_at_changes_nothing(base) -> None:
-    keys = INERT[base] - {"orders", "context"}
+    keys = INERT[base] - {"orders", "context", "samples", "reader", "revision"}
     assert _digest(_cell({**BASES[base], **{key: OTHERS[key] for key in keys}})) == _digest(_cell(BASES[base]))
 
 

@@ -18,7 +18,10 @@ from medexam.metrics.paired.results import Flips
 from medexam.predictions import Prediction
 from medexam.specs import ProgramSpec
 
-_PASSAGES_ONLY = {"kind", "then", "examples", "context", "retriever", "k", "query", "query_language"}
+_PASSAGES_ONLY = {
+    *("kind", "then", "examples", "context", "retriever", "k", "query", "query_language", "retrieval_prompt"),
+    *("rounds", "queries", "keep", "reader", "revision", "least", "unsupported", "cite"),
+}
 """Settings that a program with passages may have otherwise than the same program without."""
 
 

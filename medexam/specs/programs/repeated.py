@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from medexam.specs.optimizer import OptimizerKind
 from medexam.specs.programs.base import PositiveInt
-from medexam.specs.programs.needs import EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
+from medexam.specs.programs.needs import EngineNeeds, ReaderSettings, RetrievalSettings
 from medexam.specs.programs.replies import BehindPassagesSpec
 from medexam.specs.programs.retrieving import RetrievingSpec, SearchSpec
 from medexam.specs.retriever import RetrieverSpec
@@ -17,25 +17,10 @@ class SideWordsSpec(BehindPassagesSpec):
     """Base of the programs that ask the model something beside the question itself."""
 
     optimizers: ClassVar[tuple[OptimizerKind, ...]] = ()
-    retrieval_prompt: str | Path = "retrieval"
-    """A named set of words (`retrieval`) or a path to a YAML file with one's own, for all that is asked beside the
-    question."""
 
     @model_validator(mode="after")
     def _asks_once(self) -> Self:
-        if self.samples > 1 or self.orders != "given" or self.load is not None:
-            raise ValueError(f"{self.kind} takes no samples, orders or load: leave them out")
-        return self
-
-    @property
-    def side_groups(self) -> tuple[str, ...]:
-        """The groups of words that it asks with beside the question."""
-        raise NotImplementedError
-
-    @property
-    def side_files(self) -> WordFiles:
-        """The file of `retrieval_prompt`."""
-        return WordFiles("groups", self.retrieval_prompt, self.side_groups, language=self.prompt_language)
+        return self.once(self.kind)
 
 
 class IterativeRetrievalSpec(SideWordsSpec, SearchSpec):
@@ -61,11 +46,6 @@ class IterativeRetrievalSpec(SideWordsSpec, SearchSpec):
     def retrieval(self) -> RetrievalSettings:
         """How its passages are looked up."""
         return RetrievalSettings(self.retriever, self.k, "written", None)
-
-    @property
-    def side_words(self) -> WordFiles:
-        """The file of what it asks beside the question itself."""
-        return self.side_files
 
     @property
     def side_groups(self) -> tuple[str, ...]:
@@ -111,14 +91,9 @@ class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
         return EngineNeeds(chat=True, guided=self.answer_format == "guided" or self.reader is None)
 
     @property
-    def side_words(self) -> WordFiles | None:
-        """The file of what it asks beside the question itself; None where a reader judges."""
-        return self.side_files if self.reader is None else None
-
-    @property
     def side_groups(self) -> tuple[str, ...]:
-        """The groups of words that it asks with beside the question."""
-        return ("helps", "supports", "answer_yes", "answer_no")
+        """The groups of words that it asks with beside the question; none where a reader judges."""
+        return ("helps", "supports", "answer_yes", "answer_no") if self.reader is None else ()
 
     @property
     def label(self) -> str:

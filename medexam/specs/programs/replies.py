@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.base import PositiveInt, WordsSpec
-from medexam.specs.programs.needs import AnswerForm, AnswerFormat, EngineNeeds, WordFiles
+from medexam.specs.programs.needs import AnswerForm, AnswerFormat, EngineNeeds, ReaderSettings, WordFiles
 from medexam.specs.programs.orders import Orders, orders_label
 from medexam.specs.programs.retrieving import RetrievingSpec
 
@@ -164,6 +164,27 @@ class BehindPassagesSpec(ReplySpec):
     examples: str | Path = "paper"
     """A named set of examples (`paper`) or a path to a YAML file with one's own, for `then: few_shot`."""
 
+    retrieval_prompt: str | Path = "retrieval"
+    """A named set of words (`retrieval`) or a path to a YAML file with one's own, for all that is asked beside the
+    question."""
+
+    @property
+    def side_groups(self) -> tuple[str, ...]:
+        """The groups of words that it asks with beside the question."""
+        return ()
+
+    @property
+    def side_words(self) -> WordFiles | None:
+        """The file of what it asks beside the question itself; None where it asks nothing else."""
+        groups = self.side_groups
+        return WordFiles("groups", self.retrieval_prompt, groups, language=self.prompt_language) if groups else None
+
+    def once(self, what: str) -> Self:
+        """Raises `ValueError`, naming the setting `what`, if a question is asked several times or words are loaded."""
+        if self.samples > 1 or self.orders != "given" or self.load is not None:
+            raise ValueError(f"{what} takes no samples, orders or load: leave them out")
+        return self
+
     @model_validator(mode="after")
     def _examples_are_shown(self) -> Self:
         if self.then != "few_shot" and "examples" in self.model_fields_set and self.examples != "paper":
@@ -190,8 +211,32 @@ class RetrieveThenAnswerSpec(BehindPassagesSpec, RetrievingSpec):
     """Show passages of a corpus before the question (the paper's section 3.2.2), then ask."""
 
     kind: Literal["retrieve_then_answer"] = "retrieve_then_answer"
+    cite: Annotated[bool, Field(exclude_if=lambda cite: not cite)] = False
+    """Number the passages and have the reply name the one that supports its answer, such as `{Answer: 3} [2]`; guided
+    where the answer is."""
+    reader: Annotated[str | Path | None, Field(exclude_if=lambda reader: reader is None)] = None
+    """A folder or a hub id of a model of natural language inference that scores each citation; None scores none."""
+    revision: Annotated[str | None, Field(exclude_if=lambda revision: revision is None)] = None
+    """Revision of a hub reader; None takes the newest."""
+
+    @model_validator(mode="after")
+    def _citations_are_whole(self) -> Self:
+        if self.reader is not None and not self.cite:
+            raise ValueError("reader scores citations: set cite to true, or leave reader out")
+        return self.once("cite") if self.cite else self
+
+    @property
+    def side_groups(self) -> tuple[str, ...]:
+        """The words that ask for a citation."""
+        return ("cite",) if self.cite else ()
+
+    @property
+    def local_reader(self) -> ReaderSettings | None:
+        """The local model that scores citations."""
+        return None if self.reader is None else ReaderSettings("entailment", self.reader, self.revision)
 
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
-        return "-".join([super().label, *self.then_label, self.retrieval_label])
+        cites = ["cite"] if self.cite else []
+        return "-".join([super().label, *self.then_label, self.retrieval_label, *cites])

@@ -254,6 +254,7 @@ def _answer(prediction: Prediction | None, longest: int) -> dict[str, Any]:
         "passages_cut": prediction.passages_cut or None,
         "rounds": _rounds(prediction),
         "supported": prediction.supported,
+        "cited": prediction.cited,
         "failure": None if failure is None else f"{failure.kind}: {failure.message}",
     }
     return {name: value for name, value in found.items() if value is not None}

@@ -72,6 +72,11 @@ class RayExecutor:
         or they reach different ones, and `RunFolderError` where a worker does not see the folder.
         """
         model = planned.cell.model
+        if planned.cell.program.local_reader is not None:
+            raise EngineError(
+                f"{planned.run_id}: its passages are read by a local model (program.reader), which workers do not "
+                "load; run it without --executor ray"
+            )
         if model not in self._reached:
             observer.engine_starts(model)
         await self._check_shared(planned.folder.path.absolute())

@@ -102,6 +102,7 @@ page.detail = (() => {
 
   const facts = (answer) => {
     const found = (answer.measures ?? []).map(([name, value]) => `${name} ${value}`);
+    if (answer.cited !== undefined) found.push(answer.cited ? `cites passage ${answer.cited}` : "cites no passage");
     if (answer.supported !== undefined) found.push(`the passages ${answer.supported ? "" : "do not "}support the answer`);
     if (answer.finish_reason) found.push(`finished by ${answer.finish_reason}`);
     if (answer.prompt_tokens !== undefined) found.push(`${answer.prompt_tokens} prompt tokens`);

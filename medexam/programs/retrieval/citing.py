@@ -1,0 +1,76 @@
+"""Citations: the reply names the passage that supports its answer."""
+
+import math
+from collections.abc import Sequence
+
+import dspy
+
+from medexam.programs.asking import ChainOfThought, DirectAnswer
+from medexam.programs.base import Call, Steps
+from medexam.programs.retrieval.passages import BehindText, PassageFinder
+from medexam.programs.retrieval.side_questions import fitted
+from medexam.programs.retrieval.verifying import ReadSupports, SupportReader, Supports
+from medexam.questions import Question
+from medexam.retrievers.base import Hit
+from medexam.signatures import CitePassage, behind_passages, render_answer
+from medexam.signatures.citations import count_numbered, number_passages, read_citation
+
+
+class CitingPassages(BehindText):
+    """A program that sees numbered passages and names one behind its answer, `{Answer: 3} [2]`.
+
+    Free, one reply holds both; guided, the number is chosen in a second call that continues the first reply, among
+    those of the passages that are shown and 0 for none. A prediction carries `hits`, `cited`, and `cited_support` with
+    a reader.
+    """
+
+    def __init__(
+        self, program: DirectAnswer | ChainOfThought, finder: PassageFinder, note: str, reader: SupportReader | None
+    ) -> None:
+        """`note` asks for the citation; it stands behind the passages."""
+        super().__init__(program)
+        self._finder = finder
+        self._note = note
+        self.read = None if reader is None else ReadSupports(reader)
+        self.cite = None
+        if program.adapter.answer_format == "guided":
+            words = program.respond.signature.instructions
+            self.cite = dspy.Predict(behind_passages(CitePassage.with_instructions(words)))
+            self.cite.demos = program.respond.demos
+
+    def calls_for(self, question: Question) -> int:
+        """The program's own, and one for the citation where it is guided."""
+        return self.program.calls_for(question) + (self.cite is not None)
+
+    def steps(self, question: Question) -> Steps:
+        """The program's own steps, each with the passages; then the citation."""
+        hits = list(self._finder.find(question))
+        whole = number_passages([hit.passage.text for hit in hits])
+        said = yield from fitted(whole, lambda shown: self._cited(question, shown, len(hits)))
+        fields = said.toDict()
+        fields |= {"hits": hits, "passages_cut": fields.pop("left_out")}
+        if self.read is not None and said.answer is not None and said.cited:
+            supports = (yield Call(self.read, {"question": question})).supports
+            fields["cited_support"] = cited_support(supports, hits, said.cited, said.answer)
+        return dspy.Prediction(**fields)
+
+    def _cited(self, question: Question, shown: str, found: int) -> Steps:
+        passages = f"{shown}\n\n{self._note}" if shown else ""
+        count = count_numbered(shown, found)
+        said = yield from self.steps_with(question, passages=passages)
+        generations = list(said.generations)
+        cited = read_citation(generations[-1].reply or "", count)
+        if self.cite is not None and said.answer is not None and count:
+            reply = render_answer(said.answer, self.adapter.answer_form)
+            if said.rationale:
+                reply = f"{said.rationale}\n\n{reply}"
+            inputs = {"question": question, "passages": passages, "reply": reply, "count": count}
+            named = yield Call(self.cite, inputs)
+            generations.append(named.generation)
+            cited = named.citation
+        return dspy.Prediction(**{**said.toDict(), "generations": generations, "traced": True}, cited=cited)
+
+
+def cited_support(supports: Supports, hits: Sequence[Hit], cited: int, answer: int) -> float:
+    """The probability with which the passage of that number, from 1, entails the answer; 0 where it has no sentence."""
+    return math.exp(supports.get(hits[cited - 1].passage.id, {}).get(answer, -math.inf))
