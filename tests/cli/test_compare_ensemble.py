@@ -9,6 +9,7 @@ import pytest
 import yaml
 from scipy.stats import binomtest
 
+from medexam import compare
 from medexam.cli.main import main
 from medexam.datasets import load_exam_set
 from medexam.experiments.store.run_folder import RunFolder
@@ -65,6 +66,8 @@ def test_the_ensemble_of_stored_runs_is_scored_and_tested_against_each(medexam, 
         known = binomtest(gained, gained + lost).pvalue if gained + lost else 1.0
         assert pair["p"] == pytest.approx(known)
     assert _files(runs) == before
+    same = compare(*(run.path for run in runs[:3]), ensemble="vote")
+    assert same.document()["runs"][0]["metrics"] == found["runs"][0]["metrics"]
 
 
 def test_runs_that_are_ensembles_are_compared_and_are_no_members(medexam, runs, tmp_path) -> None:

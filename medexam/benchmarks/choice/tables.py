@@ -153,11 +153,14 @@ def _accuracy(score: Scores | None) -> str:
 def exam_values(metrics: Metrics) -> dict[str, float]:
     """Name -> value: counts, scores with `_low` and `_high`, and `score.group` for each discipline and option count.
 
-    With those of the option scores and of the passages where the run has them.
+    With those of the option scores, the orders and the passages where the run has them.
     """
     values = {name: getattr(metrics, name) for name in (*_COUNTS, *_SCORES, *_COSTS)}
     if metrics.option_scores is not None:
         values |= {name: getattr(metrics.option_scores, name) for name in OPTION_SCORES}
+    if (orders := metrics.orders) is not None:
+        values |= {"right_in_every_order": orders.right_in_all, "consistent_over_orders": orders.consistent}
+        values |= {"single_order_accuracy": orders.single_accuracy, "position_bias_p": orders.p}
     correlation = metrics.retrieval.score_correctness if metrics.retrieval is not None else None
     if correlation is not None:
         values["retrieval_score_correctness"] = correlation.r
@@ -167,6 +170,7 @@ def exam_values(metrics: Metrics) -> dict[str, float]:
         "points": metrics.points_interval,
         "unanswered_ratio": metrics.unanswered_ratio_interval,
         "retrieval_score_correctness": correlation.interval if correlation is not None else None,
+        "right_in_every_order": orders.right_in_all_interval if orders is not None else None,
     }
     for name, interval in intervals.items():
         if interval is not None:

@@ -1,7 +1,7 @@
 """Compared runs, which show themselves."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from medexam.experiments.api.runs import Runs, RunSource, run_folder, say, where_runs_lie
 from medexam.experiments.report.run_blocks import comparison_blocks
@@ -38,16 +38,24 @@ class ComparedRuns(Shown):
         return comparison_blocks(self.comparison)
 
 
-def compare(baseline: RunSource | Runs, *others: RunSource, runs_dir: str | Path | None = None) -> ComparedRuns:
+def compare(
+    baseline: RunSource | Runs,
+    *others: RunSource,
+    ensemble: Literal["vote", "mean_probability"] | None = None,
+    runs_dir: str | Path | None = None,
+) -> ComparedRuns:
     """Compare runs with the first one on the questions that all have scored; asks no model.
+
+    With `ensemble`, compare them with what they would answer together.
 
     Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with.
     """
+    from medexam.experiments.compare.ensembles import compare_ensemble
     from medexam.experiments.compare.runs import compare_runs, find_compared
 
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([run_folder(one, where_runs_lie(runs_dir)) for one in runs])
-    comparison = compare_runs(folders)
+    comparison = compare_runs(folders) if ensemble is None else compare_ensemble(folders, ensemble)
     for line in comparison.corrected:
         say(line)
     return ComparedRuns(comparison)

@@ -69,7 +69,7 @@ def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
     Raises `MedExamError` where the run cannot be planned as it was.
     """
     record = run.record
-    planned = plan_resume(str(run.folder.path), runs_dir=run.folder.path.parent).cells[0]
+    planned = plan_resume(str(run.folder.path), runs_dir=run.folder.path.parent).cells[-1]
     questions = {question.key: question for question in planned.question_set.questions}
     with run.folder.opened_predictions() as predictions:
         sample = [key for key in sample_keys(questions, record.cell.trace_questions) if key in predictions]
@@ -87,12 +87,13 @@ def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Pr
         steps += _search(planned.retrieval, said.rounds)
     elif planned.retrieval is not None and said.passages is not None:
         steps.append(_retrieve(planned.retrieval, question, said.passages))
-    told = isinstance(program, ExamProgram) and not program.replayed
-    asked = list(_asked(program, question, said)) if told else []
-    replies = [said.rationale] * (len(asked) - 1) + [said.reply]
     if said.generations:
-        known = [each.text for each in said.generations]
-        asked, replies = replay(program, question, known)[0], [*known]
+        replies: list[str | None] = [each.text for each in said.generations]
+        asked = replay(program, question, [each.text for each in said.generations])[0]
+    else:
+        told = isinstance(program, ExamProgram) and not program.replayed
+        asked = list(_asked(program, question, said)) if told else []
+        replies = [said.rationale] * (len(asked) - 1) + [said.reply]
     for number, (turns, reply) in enumerate(zip(asked, replies, strict=False), start=1):
         name = "ask" if len(asked) == 1 else f"ask {number} of {len(asked)}"
         steps.append(Step.ask(name, turns, reply, said, share=1 / len(asked)))

@@ -33,9 +33,10 @@ def run(tmp_path, monkeypatch):
             "trace_questions": trace_questions,
         }
         plan = plan_experiment(document, {}, runs_dir=tmp_path / "runs")
-        (stored,), stop = Runner(plan, Silent()).run()
+        runs, stop = Runner(plan, Silent()).run()
         assert stop is None
-        return stored
+        # The members of an ensemble stand before it.
+        return runs[-1]
 
     return carry_out
 
@@ -158,6 +159,26 @@ def test_guided_reasoning_is_two_calls(run, traces_of) -> None:
         assert begun["role"] == "assistant"
         assert begun["content"].startswith("Because it is so.")
         assert spans["parse"].outputs["rationale"] == "Because it is so."
+
+
+def test_each_order_of_the_options_is_a_call_with_its_prompt(run, traces_of) -> None:
+    traces = traces_of(run({"kind": "chain_of_thought", "orders": "reversed"}, "Because. {Answer: 1}"))
+    for trace in traces.values():
+        spans = _spans(trace)
+        assert list(spans) == ["question", "ask 1 of 2", "ask 2 of 2", "choose", "score"]
+        asked = [spans[f"ask {n} of 2"].inputs["messages"][-1]["content"].splitlines() for n in (1, 2)]
+        options = [[line.split(". ", 1)[1] for line in lines if line[:2] in ("1.", "2.", "3.")] for lines in asked]
+        assert options[0] != options[1]
+        assert spans["choose"].outputs["answer"] == 1
+
+
+def test_an_ensemble_chooses_by_its_members(run, traces_of) -> None:
+    program = {"kind": "ensemble", "members": ["longest", {"kind": "blind", "option": 1}, "zero_shot"]}
+    for trace in traces_of(run(program, "{Answer: 1}")).values():
+        spans = _spans(trace)
+        assert list(spans) == ["question", "choose", "score"]
+        assert spans["choose"].outputs["answer"] == 1
+        assert spans["choose"].inputs["norm"] == "votes"
 
 
 def test_a_failed_question_is_an_error_without_a_verdict(run, traces_of) -> None:
