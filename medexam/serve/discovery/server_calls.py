@@ -46,12 +46,12 @@ class ServerCalls:
     async def version(self, card: Mapping[str, Any]) -> str | None:
         """The server's kind and version, such as `vllm 0.32.0`; None if it says neither."""
         known = _OWNERS.get(str(card.get("owned_by")))
-        version = _object(await self.client.get(f"{self.endpoint.root}/version")).get("version")
+        version = _object(await self._get(f"{self.endpoint.root}/version")).get("version")
         if version and known is None and card.get("owned_by") is not None:
             return f"version {version}"
         if version:
             return f"{known or 'vllm'} {version}"
-        ollama = None if known else _object(await self.client.get(f"{self.endpoint.root}/api/version")).get("version")
+        ollama = None if known else _object(await self._get(f"{self.endpoint.root}/api/version")).get("version")
         return f"ollama {ollama}" if ollama else known
 
     async def models(self, name: str | None) -> list[dict[str, Any]]:
@@ -150,8 +150,15 @@ class ServerCalls:
 
     async def metrics(self) -> str:
         """What `/metrics` says; empty if it says nothing."""
-        reply = await self.client.get(f"{self.endpoint.root}/metrics")
+        reply = await self._get(f"{self.endpoint.root}/metrics")
         return reply.text if reply.is_success else ""
+
+    async def _get(self, address: str) -> httpx.Response:
+        try:
+            return await self.client.get(address)
+        except httpx.TransportError:
+            # A server that has just answered HTTP 500 may close the connection behind it.
+            return await self.client.get(address)
 
 
 @asynccontextmanager
