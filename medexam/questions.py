@@ -100,6 +100,8 @@ class Question(_Words):
     """Relative path of the picture that the question refers to; None when it has none."""
     context: str | None = None
     """A text that is shown before the stem; None when there is none."""
+    picture: str | None = None
+    """What `image` names as a model is shown it: a data URL, `data:image/png;base64,...`; None where none is shown."""
 
     @model_validator(mode="after")
     def _options_are_a_choice(self) -> Self:

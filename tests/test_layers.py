@@ -48,7 +48,7 @@ INNER_FLOORS = {
     "metrics": ("", "cliniqlink", "paired"),
     "programs": ("base", "controls", "orders", "likelihood", "asking", "retrieval", "", "combining", "building"),
     "datasets": (
-        *("", "casimedicos", "own", "readers", "loading", "fetching", "checking", "translate"),
+        *("", "casimedicos", "own", "readers", "loading", "pictures", "fetching", "checking", "translate"),
         *("build.pages", "build"),
     ),
     "cli": ("options", "progress", "views", "data", ""),

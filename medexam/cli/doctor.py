@@ -145,6 +145,7 @@ def _column(one: "Diagnosis") -> dict[str, str]:
         "many prompts a request": _yes(seen.list_prompts),
         "allowed_token_ids": refused.get("allowed_token_ids", _yes(seen.allowed_token_ids)),
         "structured_outputs": refused.get("structured_outputs", _yes(seen.structured_outputs)),
+        "pictures": refused.get("pictures", _yes(bool(seen.sees))),
         "echo": refused.get("echo", _yes(seen.echo_logprobs is not None)),
         "logprob_token_ids": f"honoured, {seen.named_logprobs} a request"
         if seen.named_logprobs

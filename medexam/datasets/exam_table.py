@@ -80,10 +80,19 @@ def write_exam_table(
         pq.write_table(pa.Table.from_pylist(records, schema=schema), draft)
 
 
-def write_hub_records(path: Path, records: Sequence[Record], language: Language, origin: str) -> None:  # noqa: ARG001
-    """Write records as the hub gives them, with the names of pictures alone; raises `OSError`."""
+def write_hub_records(
+    path: Path,
+    records: Sequence[Record],
+    language: Language,  # noqa: ARG001
+    origin: str,
+    *,
+    with_pictures: bool = False,
+) -> None:
+    """Write records as the hub gives them, with the names of pictures alone or with their bytes; raises `OSError`."""
     numbered = [{**record, **{field: parse_whole_number(record[field]) for field in WHOLE}} for record in records]
-    write_exam_table(path, [{**record, "image": parse_image(record["image"])} for record in numbered], origin)
+    if not with_pictures:
+        numbered = [{**record, "image": parse_image(record["image"])} for record in numbered]
+    write_exam_table(path, numbered, origin, with_pictures=with_pictures)
 
 
 def read_files(paths: Sequence[Path], origins: list[str]) -> Iterator[Placed]:

@@ -1,20 +1,20 @@
 """Brings data sets from the Hugging Face hub to the cache folder: the only reader that uses the network.
 
 What it writes has the file formats that the readers know, so that a fetched set and a copied one are read alike. It
-leaves pictures behind and keeps their names.
+leaves pictures behind, unless they are asked for, and keeps their names.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medexam.datasets.exam_table import FIELDS
+from medexam.datasets.exam_table import FIELDS, write_hub_records
 from medexam.datasets.readers import WRITERS
 from medexam.datasets.rows import Record
 from medexam.errors import DatasetError
 from medexam.paths import cache_dir
 from medexam.questions import Language
-from medexam.specs.catalogue import CatalogueEntry, check_language, find_entry
+from medexam.specs.catalogue import BUILT, CatalogueEntry, check_language, find_entry
 
 HUB_TIMEOUT_S = 20.0
 
@@ -31,14 +31,24 @@ class Fetched:
 
 
 def fetch_exam_set(
-    name: str, languages: Sequence[Language] | None = None, *, hub: str | None = None, folder: Path | None = None
+    name: str,
+    languages: Sequence[Language] | None = None,
+    *,
+    hub: str | None = None,
+    folder: Path | None = None,
+    images: bool = False,
 ) -> Iterator[Fetched]:
     """Bring `name` in `languages` (None: all that it is published in), yielding each as it arrives.
 
     `hub` is another hub id, or a local copy of the hub's folder, to read instead of the authors' own; `folder` is
-    written instead of the cache folder. Raises `DatasetError` if the hub cannot be reached or holds something else.
+    written instead of the cache folder; `images` keeps the bytes of pictures. Raises `DatasetError` if the hub cannot
+    be reached or holds something else.
     """
     entry = find_entry(name)
+    if images and name != BUILT.name:
+        raise DatasetError(
+            f"--images: {name} keeps its pictures as files: put them beside its data, in a folder images"
+        )
     if entry.hub is None:
         if entry.origin is not None:
             raise DatasetError(
@@ -56,7 +66,7 @@ def fetch_exam_set(
     for language in wanted:
         records = _fetch_records(origin, language, revision)
         path = target / entry.file_names[language][0]
-        _write(entry, path, records, language, stated)
+        _write(entry, path, records, language, stated, images=images)
         yield Fetched(language=language, path=path, questions=len(records), origin=stated)
 
 
@@ -77,7 +87,7 @@ def _fetch_revision(hub: str) -> str | None:
 
 
 def _fetch_records(hub: str, language: Language, revision: str | None) -> list[Record]:
-    """Every row of one language, all hub splits together, without the bytes of pictures."""
+    """Every row of one language, all hub splits together, pictures as the hub's `{path, bytes}`."""
     try:
         import datasets
     except ImportError:
@@ -108,11 +118,16 @@ def _unreachable(what: str, error: Exception) -> DatasetError:
     )
 
 
-def _write(entry: CatalogueEntry, path: Path, records: list[Record], language: Language, origin: str) -> None:
+def _write(
+    entry: CatalogueEntry, path: Path, records: list[Record], language: Language, origin: str, *, images: bool
+) -> None:
     """Write the file whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        WRITERS[entry.name](path, records, language, origin)
+        if images:
+            write_hub_records(path, records, language, origin, with_pictures=True)
+        else:
+            WRITERS[entry.name](path, records, language, origin)
     except OSError as error:
         raise DatasetError(
             f"cannot write {path} ({error}): set MEDEXAM_CACHE to a folder that can be written"

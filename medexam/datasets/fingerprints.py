@@ -1,7 +1,8 @@
 """What tells one content of a data set from another: SHA-256 over the questions, over the golds, and over the files.
 
 The first two are taken over everything that a source holds as it was read. The kind, name, place and line breaks of a
-file count for nothing, nor does the order of its keys and rows. Nor does a picture's content: no program here sees one.
+file count for nothing, nor does the order of its keys and rows. Nor does a picture's content, which
+`pictures/showing.py` covers where pictures are shown.
 The digest of the files says whether they changed, without parsing them.
 """
 

@@ -10,9 +10,10 @@ so a trailing space that the next token depends on would be lost. They are appen
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from dspy.lm15 import InvalidRequestError, Message, Request, TextPart, UnsupportedFeatureError
+from dspy.lm15 import ImagePart, InvalidRequestError, Message, Request, TextPart, UnsupportedFeatureError
 from pydantic import ValidationError
 
 from medexam.continuations import CONTINUATIONS, ContinuationRequest
@@ -38,6 +39,36 @@ def to_messages(request: Request) -> tuple[list[ChatMessage], str]:
     if not any(message["role"] == "user" for message in messages):
         raise InvalidRequestError("the request has no user turn to answer")
     return messages, prefill
+
+
+def take_pictures(request: Request) -> tuple[Request, list[str]]:
+    """The request without the pictures of its last user message, and these as data URLs, in order."""
+    users = [place for place, message in enumerate(request.messages) if message.role == "user"]
+    last = request.messages[users[-1]] if users else None
+    if last is None or not any(isinstance(part, ImagePart) for part in last.parts):
+        return request, []
+    pictures = [f"data:{one.media_type};base64,{one.data}" for one in last.parts if isinstance(one, ImagePart)]
+    messages = list(request.messages)
+    messages[users[-1]] = replace(last, parts=tuple(one for one in last.parts if not isinstance(one, ImagePart)))
+    return replace(request, messages=tuple(messages)), pictures
+
+
+def put_pictures(messages: Sequence[ChatMessage], pictures: Sequence[str]) -> list[dict[str, Any]]:
+    """The messages as OpenAI's chat dialect writes them, with pictures before the words of the last user message."""
+    shown: list[dict[str, Any]] = [dict(message) for message in messages]
+    if pictures:
+        last = next(message for message in reversed(shown) if message["role"] == "user")
+        parts = [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
+        last["content"] = [*parts, {"type": "text", "text": last["content"]}]
+    return shown
+
+
+def no_sight(model: str) -> str:
+    """What is said of a model that is shown a picture and cannot see."""
+    return (
+        f"{model}, which sees no pictures: name a model that does, with engine vllm or litellm, or set program.images "
+        "to hidden"
+    )
 
 
 def requested_choices(request: Request) -> list[str] | None:

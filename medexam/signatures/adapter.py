@@ -113,13 +113,14 @@ class ExamAdapter(SingleCallAdapter):
     def build_request(
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
-        """The prompt as turns, with the choice attached where the answer is guided."""
+        """The prompt as turns, with the question's picture if it is shown, and the choice if the answer is guided."""
         extensions: dict[str, Any] = {}
         if _cites(signature):
             extensions = {"choice": [str(number) for number in range(inputs["count"] + 1)]}
         elif self._chooses(signature):
             extensions = self._choice([str(number) for number in _question(inputs).option_numbers])
-        return chat_request(model, self.format(signature, demos, inputs), settings, extensions)
+        turns = self.format(signature, demos, inputs)
+        return chat_request(model, turns, settings, extensions, _question(inputs).picture)
 
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
         """The answer and the rationale that the reply holds, and the reply itself."""

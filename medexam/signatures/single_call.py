@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import dspy
-from dspy.lm15 import Config, Message, Request, Response, TextPart, ThinkingPart
+from dspy.lm15 import Config, ImagePart, Message, Request, Response, TextPart, ThinkingPart
 
 from medexam.signatures.thinking import join_thinking
 
@@ -74,22 +74,35 @@ class Generation:
 
 
 def chat_request(
-    model: str, chat: Sequence[Mapping[str, str]], settings: Fields, extensions: dict[str, Any]
+    model: str,
+    chat: Sequence[Mapping[str, str]],
+    settings: Fields,
+    extensions: dict[str, Any],
+    picture: str | None = None,
 ) -> Request:
     """A request of chat messages, under the settings of the language model; the first may be the system's.
 
     `extensions` are what engines alone understand. An empty system turn is a part without words: a request takes no
-    empty text for it.
+    empty text for it. `picture`, a data URL, stands before the words of the last user turn.
     """
     system = next((said["content"] for said in chat if said["role"] == "system"), None)
     config = {key: settings[key] for key in _CONFIG if settings.get(key) is not None}
     make = {"user": Message.user, "assistant": Message.assistant}
+    messages = [make[said["role"]](said["content"]) for said in chat if said["role"] != "system"]
+    if picture is not None:
+        last = max(place for place, message in enumerate(messages) if message.role == "user")
+        messages[last] = Message.user([_image(picture), *messages[last].parts])
     return Request(
         model=model,
         system=[TextPart("")] if system == "" else system,
-        messages=tuple(make[said["role"]](said["content"]) for said in chat if said["role"] != "system"),
+        messages=tuple(messages),
         config=Config(**config, extensions=extensions) if extensions else Config(**config),
     )
+
+
+def _image(data_url: str) -> ImagePart:
+    kind, _, data = data_url.removeprefix("data:").partition(";base64,")
+    return ImagePart(media_type=kind, data=data)
 
 
 def read_generation(response: Response, said: str = "") -> Generation:

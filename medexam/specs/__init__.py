@@ -9,7 +9,14 @@ from medexam.specs.optimizer import OptimizerSpec, PartSpec
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.controls import BlindSpec, LongestSpec, RandomInOrderSpec, RandomSpec, RelevanceSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
-from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
+from medexam.specs.programs.needs import (
+    NO_NEEDS,
+    EngineNeeds,
+    PictureSettings,
+    ReaderSettings,
+    RetrievalSettings,
+    WordFiles,
+)
 from medexam.specs.programs.readers import EntailmentSpec, ReadingSpec, SpanReaderSpec
 from medexam.specs.programs.repeated import IterativeRetrievalSpec, RetrieveVerifySpec, SideWordsSpec
 from medexam.specs.programs.replies import (
@@ -40,6 +47,7 @@ __all__ = [
     "ModelSpec",
     "OptimizerSpec",
     "PartSpec",
+    "PictureSettings",
     "ProgramSpec",
     "QuoteSpec",
     "RandomInOrderSpec",

@@ -45,7 +45,7 @@ class ColumnsSpec(Spec):
     explanation: str | None = None
     """Why the answer is right; shown only where `explained` is set."""
     image: str | None = None
-    """The name of the picture that the question refers to; no program here sees it."""
+    """The picture that the question refers to: a file beside the data, or the hub's bytes; see `program.images`."""
     subject: str | None = None
     """What scores are grouped by."""
     year: str | None = None

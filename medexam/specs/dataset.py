@@ -76,7 +76,7 @@ class DatasetSpec(Spec):
     option_counts: tuple[int, ...] | None = None
     """None asks questions with any number of options."""
     images: Literal["all", "with", "without"] = "all"
-    """Whether questions that refer to a picture are asked; no program here sees the picture."""
+    """Whether questions that refer to a picture are asked; `program.images` says whether the picture is shown."""
     as_published: bool = False
     """Whether private-use characters stay as they are in the file; else they are read as the signs that they stand for,
     as `medexam data check` lists them."""

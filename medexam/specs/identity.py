@@ -35,6 +35,7 @@ def identity(
     reader: Mapping[str, Any] | None = None,
     model: Mapping[str, Any] | None = None,
     combined: Mapping[str, Any] | None = None,
+    pictures: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What an answer of this cell depends on, as JSON-ready data in one form however the spec is written.
 
@@ -43,7 +44,8 @@ def identity(
     rankings depend on, None for a program that looks nothing up; `translations` is the fingerprint of the questions
     that are looked up instead of those that are asked, None where those are; `reader` is the weights of a local
     model that reads passages, None for a program without one; `model` is what `known_model` knows of the model that
-    is asked; `combined` is the digests of what an ensemble is made of, None for any other program.
+    is asked; `combined` is the digests of what an ensemble is made of, None for any other program; `pictures` is what
+    is shown beside the words, None where nothing is.
     """
     program = cell.program.normal(cell.dataset.language)
     known: dict[str, Any] = {
@@ -71,6 +73,8 @@ def identity(
     if reader:
         known["reader"] = dict(reader)
     known |= combined or {}
+    if pictures:
+        known["pictures"] = dict(pictures)
     if program.asks_model:
         known["model"] = dict(model or {})
         known["words"] = dict(words)

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from medexam.errors import SpecError
 from medexam.specs.catalogue import CATALOGUE
-from medexam.specs.dataset import OwnKind
+from medexam.specs.dataset import DatasetSpec, OwnKind
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.programs.kinds import KINDS
 from medexam.specs.validation import field_at, validate
@@ -64,7 +64,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         for path, value in below.items():
             _put(cell, path, value)
         _put_by_kind(cell, by_kind, reached)
-        cells.append(_check_fit(validate(CellSpec, cell)))
+        cells.append(_check_fit(_ask_only_pictures(validate(CellSpec, cell))))
     _check_reached(by_kind, reached)
     for first, second in itertools.combinations(range(len(cells)), 2):
         if cells[first] == cells[second]:
@@ -79,6 +79,17 @@ def _spell_out(path: str, value: Any) -> Any:
     if isinstance(value, list):
         return [_spell_out(path, one) for one in value]
     return {SHORT_FORMS[path]: value} if isinstance(value, str) else value
+
+
+def _ask_only_pictures(cell: CellSpec) -> CellSpec:
+    """The cell, with `program.images: only` spelled out as `shown` on the questions that have a picture."""
+    program = cell.program
+    if program.pictures is None or getattr(program, "images", None) != "only":
+        return cell
+    if cell.dataset.images == "without":
+        raise SpecError("program.images only asks questions with a picture, and dataset.images without leaves them out")
+    dataset = validate(DatasetSpec, {**cell.dataset.model_dump(), "images": "with"})
+    return cell.model_copy(update={"dataset": dataset, "program": program.model_copy(update={"images": "shown"})})
 
 
 def _check_fit(cell: CellSpec) -> CellSpec:

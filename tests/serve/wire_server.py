@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Literal
 
 from medexam.serve.discovery.behaviour import TEXT
 
@@ -44,6 +44,8 @@ class Wire:
     form_status: int = 422
     key: str | None = None
     context: int = 4096
+    sight: Literal["refuses", "drops", "reads"] = "refuses"
+    """What it makes of a picture."""
     echo: bool = True
     named: bool = True
     """Honour `logprob_token_ids`."""
@@ -71,6 +73,8 @@ class Wire:
     ahead_s: float = 0.0
     """How far its clock is ahead."""
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
+    """The bytes of each request's body."""
     keys: list[str | None] = field(default_factory=list)
     """The `Authorization` header of each request."""
     address: str = ""
@@ -170,9 +174,14 @@ class Wire:
         return {"nan": float("nan"), "equal": -1.0}.get(self.garble or "", -(token % 7) - 0.5 - self.drift)
 
     def _chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        prompt = self._render(body["messages"])
+        parts = [part for turn in body["messages"] if isinstance(turn["content"], list) for part in turn["content"]]
+        pictures = sum(part["type"] == "image_url" for part in parts)
+        if pictures and self.sight == "refuses":
+            return 400, _fault(f"{self.models[0]} is not a multimodal model")
+        prompt = self._render([turn | {"content": _words(turn["content"])} for turn in body["messages"]])
         if prompt is None:
             return 400, _fault("the template refuses")
+        prompt += "#" * 16 * pictures * (self.sight == "reads")
         text, regex = "hello", (body.get("structured_outputs") or {}).get("regex")
         if regex and self.structured:
             text = regex.replace("\\", "").replace("(", "").replace(")", "").split("|")[0]
@@ -224,12 +233,14 @@ def _build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
         wbufsize = -1
 
         def do_GET(self) -> None:
-            self._answer({})
+            self._answer(b"{}")
 
         def do_POST(self) -> None:
-            self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self._answer(self.rfile.read(int(self.headers["Content-Length"])))
 
-        def _answer(self, body: dict[str, Any]) -> None:
+        def _answer(self, raw: bytes) -> None:
+            body = json.loads(raw)
+            wire.raw.append(raw)
             wire.requests.append((self.path, body))
             wire.keys.append(self.headers["Authorization"])
             if wire.drop and self.path.endswith("/completions"):
@@ -272,6 +283,10 @@ def _write(allowed: list[int], body: dict[str, Any]) -> list[int]:
     bias = {int(token): value for token, value in (body.get("logit_bias") or {}).items()}
     order = sorted(allowed, key=lambda token: -bias.get(token, 0.0))
     return (order + order[-1:] * body["max_tokens"])[: body["max_tokens"]]
+
+
+def _words(content: str | list[dict[str, Any]]) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 def _ids(text: str) -> list[int]:

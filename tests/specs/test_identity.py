@@ -16,6 +16,7 @@ from medexam.specs.programs.kinds import KINDS
 BASES = {
     **{kind: {"kind": kind} for kind in ("zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer")},
     **{kind: {"kind": kind} for kind in ("iterative_retrieval", "retrieve_verify")},
+    "zero_shot_shown": {"kind": "zero_shot", "images": "shown"},
     "likelihood": {"kind": "likelihood", "context": "stem_and_options"},
     "likelihood_retrieved": {"kind": "likelihood", "context": "retrieved"},
     **{
@@ -31,6 +32,9 @@ OTHERS = {
     "keep": "passages",
     "least": 0.7,
     "unsupported": "abstain",
+    "answer_after_budget": True,
+    "images": "only",
+    "image_side": 512,
     "answer_format": "guided",
     "answer_form": "angles",
     "max_tokens": 7,
@@ -55,13 +59,15 @@ OTHERS = {
 """Key of a program -> a value that no base has."""
 BY_CONTENT = {"prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
 INERT = {
+    "zero_shot_shown": {"answer_after_budget"},
+    **{kind: {"image_side"} for kind in ("zero_shot", "few_shot", "chain_of_thought")},
     "likelihood": {"retriever", "k", "query", "query_language"},
     "relevance": {"query"},
     "likelihood_retrieved": {"orders"},
     "span_reader": {"context"},
     "by_format": {"k", "query", "query_language"},
-    "retrieve_then_answer": {"reader", "revision"},
-    **{kind: {"samples", "orders"} for kind in ("iterative_retrieval", "retrieve_verify")},
+    "retrieve_then_answer": {"reader", "revision", "image_side"},
+    **{kind: {"samples", "orders", "image_side"} for kind in ("iterative_retrieval", "retrieve_verify")},
 }
 """Base -> keys that change nothing there, or that it cannot take."""
 
@@ -109,7 +115,8 @@ def test_every_other_key_of_a_program_changes_it(base, key) -> None:
 
 @pytest.mark.parametrize("base", INERT)
 def test_a_key_that_a_program_does_not_look_at_changes_nothing(base) -> None:
-    keys = INERT[base] - {"orders", "context", "samples", "reader", "revision"}
+    left_out = {"orders", "context", "samples", "reader", "revision", "image_side", "answer_after_budget"}
+    keys = INERT[base] - left_out
     assert _digest(_cell({**BASES[base], **{key: OTHERS[key] for key in keys}})) == _digest(_cell(BASES[base]))
 
 

@@ -260,3 +260,28 @@ def test_a_list_as_an_override_of_a_part_is_an_axis() -> None:
     assert found == [("random", "en"), ("random", "es"), ("blind-2", "en"), ("blind-2", "es")]
     _, cells = build_cells(document, {"program": "longest"})
     assert [cell.program.kind for cell in cells] == ["longest"] * 2
+
+
+def test_only_is_shown_on_the_questions_with_a_picture() -> None:
+    document = {
+        "name": "x",
+        "program": {"kind": "zero_shot"},
+        "matrix": {"program.images": ["hidden", "shown", "only"]},
+    }
+    _, (hidden, shown, only) = build_cells(document, {})
+    assert [cell.dataset.images for cell in (hidden, shown, only)] == ["all", "all", "with"]
+    assert only.program == shown.program != hidden.program
+    assert [cell.program.label for cell in (hidden, only)] == ["zero_shot", "zero_shot-images"]
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"dataset": {"images": "without"}, "program": {"kind": "zero_shot", "images": "only"}}, "leaves them out"),
+        ({"program": {"kind": "zero_shot", "image_side": 512}}, "image_side belongs to images: shown"),
+        ({"program": {"kind": "likelihood", "images": "shown"}}, "images"),
+    ],
+)
+def test_pictures_that_cannot_be_asked_are_refused(part, said) -> None:
+    with pytest.raises(SpecError, match=said):
+        build_cells({"name": "x", **part}, {})

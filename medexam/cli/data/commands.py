@@ -228,11 +228,12 @@ def fetch(
     hub: Annotated[
         str | None, typer.Option("--hub", help="Another hub id, or a folder with a copy of the hub's.")
     ] = None,
+    images: Annotated[bool, typer.Option("--images", help="Keep the pictures that questions refer to.")] = False,
 ) -> None:
     """Bring a data set from the Hugging Face hub to $MEDEXAM_CACHE (~/.cache/medexam)."""
     from medexam.datasets import fetch_exam_set
 
-    for fetched in fetch_exam_set(name, cast("list[Language] | None", language), hub=hub):
+    for fetched in fetch_exam_set(name, cast("list[Language] | None", language), hub=hub, images=images):
         typer.echo(
             f"{name} {fetched.language}: {fetched.questions:,} questions from {fetched.origin} in {fetched.path}"
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.datasets.exam_table import render_record, write_exam_table
+from medexam.datasets.pictures.originals import Pictures
 from medexam.datasets.review_sheets import COMMENT, Review, render_sheet
 from medexam.datasets.review_sheets import read_reviews as read_sheets
 from medexam.datasets.translate.layout import QuestionText, render_layout
@@ -16,8 +17,6 @@ from medexam.errors import DatasetError
 from medexam.items import AnswerKey
 from medexam.questions import Question
 
-Pictures = Mapping[tuple[str, int], Mapping[str, Any]]
-"""Booklet and printed number -> the hub's `{path, bytes}` of the picture."""
 SHEET_QUESTIONS = 60
 """As many as Vilares and Gómez-Rodríguez (2019) had reviewed."""
 ASPECTS = ("adequacy", "fluency")
@@ -47,28 +46,6 @@ def write_translation(
     except OSError as error:
         raise DatasetError(f"cannot write {path} ({error}): choose another folder with --out") from None
     return len(records)
-
-
-def read_pictures(paths: Sequence[Path]) -> Pictures | None:
-    """The pictures that the Parquet files at `paths` hold with their bytes; None if they hold none.
-
-    Raises `DatasetError` for a file that is not whole.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    found: dict[tuple[str, int], Mapping[str, Any]] = {}
-    for path in paths:
-        if path.suffix != ".parquet":
-            continue
-        try:
-            if not pa.types.is_struct(pq.read_schema(path).field("image").type):
-                continue
-            rows = pq.read_table(path, columns=["name", "qid", "image"]).to_pylist()
-        except (OSError, pa.ArrowException) as error:
-            raise DatasetError(f"{path}: cannot read its pictures ({error}): it may be truncated") from None
-        found |= {(row["name"], int(row["qid"])): row["image"] for row in rows if row["image"] is not None}
-    return found or None
 
 
 def _record(question: Question, gold: int, text: QuestionText, pictures: Pictures | None) -> dict[str, Any]:

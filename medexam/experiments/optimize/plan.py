@@ -232,6 +232,8 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
             f"{cell.program.label} asks each question several times, and one reply is optimized: leave samples and "
             "orders out, and set them with program.load where the program is run"
         )
+    if cell.program.pictures is not None:
+        raise SpecError("program.images: an optimizer's demonstrations have no pictures: set it to hidden")
     fitting = {"kind": cell.program.optimizers, "metric": cell.program.optimized_for}
     for name, value in {"kind": optimizer.kind, "metric": optimizer.metric}.items():
         if value not in fitting[name]:

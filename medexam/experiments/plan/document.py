@@ -29,7 +29,7 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
 
 
 def prompt_of(planned: AnyCell, question: Question | Task) -> list[dict[str, str]]:
-    """The chat messages of the first call for a question; empty for a control."""
+    """The chat messages of the first call for a question, a line for its picture; empty for a control."""
     program = planned.build_preview([question])
     if not isinstance(program, AskingProgram):
         return []
@@ -38,4 +38,12 @@ def prompt_of(planned: AnyCell, question: Question | Task) -> list[dict[str, str
     call = next(program.steps(question))
     shown = call.inputs.get("demos", call.predictor.demos)
     messages: list[dict[str, str]] = program.adapter.format(call.predictor.signature, shown, call.inputs)
+    if isinstance(question, Question) and question.picture is not None:
+        last = next(message for message in reversed(messages) if message["role"] == "user")
+        last["content"] = f"{_describe(question.picture)}\n\n{last['content']}"
     return messages
+
+
+def _describe(picture: str) -> str:
+    kind, _, data = picture.removeprefix("data:").partition(";base64,")
+    return f"[picture: {kind}, {len(data) * 3 // 4 / 1000:.1f} kB]"

@@ -81,7 +81,7 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
     record = folder.read_record()
     for code in named_code(record.cell):
         check_trusted(folder.path, code)
-    prepared = Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole)
+    prepared = Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole, record.questions)
     data = prepared.question_set
     if find_data_change(record, data) is DataChange.TEXTS:
         raise RunFolderError(

@@ -1,11 +1,12 @@
 """What cells read: data sets, corpora and models' identities, each looked at once for all cells of a plan."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from medexam.benchmarks import find_benchmark
+from medexam.datasets.pictures.showing import show_pictures
 from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineError, MedExamError, SpecError
 from medexam.experiments.plan.context_lookup import pin_reader, reader_identity, with_reader
 from medexam.experiments.plan.fit import check_answerable
@@ -20,7 +21,7 @@ from medexam.plugins import hash_source
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.serve.naming import known_model
-from medexam.specs import CellSpec, DatasetSpec, ModelSpec, ReaderSettings, RetrieverSpec
+from medexam.specs import CellSpec, DatasetSpec, ModelSpec, PictureSettings, ReaderSettings, RetrieverSpec
 from medexam.specs.identity import digest, identity
 from medexam.specs.names import OWN_METRICS
 
@@ -49,18 +50,23 @@ class Sources:
     def __init__(self, *, only_look: bool) -> None:
         self._only_look = only_look
         self._question_sets: dict[DatasetSpec, AnySet] = {}
+        self._shown: dict[tuple[DatasetSpec, PictureSettings], tuple[AnySet, dict[str, Any]]] = {}
         self._retrievers: dict[RetrieverSpec, PlannedRetriever | MedExamError] = {}
         self._models: dict[ModelSpec, dict[str, Any]] = {}
 
-    def prepare(self, cell: CellSpec, data: DatasetSpec | None = None) -> Prepared:
+    def prepare(
+        self, cell: CellSpec, data: DatasetSpec | None = None, asked: Collection[str] | None = None
+    ) -> Prepared:
         """The cell with its questions and everything that its answers depend on.
 
-        `data` None: the questions that the cell selects. Raises `SpecError`, `DatasetError` and `EngineError`.
+        `data` None: the questions that the cell selects. `asked`: keys of the questions whose pictures must be here, if
+        they are shown; None: all of them. Raises `SpecError`, `DatasetError` and `EngineError`.
         """
         self._check_metrics(cell)
         question_set = self._question_set(data or cell.dataset)
         if cell.dataset.is_own:
             check_answerable(cell, question_set)
+        question_set, pictures = self._with_pictures(cell, question_set, data or cell.dataset, asked)
         reader = self._reader(cell)
         retrieval, found_by, translated = None, None, None
         if (settings := cell.program.retrieval) is not None:
@@ -78,7 +84,7 @@ class Sources:
                 found_by = planned.identity
             if reader is not None:
                 retrieval = with_reader(retrieval, reader)
-        members = tuple(self.prepare(member, data) for member in cell.members)
+        members = tuple(self.prepare(member, data, asked) for member in cell.members)
         fitted_on = cell.program.fitted_on
         training = None if fitted_on is None else self._question_set(fitted_on.of(cell.dataset))
         known = identity(
@@ -90,8 +96,22 @@ class Sources:
             model=self._model(cell.model) if cell.program.asks_model else None,
             reader=reader_identity(reader) if reader is not None else None,
             combined=_combined(cell, members, training),
+            pictures=pictures,
         )
         return Prepared(cell, question_set, known, retrieval, reader, members, training)
+
+    def _with_pictures(
+        self, cell: CellSpec, items: AnySet, spec: DatasetSpec, asked: Collection[str] | None
+    ) -> tuple[AnySet, dict[str, Any] | None]:
+        """The questions with their pictures if they are shown, and what the identity says of these."""
+        settings = cell.program.pictures
+        if settings is None:
+            return items, None
+        if spec.is_own:
+            raise SpecError(f"program.images: {spec.called} reads its questions by code of its own: set it to hidden")
+        if (spec, settings) not in self._shown:
+            self._shown[spec, settings] = show_pictures(items, spec, settings, asked)
+        return self._shown[spec, settings]
 
     def _check_metrics(self, cell: CellSpec) -> None:
         """Raises `SpecError` before anything is asked if a metric cannot be run; a look at a plan imports none."""

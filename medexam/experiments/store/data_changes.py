@@ -27,6 +27,7 @@ _BY_CONTENT = (
     "words",
     "retriever",
     "reader",
+    "pictures",
 )
 """What identities hold of things that may change while a spec still says the same."""
 

@@ -34,7 +34,7 @@ class Step:
 
     @classmethod
     def ask(
-        cls, name: str, messages: Sequence[Mapping[str, str]], reply: str | None, said: Prediction, *, share: float
+        cls, name: str, messages: Sequence[Mapping[str, Any]], reply: str | None, said: Prediction, *, share: float
     ) -> Self:
         """One call of a model: the rendered chat messages and what it wrote, as a conversation.
 

@@ -28,12 +28,15 @@ from medexam.predictions import FollowUp, Prediction, RetrievedPassage, Status
 from medexam.programs import Call, ExamProgram, replay
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
+from medexam.serve.chat_messages import put_pictures
 from medexam.signatures import render_question
 
 _BATCH = 50
 """Traces that travel together."""
 _PREVIEW = 1_000
 """Characters of a question or an answer in MLflow's table of traces."""
+_PICTURE = 2_000_000
+"""Characters of a picture as a data URL; a larger one is left out of a trace."""
 _log = logging.getLogger(__name__)
 
 
@@ -96,7 +99,8 @@ def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Pr
         replies = [said.rationale] * (len(asked) - 1) + [said.reply]
     for number, (turns, reply) in enumerate(zip(asked, replies, strict=False), start=1):
         name = "ask" if len(asked) == 1 else f"ask {number} of {len(asked)}"
-        steps.append(Step.ask(name, turns, reply, said, share=1 / len(asked)))
+        seen = put_pictures(turns, _small_enough(question.picture))
+        steps.append(Step.ask(name, seen, reply, said, share=1 / len(asked)))
     if said.status is not Status.FAILED:
         outcome: dict[str, Any] = {"answer": said.answer, "status": said.status.value}
         if said.reason is not None:
@@ -117,6 +121,10 @@ def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Pr
     right = None if said.status is Status.FAILED else gold.accepts(said.answer)
     steps.append(Step("score", "EVALUATOR", {"answer": said.answer, "gold": gold.number}, {"right": right}))
     return tuple(steps)
+
+
+def _small_enough(picture: str | None) -> list[str]:
+    return [] if picture is None or len(picture) > _PICTURE else [picture]
 
 
 def _retrieve(retrieval: Retrieval, question: Question, passages: Sequence[RetrievedPassage]) -> Step:

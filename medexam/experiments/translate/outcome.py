@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from medexam.datasets import find_files
+from medexam.datasets.pictures.originals import read_embedded
 from medexam.datasets.translate.layout import QuestionText
 from medexam.datasets.translate.selecting import Rule, Selection, select
 from medexam.datasets.translate.validity import Candidate, Fault, judge_reply
-from medexam.datasets.translate.writing import read_pictures, write_translation
+from medexam.datasets.translate.writing import write_translation
 from medexam.experiments.store.answerers import AnswererCount
 from medexam.experiments.translate.folder import MODEL_FILES, TranslationFolder
 from medexam.experiments.translate.plan import Task, TranslationPlan, keys_of
@@ -128,7 +129,7 @@ def write_data_set(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[
         return None
     dataset, exams = plan.spec.dataset, plan.exam_set
     files = find_files(dataset.name, dataset.language, dataset.path)
-    pictures = read_pictures(files)
+    pictures = read_embedded(files)
     beside = plan.folder.path / f"{outcome.source}.parquet"
     if beside.resolve() not in {file.resolve() for file in files}:
         origin = f"{exams.name} {exams.version}, {outcome.source} (medexam)"

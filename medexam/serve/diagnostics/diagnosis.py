@@ -168,7 +168,7 @@ async def diagnose(targets: Sequence[ModelSpec], *, burst_s: float) -> Diagnosis
 async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | None]:
     endpoint = _endpoint(target)
     try:
-        seen = await probe_endpoint(endpoint, target.name)
+        seen = await probe_endpoint(endpoint, target.name, pictures=True)
         engine = await build_engine(target.model_copy(update={"name": seen.model}))
         try:
             reads = await check_reads(engine)

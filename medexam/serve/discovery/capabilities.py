@@ -60,6 +60,8 @@ class Capabilities(FrozenModel):
     """Hash of what the chat template and the tokenizer make of a fixed dialogue; None if it cannot be seen."""
     behaviour: Behaviour | None = None
     """What the model makes of a fixed text; None if the server does not complete texts."""
+    sees: bool | None = None
+    """Whether it reads a picture beside a text; None if none was shown to it."""
     refusals: dict[str, str] = Field(default_factory=dict)
     """What was refused and not merely ignored -> what the server said."""
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
@@ -20,6 +21,7 @@ from medexam.serve.chat_messages import ChatMessage
 from medexam.serve.discovery.behaviour import DIALOGUE, TEXT_FIELDS, hash_dialogue, read_behaviour
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.server_calls import ServerCalls, open_calls
+from medexam.serve.discovery.sight import reads_pictures
 from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
 from medexam.serve.network.endpoints import Endpoint
 
@@ -39,13 +41,16 @@ _USUAL_BLOCK = 16
 """vLLM's block size on a GPU, for a server that does not report its own."""
 
 
-async def probe_endpoint(endpoint: Endpoint, name: str | None, *, timeout_s: float = PROBE_TIMEOUT_S) -> Capabilities:
+async def probe_endpoint(
+    endpoint: Endpoint, name: str | None, *, pictures: bool = False, timeout_s: float = PROBE_TIMEOUT_S
+) -> Capabilities:
     """Ask one server everything; raises `EndpointUnreachableError` if it cannot be used at all.
 
-    `name` None takes the only model that it serves. `EndpointSilentError` is one that may answer later.
+    `name` None takes the only model that it serves; `pictures` shows it one as well. `EndpointSilentError` is one that
+    may answer later.
     """
     async with _probing(endpoint, timeout_s) as probe:
-        return await probe.capabilities(name)
+        return await probe.capabilities(name, pictures=pictures)
 
 
 async def ask_name(endpoint: Endpoint, *, timeout_s: float = PROBE_TIMEOUT_S) -> str:
@@ -80,7 +85,7 @@ async def _probing(endpoint: Endpoint, timeout_s: float) -> AsyncIterator["_Prob
 class _Probe:
     calls: ServerCalls
 
-    async def capabilities(self, name: str | None) -> Capabilities:
+    async def capabilities(self, name: str | None, *, pictures: bool) -> Capabilities:
         calls = self.calls
         cards = await calls.models(name)
         card = calls.choose_card(cards, name)
@@ -101,6 +106,8 @@ class _Probe:
         if not cards and not chat and behaviour is None:
             raise calls.no_server("no models")
         structured = await self._obeys_structured_outputs(renders)
+        look = partial(calls.post, f"{calls.endpoint.base}/chat/completions", what="pictures")
+        sees = await reads_pictures(look) if pictures else None
         masked = allowed and named > 0 and letter is not None and await self._mask_changes_nothing(letter)
         # The last call, with no other beside it and its connection open: it takes what a call takes.
         started = time.perf_counter()
@@ -130,6 +137,7 @@ class _Probe:
             dialogue=dialogue,
             behaviour=behaviour,
             refusals=dict(calls.refusals),
+            sees=sees,
         )
 
     async def identity(self, first: Capabilities) -> ModelIdentity:

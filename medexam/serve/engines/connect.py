@@ -5,7 +5,7 @@ What one server honours is found out by `discovery.probe`.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from medexam.errors import (
@@ -15,7 +15,7 @@ from medexam.errors import (
     EngineError,
     LogprobsUnavailableError,
 )
-from medexam.serve.chat_messages import no_template
+from medexam.serve.chat_messages import no_sight, no_template
 from medexam.serve.discovery.behaviour import DIALOGUE
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import ServerFinder, find_endpoints, follow
@@ -60,7 +60,8 @@ async def _connect(
     timeout_s = min(PROBE_TIMEOUT_S, spec.timeout_s)
     # litellm takes seconds to import; the servers are probed meanwhile.
     importing = asyncio.create_task(asyncio.to_thread(get_litellm))
-    probes = (_probe_or_fault(endpoint, spec.name, timeout_s) for endpoint in endpoints)
+    look = partial(probe_endpoint, pictures=needs.pictures, timeout_s=timeout_s)
+    probes = (_probe_or_fault(look(endpoint, spec.name)) for endpoint in endpoints)
     found = dict(zip(endpoints, await asyncio.gather(*probes), strict=True))
     answering = {endpoint: seen for endpoint, seen in found.items() if isinstance(seen, Capabilities)}
     if not answering:
@@ -77,7 +78,7 @@ async def _connect(
         renderer = await build_renderer(remote, seen[0])
         await check_vllm_settings(spec, needs, settings, seen[0], list(answering), remote, renderer)
         tokenizer = renderer or (remote if seen[0].tokenizes else None)
-        probe = partial(_check_interchangeable, first=seen[0], timeout_s=timeout_s)
+        probe = partial(_check_interchangeable, first=seen[0], look=look)
         pool.check = partial(check_same, first=seen[0], timeout_s=timeout_s)
         if finder is not None:
             pool.run_in_background(follow(partial(finder.find, seen[0].model), pool, probe))
@@ -94,16 +95,18 @@ async def _connect(
         raise
 
 
-async def _probe_or_fault(endpoint: Endpoint, name: str | None, timeout_s: float) -> Capabilities | EndpointSilentError:
+async def _probe_or_fault(look: Awaitable[Capabilities]) -> Capabilities | EndpointSilentError:
     try:
-        return await probe_endpoint(endpoint, name, timeout_s=timeout_s)
+        return await look
     except EndpointSilentError as fault:
         return fault
 
 
-async def _check_interchangeable(endpoint: Endpoint, first: Capabilities, timeout_s: float) -> None:
+async def _check_interchangeable(
+    endpoint: Endpoint, first: Capabilities, look: Callable[[Endpoint, str], Awaitable[Capabilities]]
+) -> None:
     """Raise `EngineError` unless the server can replace the one that was seen first."""
-    seen = await probe_endpoint(endpoint, first.model, timeout_s=timeout_s)
+    seen = await look(endpoint, first.model)
     if found := first.identity.differences(seen.identity):
         raise EndpointUnreachableError(f"it is another model than {first.endpoint}: {'; '.join(found)}")
     may_differ = {"endpoint", "models", "server_version", "source", "call_s", "dialogue", "behaviour"}
@@ -134,6 +137,13 @@ def _check_needs(needs: EngineNeeds, seen: Capabilities) -> None:
     server = f"{seen.endpoint} ({seen.server_version or 'unknown version'})"
     if needs.chat and not seen.chat:
         raise EngineError(f"{server} serves {no_template(seen.model)}")
+    if needs.pictures and not seen.sees:
+        raise EngineError(f"{server} serves {no_sight(seen.model)}")
+    if needs.pictures and needs.guided and not seen.structured_outputs:
+        raise AnswerFormatError(
+            f"{server} ignores structured_outputs, by which alone answers to pictures are guided; upgrade the server "
+            "to vLLM 0.12 or later, or set program.answer_format to free"
+        )
     if needs.plain and seen.behaviour is None:
         raise EngineError(f"{server} completes no plain text; serve the model with vLLM, or use the embedded engine")
     if needs.guided and seen.guided_by is None:

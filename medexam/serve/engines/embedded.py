@@ -20,6 +20,7 @@ from medexam.errors import EngineError
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import (
     continues_plain_text,
+    no_sight,
     no_template,
     plain_text,
     requested_choices,
@@ -59,7 +60,8 @@ class _Work:
 class EmbeddedEngine:
     """Answers with a model that it loads from a folder, the hub, or the SmolLM2 wheel.
 
-    Raises `EngineError` if the model cannot be loaded, or has no chat template and `needs` one.
+    Raises `EngineError` if the model cannot be loaded, or has no chat template and `needs` one, or if
+    `needs` has pictures.
     `share_prefixes=False` computes every prompt in full.
     """
 
@@ -69,6 +71,8 @@ class EmbeddedEngine:
         self, spec: ModelSpec | None = None, needs: EngineNeeds = NO_NEEDS, *, share_prefixes: bool = True
     ) -> None:
         spec = spec or ModelSpec()
+        if needs.pictures:
+            raise EngineError(f"engine embedded has {no_sight(spec.label)}")
         self._model = LocalModel(spec, find_weights(spec), share_prefixes=share_prefixes)
         if needs.chat and self._model.template is None:
             raise EngineError(f"engine embedded has {no_template(self._model.label)}")

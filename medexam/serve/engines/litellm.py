@@ -18,7 +18,15 @@ from dspy.lm15 import Config, InvalidRequestError, Message, ProviderError, Reque
 
 from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError, LogprobsUnavailableError
 from medexam.model_identity import Behaviour, ModelIdentity
-from medexam.serve.chat_messages import ChatMessage, TemplateRules, continues_plain_text, to_messages
+from medexam.serve.chat_messages import (
+    ChatMessage,
+    TemplateRules,
+    continues_plain_text,
+    no_sight,
+    put_pictures,
+    take_pictures,
+    to_messages,
+)
 from medexam.serve.choice_schema import (
     IMPOSSIBLE,
     SCHEMA_FORMS,
@@ -29,6 +37,7 @@ from medexam.serve.choice_schema import (
 )
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
+from medexam.serve.discovery.sight import reads_pictures
 from medexam.serve.engines.hosted import HostedEngine
 from medexam.serve.engines.litellm_calls import call_litellm, get_litellm, to_response
 from medexam.serve.network.connections import open_model_client
@@ -64,6 +73,8 @@ async def connect_litellm(spec: ModelSpec, needs: EngineNeeds) -> "LiteLLMEngine
         await engine.check_settings(spec)
         if needs.guided:
             await engine.check_guided()
+        if needs.pictures:
+            await engine.check_sight()
         await engine.identify()
         await engine.find_rules()
     except BaseException:
@@ -114,8 +125,9 @@ class LiteLLMEngine(HostedEngine):
         """One reply to one request."""
         from dspy.clients.lm15_boundary import request_kwargs
 
-        messages, prefill = to_messages(request)
-        messages = self._rules.fit(messages)
+        request, pictures = take_pictures(request)
+        said, prefill = to_messages(request)
+        messages = put_pictures(self._rules.fit(said), pictures)
         extensions = dict(request.config.extensions or {})
         if continues_plain_text(request):
             raise UnsupportedFeatureError(
@@ -187,7 +199,7 @@ class LiteLLMEngine(HostedEngine):
     async def _try_form(self, form: SchemaForm) -> str:
         """What came of an impossible choice, in words; it is remembered if the choice came back."""
         self._form = form
-        messages: list[ChatMessage] = [{"role": "user", "content": "Say hello."}]
+        messages: list[dict[str, Any]] = [{"role": "user", "content": "Say hello."}]
         fields = self._choice_fields(messages, "", IMPOSSIBLE, Config(temperature=0.0, max_tokens=16))
         try:
             text = (await self._chat(fields, refusing=_REFUSALS)).text
@@ -199,6 +211,23 @@ class LiteLLMEngine(HostedEngine):
             return f"is refused: {' '.join(str(error).split())[:200]}"
         self._guided = read_choice(text, IMPOSSIBLE) is not None
         return "is honoured" if self._guided else f"is ignored: it replied {(text or '')[:80]!r}"
+
+    async def check_sight(self) -> None:
+        """Show a tiny picture; raises `EngineError` unless it is taken and read."""
+
+        async def ask(fields: dict[str, Any]) -> dict[str, Any]:
+            try:
+                response = await self._chat(fields)
+            except (InvalidRequestError, UnsupportedFeatureError):
+                return {}
+            return {"choices": [response.text], "usage": {"prompt_tokens": response.usage.input_tokens}}
+
+        try:
+            sees = await reads_pictures(ask)
+        except CURABLE as error:
+            raise EndpointUnreachableError(f"{self.model} does not answer: {error.message}") from error
+        if not sees:
+            raise EngineError(f"engine litellm asks {no_sight(self.model)}")
 
     async def identify(self) -> None:
         """Ask the fixed dialogue twice, and note how the provider names the model and what it replies.
@@ -258,7 +287,7 @@ class LiteLLMEngine(HostedEngine):
             await self._client.close()
 
     async def _choose(
-        self, messages: list[ChatMessage], prefill: str, choices: Sequence[str], config: Config
+        self, messages: list[dict[str, Any]], prefill: str, choices: Sequence[str], config: Config
     ) -> Response:
         response = await self._chat(self._choice_fields(messages, prefill, choices, config))
         chosen = read_choice(response.text, choices)
@@ -269,9 +298,9 @@ class LiteLLMEngine(HostedEngine):
         return replace(response, message=Message.assistant(chosen), finish_reason="stop")
 
     def _choice_fields(
-        self, messages: list[ChatMessage], prefill: str, choices: Sequence[str], config: Config
+        self, messages: list[dict[str, Any]], prefill: str, choices: Sequence[str], config: Config
     ) -> dict[str, Any]:
-        opening: list[ChatMessage] = [{"role": "assistant", "content": prefill}] if prefill.strip() else []
+        opening: list[dict[str, Any]] = [{"role": "assistant", "content": prefill}] if prefill.strip() else []
         fields = {
             "messages": messages + opening,
             "temperature": config.temperature,

@@ -1,7 +1,7 @@
 """The `scripted` engine: replies from a table, for tests, examples and dry runs; no model and no network.
 
 It replaces the server alone, so everything above it is the real thing. It keeps every request and fails on demand. It
-does not tokenise: its token counts are counts of words.
+does not tokenise: its token counts are counts of words. It looks at no picture that it is shown.
 """
 
 import hashlib
@@ -30,7 +30,13 @@ from medexam.continuations import ContinuationRequest, ReadBy
 from medexam.errors import LogprobsUnavailableError, SpecError
 from medexam.frozen_model import FrozenModel
 from medexam.model_identity import ModelIdentity
-from medexam.serve.chat_messages import cut_at_stop, requested_choices, requested_continuations, to_messages
+from medexam.serve.chat_messages import (
+    cut_at_stop,
+    requested_choices,
+    requested_continuations,
+    take_pictures,
+    to_messages,
+)
 from medexam.serve.contract import EngineInfo, SyncEngine
 from medexam.serve.logprobs.tokens import Candidates, build_logprobs, respond
 
@@ -102,6 +108,7 @@ class ScriptedEngine:
     def answer(self, request: Request) -> Response:
         """The scripted reply to one request; `complete` of both engines ends here."""
         self.requests.append(request)
+        request, _ = take_pictures(request)
         messages, prefill = to_messages(request)
         continuations = requested_continuations(request)
         choices = requested_choices(request)

@@ -33,7 +33,9 @@ from medexam.serve.chat_messages import (
     TemplateRules,
     continues_plain_text,
     plain_text,
+    put_pictures,
     requested_continuations,
+    take_pictures,
     to_messages,
 )
 from medexam.serve.contract import CHOICE, EngineInfo
@@ -121,8 +123,11 @@ class VLLMEngine(HostedEngine):
             return await self._score(request, continuations)
         if continues_plain_text(request):
             return await self._continue(plain_text(request), request.config)
+        request, pictures = take_pictures(request)
         messages, prefill = to_messages(request)
         messages = self._rules.fit(messages)
+        if pictures:
+            return await self._answer_seen(request, put_pictures(messages, pictures), prefill)
         choices = (request.config.extensions or {}).get(CHOICE)
         if choices is not None:
             fields = {**sampling_fields(request.config), **self.settings.choosing}
@@ -133,6 +138,18 @@ class VLLMEngine(HostedEngine):
         if prefill or plain:
             return await self._write(messages, prefill, fields)
         return await self._call_chat(messages, fields)
+
+    async def _answer_seen(self, request: Request, messages: list[dict[str, Any]], prefill: str) -> Response:
+        """A reply to messages with pictures, which the chat endpoint alone takes."""
+        choices = (request.config.extensions or {}).get(CHOICE)
+        if choices is not None:
+            fields = {**sampling_fields(request.config), **self.settings.choosing}
+            return await self._choose_in_chat(messages, prefill, tuple(choices), fields)
+        if prefill:
+            raise UnsupportedFeatureError(
+                "a reply to a picture cannot be made to continue given words, except by a choice", feature="messages"
+            )
+        return await self._call_chat(messages, chat_fields(request) | self.settings.sampling)
 
     def info(self) -> EngineInfo:
         """What really runs; `guided_by` is what enforced most choices, if any were asked."""
@@ -243,7 +260,7 @@ class VLLMEngine(HostedEngine):
         return build_response(reply, chosen, "stop")
 
     async def _choose_in_chat(
-        self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
+        self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
     ) -> Response:
         """The grammar writes the opening words too, because nothing can be appended to an unseen prompt."""
         self._check_grammar(choices)
@@ -286,9 +303,9 @@ class VLLMEngine(HostedEngine):
             (reply,) = await self._complete_prompts(body, [prompt])
         return build_response(reply, reply.text, reply.finish_reason)
 
-    async def _call_chat(self, messages: list[ChatMessage], fields: Mapping[str, Any]) -> Response:
+    async def _call_chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> Response:
         body = {**self.settings.chat, **fields}
-        call = {"model": f"openai/{self.model}", "messages": messages, "extra_body": body}
+        call = {"model": f"openai/{self.model}", "messages": list(messages), "extra_body": body}
         response = await self._call("acompletion", call, lambda raw: to_response(raw, self.model), weight=1)
         return await self._with_thinking(response)
 

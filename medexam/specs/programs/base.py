@@ -12,7 +12,14 @@ from medexam.specs.base import Spec
 from medexam.specs.catalogue import Form
 from medexam.specs.model import ModelSpec
 from medexam.specs.optimizer import Metric, OptimizerKind, PartSpec
-from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
+from medexam.specs.programs.needs import (
+    NO_NEEDS,
+    EngineNeeds,
+    PictureSettings,
+    ReaderSettings,
+    RetrievalSettings,
+    WordFiles,
+)
 
 PositiveInt = Annotated[int, Field(ge=1)]
 
@@ -87,6 +94,11 @@ class ProgramSpec(Spec):
     def shows_options(self) -> bool:
         """Whether the question is shown with its options."""
         return True
+
+    @property
+    def pictures(self) -> PictureSettings | None:
+        """How the pictures of questions are shown; None where they are not."""
+        return None
 
     @property
     def words(self) -> WordFiles | None:

@@ -27,6 +27,8 @@ class EngineNeeds:
     """Plain texts, which replies continue."""
     closes: bool = False
     """Replies that continue thinking that was cut off."""
+    pictures: bool = False
+    """Pictures beside texts."""
 
     def __or__(self, other: "EngineNeeds") -> "EngineNeeds":
         return EngineNeeds(**{one.name: getattr(self, one.name) or getattr(other, one.name) for one in fields(self)})
@@ -65,6 +67,14 @@ class RetrievalSettings:
     """What is looked up; `written`: what the model writes while it is asked, so nothing is looked up before."""
     query_language: Language | None
     """The language of the queries; None: that of the questions."""
+
+
+@dataclass(frozen=True)
+class PictureSettings:
+    """How a question's picture is shown."""
+
+    longest_side: int
+    """Pixels that its longest side has at most; a larger picture is scaled down."""
 
 
 @dataclass(frozen=True)

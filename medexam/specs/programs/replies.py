@@ -8,7 +8,14 @@ from pydantic import Field, model_validator
 
 from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.base import PositiveInt, WordsSpec
-from medexam.specs.programs.needs import AnswerForm, AnswerFormat, EngineNeeds, ReaderSettings, WordFiles
+from medexam.specs.programs.needs import (
+    AnswerForm,
+    AnswerFormat,
+    EngineNeeds,
+    PictureSettings,
+    ReaderSettings,
+    WordFiles,
+)
 from medexam.specs.programs.orders import Orders, orders_label
 from medexam.specs.programs.retrieving import RetrievingSpec
 
@@ -16,6 +23,8 @@ DIRECT_TOKENS = 64
 """Default budget of a direct answer: `{Answer: n}` takes 7 tokens, and some models greet first."""
 REASONING_TOKENS = 512
 """Default budget of a reply that reasons."""
+PICTURE_SIDE = 1024
+"""Default longest side of a picture, in pixels."""
 
 
 class ReplySpec(WordsSpec):
@@ -42,14 +51,38 @@ class ReplySpec(WordsSpec):
     answer_after_budget: Annotated[bool, Field(exclude_if=lambda closes: not closes)] = False
     """Where a free reply is cut off in its thinking: the thinking is closed, and the answer chosen among the options in
     one further call."""
+    images: Annotated[Literal["hidden", "shown", "only"], Field(exclude_if=lambda images: images == "hidden")] = (
+        "hidden"
+    )
+    """`hidden` asks in words alone; `shown` sends the question's picture with them, to a model that sees; `only` is
+    `shown` with `dataset.images: with`: it asks only the questions that have a picture."""
+    image_side: Annotated[PositiveInt, Field(exclude_if=lambda side: side == PICTURE_SIDE)] = PICTURE_SIDE
+    """Pixels of a shown picture's longest side; a larger picture is scaled down to it."""
     load: Path | None = None
     """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations instead of the
     prompt's; None asks in the prompt's words."""
 
+    @model_validator(mode="after")
+    def _pictures_fit(self) -> Self:
+        if self.image_side != PICTURE_SIDE and self.images == "hidden":
+            raise ValueError("image_side belongs to images: shown, not to hidden: leave it out")
+        if self.answer_after_budget and self.images != "hidden":
+            raise ValueError(
+                "answer_after_budget continues a reply, which cannot be done behind a picture: leave it out"
+            )
+        return self
+
     @property
     def engine_needs(self) -> EngineNeeds:
-        """What its requests hold: dialogues, and a choice where the answer is guided."""
-        return EngineNeeds(chat=True, guided=self.chooses, closes=self.answer_after_budget)
+        """What its requests hold: dialogues, a choice where the answer is guided, and pictures where they are shown."""
+        return EngineNeeds(
+            chat=True, guided=self.chooses, closes=self.answer_after_budget, pictures=self.pictures is not None
+        )
+
+    @property
+    def pictures(self) -> PictureSettings | None:
+        """How the pictures of questions are shown; None where they are hidden."""
+        return None if self.images == "hidden" else PictureSettings(self.image_side)
 
     @model_validator(mode="after")
     def _free_replies_are_closed(self) -> Self:
@@ -121,6 +154,8 @@ class ReplySpec(WordsSpec):
         if self.answer_form != "braces":
             words.append(self.answer_form)
         words += self.words_label
+        if self.pictures is not None:
+            words.append("images" if self.image_side == PICTURE_SIDE else f"images{self.image_side}")
         if self.load is not None:
             words.append("optimized")
         if self.answer_after_budget:

@@ -5,8 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from medexam.datasets import check_exam_set, load_exam_set
+from medexam.datasets.pictures.originals import read_embedded
 from medexam.datasets.translate.layout import QuestionText, text_of
-from medexam.datasets.translate.writing import read_pictures, write_translation
+from medexam.datasets.translate.writing import write_translation
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec
 
@@ -42,7 +43,7 @@ def test_pictures_go_along_with_their_bytes(tmp_path, exams) -> None:
         pa.Table.from_pylist([{"name": question.exam.name, "qid": question.number, "image": picture}]), source
     )
 
-    pictures = read_pictures([source])
+    pictures = read_embedded([source])
     path = tmp_path / "en.parquet"
     write_translation(path, [question], exams.golds, {question.key: text_of(question)}, origin="x", pictures=pictures)
 

@@ -39,6 +39,7 @@ async def test_a_server_that_honours_everything() -> None:
         "masked_logprobs": True,
         "prefix_block": 16,
         "refusals": {},
+        "sees": None,
     }
     assert seen.guided_by == "prefill"
 

@@ -8,8 +8,9 @@ and each of `part-0`, `part-1`, ... everything of some hundred questions. `asset
 import base64
 import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from medexam.experiments.report.page.entries import (
@@ -40,11 +41,17 @@ class Block:
     """Base64, so that nothing in it can be taken for markup."""
 
 
-def build_blocks(runs: Sequence[Answers], facets: Mapping[str, str]) -> list[Block]:
-    """The blocks of `runs`: every question that any of them was asked, the first run's first; filtered by `facets`."""
+def build_blocks(
+    runs: Sequence[Answers], facets: Mapping[str, str], pictures: Mapping[str, str] = MappingProxyType({})
+) -> list[Block]:
+    """The blocks of `runs`: every question that any of them was asked, the first run's first; filtered by `facets`.
+
+    `pictures` maps a question's key to its picture, a data URL.
+    """
     keys = list(dict.fromkeys(key for run in runs for key in run.asked))
     longest = text_limit(runs, ALL_TEXTS)
-    starts, parts = _parts(keys, runs, longest)
+    entries = (_entry(key, runs, longest, pictures) for key in keys)
+    starts, parts = _parts(entries)
     index = build_index(keys, runs, facets)
     index |= {"starts": starts, "longest_text": longest if longest < LONGEST_TEXT else None}
     return [pack("index", index), pack("stems", [join_stems(key, runs) for key in keys]), *parts]
@@ -64,23 +71,28 @@ def _to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _parts(keys: Sequence[str], runs: Sequence[Answers], longest: int) -> tuple[list[int], list[Block]]:
-    """Where in `keys` each part begins, and the parts."""
+def _entry(key: str, runs: Sequence[Answers], longest: int, pictures: Mapping[str, str]) -> str:
+    entry = build_entry(key, runs, longest)
+    return _to_json(entry | {"picture": pictures[key]} if key in pictures else entry)
+
+
+def _parts(entries: Iterable[str]) -> tuple[list[int], list[Block]]:
+    """Where among the questions each part begins, and the parts."""
     starts: list[int] = []
     blocks: list[Block] = []
-    for start, texts in _cut(keys, runs, longest):
+    for start, texts in _cut(entries):
         blocks.append(_pack_text(f"part-{len(starts)}", "[" + ",".join(texts) + "]"))
         starts.append(start)
     return starts, blocks
 
 
-def _cut(keys: Sequence[str], runs: Sequence[Answers], longest: int) -> Iterator[tuple[int, list[str]]]:
+def _cut(entries: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     start, texts, characters = 0, list[str](), 0
-    for at, key in enumerate(keys):
+    for at, entry in enumerate(entries):
         if texts and (len(texts) == MOST_QUESTIONS or characters > MOST_CHARACTERS):
             yield start, texts
             start, texts, characters = at, [], 0
-        texts.append(_to_json(build_entry(key, runs, longest)))
+        texts.append(entry)
         characters += len(texts[-1])
     if texts:
         yield start, texts

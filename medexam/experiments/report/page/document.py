@@ -19,6 +19,7 @@ from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.page.blocks import build_blocks
 from medexam.experiments.report.page.entries import read_answers
+from medexam.experiments.report.page.question_pictures import read_pictures
 from medexam.experiments.report.page.sections import build_sections, warnings
 from medexam.experiments.report.plots.pictures import Picture, build_pictures
 from medexam.experiments.report.tables import comparison
@@ -90,7 +91,7 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterato
         sections=build_sections(runs, names, boards),
         pictures=[(picture, base64.b64encode(picture.png).decode("ascii")) for picture in pictures],
         no_pictures=no_pictures,
-        blocks=build_blocks(read_answers(runs), runs[0].benchmark.facets),
+        blocks=build_blocks(read_answers(runs), runs[0].benchmark.facets, read_pictures(runs)),
     )
 
 

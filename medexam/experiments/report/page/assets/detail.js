@@ -31,7 +31,9 @@ page.detail = (() => {
     if (several) part.append(element("h4", { textContent: `Asked in ${wording.language}`, lang: "en" }));
     if (wording.clinical_case) part.append(words("case", wording.clinical_case));
     if (wording.stem !== undefined) part.append(words("stem", wording.stem));
-    if (wording.image) part.append(words("quiet", `Refers to a picture that is not in this page: ${wording.image}`));
+    if (item.picture && at === 0) {
+      part.append(element("img", { className: "asked", src: item.picture, alt: `Picture ${wording.image ?? ""}` }));
+    } else if (wording.image && !item.picture) part.append(words("quiet", `Refers to a picture that is not in this page: ${wording.image}`));
     for (const [title, text] of wording.shown ?? []) part.append(...block(title, text));
     if (wording.options) {
       part.append(options(wording, choices));

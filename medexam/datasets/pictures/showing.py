@@ -1,0 +1,69 @@
+"""Questions with the pictures that they refer to, and what tells these pictures from others.
+
+The fingerprint covers the pictures' own bytes, of the whole source as that of the words does, and not what is made of
+them: the same pictures have the same fingerprint whichever version of a library scales them.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from medexam.datasets.pictures.originals import FOLDER, read_originals
+from medexam.datasets.pictures.scaling import RULE, scale_picture
+from medexam.errors import DatasetError
+from medexam.items import ExamSet
+from medexam.questions import Question
+from medexam.specs import DatasetSpec, PictureSettings
+
+_SHOWN = 3
+"""Missing pictures that a message names."""
+
+
+def show_pictures(
+    exams: ExamSet, spec: DatasetSpec, settings: PictureSettings, asked: Collection[str] | None = None
+) -> tuple[ExamSet, dict[str, Any]]:
+    """The selected questions, each with its picture; and what a run's identity says of the pictures.
+
+    `asked` are the keys of those that get their pictures; None: all that are selected. Raises `DatasetError` if no
+    question of the source refers to a picture, if one that is needed is missing or not whole, or if a name leads out of
+    the folder of the data.
+    """
+    wanted = {question.key for question in exams.questions} if asked is None else set(asked)
+    digests: list[list[str | None]] = []
+    shown: dict[str, str] = {}
+    scaled: dict[str, str] = {}
+    missing: list[Question] = []
+    for question, content in read_originals(spec):
+        digest = None if content is None else hashlib.sha256(content).hexdigest()
+        digests.append([question.key, digest])
+        if question.key not in wanted:
+            continue
+        if content is None or digest is None:
+            missing.append(question)
+            continue
+        if digest not in scaled:
+            scaled[digest] = scale_picture(content, settings.longest_side, f"{question.image} of {question.key}")
+        shown[question.key] = scaled[digest]
+    if not digests:
+        raise DatasetError(f"{exams.source}: no question refers to a picture: set program.images to hidden")
+    if missing:
+        raise _missing(missing, exams)
+    questions = tuple(
+        question.model_copy(update={"picture": shown[question.key]}) if question.key in shown else question
+        for question in exams.questions
+    )
+    listed = json.dumps(sorted(digests, key=str)).encode()
+    known = {"fingerprint": hashlib.sha256(listed).hexdigest(), "longest_side": settings.longest_side, "rule": RULE}
+    return replace(exams, questions=questions), known
+
+
+def _missing(questions: list[Question], exams: ExamSet) -> DatasetError:
+    named = ", ".join(f"{one.image} of {one.key}" for one in questions[:_SHOWN])
+    more = f" and {len(questions) - _SHOWN} more" if len(questions) > _SHOWN else ""
+    return DatasetError(
+        f"{exams.source}: {len(questions)} pictures are not here: {named}{more}: put them beside the data, under their "
+        f"names or in a folder {FOLDER}, or bring a data set of the hub with `medexam data fetch NAME --images`; "
+        "or set program.images to hidden, or dataset.images to without"
+    )

@@ -1,0 +1,44 @@
+"""The pictures of a page's questions: small, once a question, and no more than a page can hold.
+
+They are read from the data set and are those that the model was shown. Where the data set is gone or holds others by
+now, the page has none.
+"""
+
+from collections.abc import Sequence
+
+from medexam.datasets.pictures.showing import show_pictures
+from medexam.errors import DatasetError
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.specs import PictureSettings
+
+SIDE = 640
+"""Pixels of the longest side."""
+LARGEST = 1_000_000
+"""Characters of a picture as a data URL; a larger one is left out."""
+ALL_PICTURES = 30_000_000
+"""Characters that all pictures together may have; those of later questions are left out."""
+
+
+def read_pictures(runs: Sequence[AnyRun]) -> dict[str, str]:
+    """Key of a question that some run was asked with its picture -> the picture, as a data URL."""
+    found: dict[str, str] = {}
+    for run in runs:
+        if run.record.cell.program.pictures is not None and not found.keys() >= set(run.record.questions):
+            found |= _pictures_of(run)
+    kept, characters = {}, 0
+    for key, picture in found.items():
+        if len(picture) <= LARGEST and characters + len(picture) <= ALL_PICTURES:
+            kept[key] = picture
+            characters += len(picture)
+    return kept
+
+
+def _pictures_of(run: AnyRun) -> dict[str, str]:
+    spec = run.record.cell.dataset.whole
+    try:
+        items, known = show_pictures(run.benchmark.load(spec), spec, PictureSettings(SIDE), run.record.questions)
+    except DatasetError:
+        return {}
+    if known["fingerprint"] != run.record.identity.get("pictures", {}).get("fingerprint"):
+        return {}
+    return {one.key: one.picture for one in items.questions if one.picture is not None}
