@@ -103,6 +103,71 @@ class RetrievalMetrics(FrozenModel):
     """Questions whose passages were cut, in part or all of them, because the context was too small."""
 
 
+class Checked(FrozenModel):
+    """Questions whose answer was checked, with one verdict."""
+
+    n: int
+    withdrawn: int
+    """Those whose answer was withdrawn; they enter no accuracy."""
+    accuracy: float | None
+    """Of those whose answer stands; None if there are none."""
+    accuracy_interval: tuple[float, float] | None
+    """Wilson's 95 % interval; None if there are none."""
+
+
+class VerifiedMetrics(FrozenModel):
+    """What a verifier made of the passages, over the scored questions whose passages were judged."""
+
+    n: int
+    passages: int
+    """That were judged."""
+    kept: int
+    none_kept: int
+    """Questions without a kept passage."""
+    supported: Checked
+    unsupported: Checked
+
+
+class QueryMetrics(FrozenModel):
+    """What a model looked up itself, over the scored questions of a program that writes queries."""
+
+    n: int
+    rounds: float
+    """Rounds with a query, a question on average."""
+    queries: float
+    """A question on average."""
+    passages: float
+    """Different passages, a question on average."""
+    none: int
+    """Questions for which no query was written."""
+
+
+class CitationMetrics(FrozenModel):
+    """What answers cite, over the scored questions with a legal answer of a program that cites."""
+
+    n: int
+    named: int
+    """Answers that name a passage."""
+    refused: int
+    """Answers that say that no passage supports them."""
+    scored: int
+    """Citations that a reader scored."""
+    entailing: int
+    """Scored citations whose passage entails the answer, with a probability of 0.5 or more."""
+    entailing_interval: tuple[float, float] | None
+    """Wilson's 95 % interval of their share; None if none was scored."""
+    mean_support: float | None
+    """Mean probability of entailment of the scored citations; None if none was scored."""
+
+
+class EvidenceMetrics(FrozenModel):
+    """Each part is None if the program does no such thing."""
+
+    verified: VerifiedMetrics | None = None
+    queries: QueryMetrics | None = None
+    citations: CitationMetrics | None = None
+
+
 class ReliabilityBin(FrozenModel):
     """The questions whose confidence lies above `low` and not above `high`."""
 
@@ -332,6 +397,8 @@ class Metrics(PublishedScores):
     """What the scores of the options tell; None if the program left none."""
     retrieval: RetrievalMetrics | None = None
     """What the passages tell; None if the program saw none."""
+    evidence: Annotated[EvidenceMetrics | None, Field(exclude_if=lambda evidence: evidence is None)] = None
+    """What verdicts, queries and citations tell; `metrics.json` has no such key if the program has none."""
     votes: Annotated[VoteMetrics | None, Field(exclude_if=lambda votes: votes is None)] = None
     """What several replies to each question tell; `metrics.json` has no such key if each had one."""
     ensemble: Annotated[EnsembleMetrics | None, Field(exclude_if=lambda ensemble: ensemble is None)] = None

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from medexam.errors import DatasetError
 from medexam.items import AnswerKey
 from medexam.metrics.counting import Cell, Tally, chance_level, count, count_apart, count_costs, scored_exams, total
+from medexam.metrics.evidence import evidence_metrics
 from medexam.metrics.exam_averages import AVERAGES
 from medexam.metrics.intervals import rate_interval, score_intervals
 from medexam.metrics.option_scores import option_score_metrics
@@ -56,6 +57,7 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
         },
         option_scores=option_score_metrics(questions, key, predictions),
         retrieval=retrieval_metrics(questions, key, predictions),
+        evidence=evidence_metrics(questions, key, predictions),
         votes=vote_metrics(questions, key, predictions),
         ensemble=ensemble_metrics(questions, key, predictions),
         orders=order_metrics(questions, key, predictions),

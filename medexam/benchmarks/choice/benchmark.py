@@ -8,6 +8,7 @@ from medexam.benchmarks.base import Benchmark, Chosen, Predictions, Scored
 from medexam.benchmarks.choice import tables
 from medexam.benchmarks.choice.comparison import PairedExams, compare_exams
 from medexam.benchmarks.choice.detail_tables import order_tables, retrieval_tables, score_tables, vote_tables
+from medexam.benchmarks.choice.evidence_tables import evidence_tables
 from medexam.benchmarks.paired import TableRun
 from medexam.datasets import load_exam_set
 from medexam.items import AnswerKey, ExamSet, Gold
@@ -130,8 +131,14 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
         return {**shown, "options": [[option.number, option.text] for option in item.options]}
 
     def details(self, metrics: Metrics) -> list[Captioned]:
-        """Votes; places; calibration, position and abstention of scored options; relevance and sources of passages."""
-        return [*vote_tables(metrics), *order_tables(metrics), *score_tables(metrics), *retrieval_tables(metrics)]
+        """Votes; places; calibration, position and abstention of scored options; passages; verdicts and citations."""
+        return [
+            *vote_tables(metrics),
+            *order_tables(metrics),
+            *score_tables(metrics),
+            *retrieval_tables(metrics),
+            *evidence_tables(metrics),
+        ]
 
     def origin(self, metrics: Metrics) -> str:
         """` of 30 exams`."""

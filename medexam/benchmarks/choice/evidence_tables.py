@@ -1,0 +1,66 @@
+"""Tables of what a run says of its evidence: verdicts on passages, what the model looked up itself, citations."""
+
+from collections.abc import Iterator
+
+from medexam.formatting import percent, with_interval
+from medexam.metrics import Metrics
+from medexam.metrics.evidence import ENTAILED
+from medexam.metrics.results import Checked, CitationMetrics, QueryMetrics, VerifiedMetrics
+from medexam.tables import Captioned, Table
+
+
+def evidence_tables(metrics: Metrics) -> list[Captioned]:
+    """Those of what the program does, each with its caption; empty if it does nothing of it."""
+    evidence = metrics.evidence
+    if evidence is None:
+        return []
+    made: list[Captioned] = []
+    if evidence.verified is not None:
+        made.append(_verified(evidence.verified))
+    if evidence.queries is not None:
+        made.append(_queries(evidence.queries))
+    if evidence.citations is not None:
+        made.append(_citations(evidence.citations))
+    return made
+
+
+def _verified(verified: VerifiedMetrics) -> Captioned:
+    rows = tuple(_verdict_rows(verified))
+    dropped = verified.passages - verified.kept
+    share = f" ({percent(dropped / verified.passages)} %)" if verified.passages else ""
+    caption = (
+        f"The verifier dropped {dropped:,} of {verified.passages:,} passages{share}; none was left for "
+        f"{verified.none_kept:,} of n = {verified.n:,} questions. Accuracy: percent of the answers that stand (Wilson)."
+    )
+    return Table("Answers by the verifier's verdict", ("Verdict", "n", "Withdrawn", "Accuracy"), rows), caption
+
+
+def _verdict_rows(verified: VerifiedMetrics) -> Iterator[tuple[str, ...]]:
+    groups: tuple[tuple[str, Checked], ...] = (("supported", verified.supported), ("unsupported", verified.unsupported))
+    for name, group in groups:
+        yield name, str(group.n), str(group.withdrawn), with_interval(percent(group.accuracy), group.accuracy_interval)
+
+
+def _queries(queries: QueryMetrics) -> Captioned:
+    row = (f"{queries.rounds:.2f}", f"{queries.queries:.2f}", f"{queries.passages:.2f}", str(queries.none))
+    caption = f"A question on average, n = {queries.n:,}; passages: different ones. The last column counts questions."
+    return Table("What the model looked up", ("Rounds", "Queries", "Passages", "Without a query"), (row,)), caption
+
+
+def _citations(cited: CitationMetrics) -> Captioned:
+    share = cited.entailing / cited.scored if cited.scored else None
+    row = (
+        str(cited.named),
+        str(cited.refused),
+        str(cited.n - cited.named - cited.refused),
+        str(cited.scored),
+        with_interval(percent(share), cited.entailing_interval),
+    )
+    caption = (
+        f"Counts of n = {cited.n:,} answers. Entailing: percent of the scored citations whose passage entails the "
+        f"answer with a probability of {ENTAILED:g} or more, by program.reader (Wilson)."
+    )
+    if cited.mean_support is not None:
+        caption += f" Mean probability: {cited.mean_support:.3f}."
+    columns = ("Name a passage", "Say that none supports", "No citation", "Scored", "Entailing")
+    return Table("Citations", columns, (row,)), caption
