@@ -138,7 +138,7 @@ def test_every_import_goes_down() -> None:
         ("experiments/store/paths.py", "from medexam.experiments.report.tables import Table"),
         ("experiments/plan/words.py", "from medexam.experiments.score import current"),
         ("serve/network/retry.py", "from medexam.serve.pool.server_pool import Server"),
-        ("metrics/chance.py", "from medexam.datasets import ExamSet"),
+        ("metrics/board.py", "from medexam.datasets import ExamSet"),
         ("questions.py", "from medexam.specs import ModelSpec"),
     ],
 )
