@@ -160,8 +160,9 @@ class Prediction(FrozenModel, populate_by_name=True):
     label_mass: float | None = None
     """Probability that the next token is any of the option numbers, 0 to 1; None where no numbers were read."""
     order_scores: tuple[tuple[float, ...], ...] | None = None
-    """One row for each cyclic order of the options: the scores in the order in which they were shown, where row `r`
-    shows first the option that stands at place `r` in the exam. None where only the exam's order was shown."""
+    """One row for each of `orders`: the scores in the order in which the options were shown. In a line without
+    `orders`, row `r` shows first the option that stands at place `r` in the exam, and then those after it. None where
+    only the exam's order was shown."""
     read_by: str | None = None
     """How the log-probabilities were read: `echo`, `trie` or `label`; None where none were."""
     read_why: str | None = None
@@ -181,7 +182,8 @@ class Prediction(FrozenModel, populate_by_name=True):
     of a line where no votes were counted."""
     orders: Annotated[tuple[tuple[int, ...], ...] | None, Field(exclude_if=lambda orders: orders is None)] = None
     """The orders in which the options were shown, each as their printed numbers; every order has as many `votes`, one
-    order after the other, as printed numbers too. Left out of a line where the exam's order alone was shown."""
+    order after the other, as printed numbers too, or a row of `order_scores`. Left out of a line where the exam's order
+    alone was shown."""
 
     rounds: Annotated[tuple[tuple[FollowUp, ...], ...] | None, Field(exclude_if=lambda rounds: rounds is None)] = None
     """The queries that the model wrote in each round; left out of a line where it wrote none itself."""

@@ -2,7 +2,7 @@
 
 Pure functions over the scores as the program left them, so a threshold can be tried on a run without asking the model.
 In one order the position prior is mixed with what the options say. Over all cyclic orders every option stands once at
-every place, so what the options say cancels out and only the position's share is left.
+every place, so what the options say cancels out and only the position's share is left; over others it does on average.
 """
 
 import math
@@ -82,20 +82,20 @@ def scored_options(
 def _read(prediction: Prediction, scores: Mapping[int, float], gold: Gold) -> ScoredOptions:
     best = max(scores.values())
     sharing = sum(score == best for score in scores.values()) if prediction.tied is None else prediction.tied
-    rows = prediction.order_scores or ()
+    rows, numbers = prediction.order_scores or (), tuple(scores)
+    rotations = [numbers[turn:] + numbers[:turn] for turn in range(len(rows))]
     return ScoredOptions(
         gold=max((number for number in scores if gold.accepts(number)), key=scores.__getitem__, default=gold.number),
         probabilities=normalise_scores(scores),
         chosen=max(scores, key=scores.__getitem__),
-        orders=tuple(_shown(tuple(scores), first, row) for first, row in enumerate(rows)),
+        orders=tuple(map(_shown, prediction.orders or rotations, rows)),
         tied=sharing > 1,
         label_mass=prediction.label_mass,
     )
 
 
-def _shown(numbers: Sequence[int], first: int, row: Sequence[float]) -> ShownOrder:
-    """The order that begins with the option at place `first` (from 0) of the exam; `row` holds its scores as shown."""
-    shown = tuple(numbers[(first + place) % len(numbers)] for place in range(len(numbers)))
+def _shown(shown: tuple[int, ...], row: Sequence[float]) -> ShownOrder:
+    """The order in which these printed numbers were shown; `row` holds their scores."""
     probabilities = normalise_scores(dict(enumerate(row)))
     return ShownOrder(shown, tuple(probabilities.values()), shown[row.index(max(row))])
 

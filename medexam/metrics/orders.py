@@ -1,6 +1,6 @@
 """What several orders of the options tell: position bias, consistency, and what is right in every order.
 
-Pure functions over the votes and orders that a run kept.
+Pure functions over the orders that a run kept, with the votes or scores of each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -97,9 +97,13 @@ def homogeneity(clusters: Sequence[Sequence[tuple[int, int]]]) -> tuple[float | 
 
 
 def _read(prediction: Prediction, gold: Gold) -> _Shown:
-    orders, votes = prediction.orders or (), prediction.votes or ()
+    answers: tuple[int | None, ...]
+    orders, votes, rows = prediction.orders or (), prediction.votes or (), prediction.order_scores
     each = len(votes) // len(orders)
-    answers = tuple(majority(votes[turn * each : (turn + 1) * each]) for turn in range(len(orders)))
+    if rows is not None:
+        answers = tuple(order[row.index(max(row))] for order, row in zip(orders, rows, strict=True))
+    else:
+        answers = tuple(majority(votes[turn * each : (turn + 1) * each]) for turn in range(len(orders)))
     return _Shown(orders, answers, tuple(map(gold.accepts, answers)), gold.number)
 
 

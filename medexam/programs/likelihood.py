@@ -12,7 +12,7 @@ import dspy
 from medexam.continuations import Continuation, ContinuationLogprobs
 from medexam.predictions import Prediction, normalise_scores
 from medexam.programs.base import Call, ExamProgram, Steps
-from medexam.programs.orders import orders_of, shown_in
+from medexam.programs.orders import Order, orders_of, shown_in
 from medexam.questions import Question
 from medexam.signatures import LikelihoodAdapter, LikelihoodWords, WeighOptions, option_texts
 from medexam.specs import LikelihoodSpec
@@ -75,19 +75,21 @@ class OptionLikelihood(ExamProgram):
             generations.append(said.generation)
             alone = said.reading
         readings: list[ContinuationLogprobs] = []
-        for order in orders_of(question, self.spec.orders):
+        orders = orders_of(question, self.spec.orders)
+        for order in orders:
             said = yield Call(self.weigh, {"question": shown_in(question, order)})
             generations.append(said.generation)
             readings.append(said.reading)
-        scores = self._scores(question, readings, alone)
+        scores = self._scores(question, orders, readings, alone)
         answer = self._choose(scores.option_scores)
-        return dspy.Prediction(answer=answer, rationale=None, generations=generations, scores=scores)
+        shown = None if self.spec.orders == "given" else tuple(orders)
+        return dspy.Prediction(answer=answer, rationale=None, generations=generations, scores=scores, orders=shown)
 
     def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:  # noqa: ARG002
         """The option that the stored scores choose."""
         if stored.option_scores is None:
             return None
-        return dspy.Prediction(answer=self._choose(stored.option_scores), rationale=None)
+        return dspy.Prediction(answer=self._choose(stored.option_scores), rationale=None, orders=stored.orders)
 
     def _choose(self, scores: dict[int, float]) -> int | None:
         """The best option, the first of equal ones; None where its share of the probability is too small."""
@@ -97,32 +99,35 @@ class OptionLikelihood(ExamProgram):
         return max(scores, key=scores.__getitem__)
 
     def _scores(
-        self, question: Question, readings: Sequence[ContinuationLogprobs], alone: ContinuationLogprobs | None
+        self,
+        question: Question,
+        orders: Sequence[Order],
+        readings: Sequence[ContinuationLogprobs],
+        alone: ContinuationLogprobs | None,
     ) -> OptionScores:
-        texts = option_texts(self.spec.read, question)
+        texts, numbers = option_texts(self.spec.read, question), question.option_numbers
         premises = alone.continuations if alone else [None] * len(texts)
-        orders = []
-        for turn, reading in enumerate(readings):
-            places = [(turn + place) % len(texts) for place in range(len(texts))]
+        rows = []
+        for order, reading in zip(orders, readings, strict=True):
             # The numbers stay where they are while the options move on.
-            of = places if self.spec.read == "option_text" else range(len(texts))
-            orders.append(
+            of = map(numbers.index, order) if self.spec.read == "option_text" else range(len(texts))
+            rows.append(
                 tuple(
                     score(continuation, texts[at], self.spec.norm, premises[at])
                     for at, continuation in zip(of, reading.continuations, strict=True)
                 )
             )
-        cyclic = self.spec.orders == "cyclic"
-        scores = dict(zip(question.option_numbers, average_orders(orders) if cyclic else orders[0], strict=True))
+        several = self.spec.orders != "given"
+        scores = average_orders(orders, rows) if several else dict(zip(numbers, rows[0], strict=True))
         masses = [reading.mass for reading in readings] if self.spec.read == "label" else []
         known = [mass for mass in masses if mass is not None]
         return OptionScores(
-            option_scores=scores,
-            score_unit="nats" if cyclic else UNITS[self.spec.norm],
+            option_scores={number: scores[number] for number in numbers},
+            score_unit="nats" if several else UNITS[self.spec.norm],
             score_norm=self.spec.norm,
             tied=list(scores.values()).count(max(scores.values())),
             label_mass=math.fsum(known) / len(known) if known else None,
-            order_scores=tuple(orders) if cyclic else None,
+            order_scores=tuple(rows) if several else None,
             read_by=readings[-1].read_by,
             read_why=readings[-1].why,
         )
@@ -149,14 +154,13 @@ def score(continuation: Continuation, text: str, norm: ScoreNorm, alone: Continu
             return continuation.total - alone.total
 
 
-def average_orders(orders: Sequence[Sequence[float]]) -> list[float]:
-    """The log of each option's mean probability over the cyclic orders, in the exam's order, nats.
+def average_orders(orders: Sequence[Order], rows: Sequence[Sequence[float]]) -> dict[int, float]:
+    """Printed number of each option -> the log of its mean probability over the orders, nats.
 
-    Row `r` of `orders` holds the scores in the order in which the options were shown, first that at place `r`.
+    Row `r` holds the scores of order `r`, in the order in which the options were shown.
     """
-    count = len(orders)
-    total = [0.0] * count
-    for turn, row in enumerate(orders):
-        for place, chance in normalise_scores(dict(enumerate(row))).items():
-            total[(turn + place) % count] += chance
-    return [math.log(max(chance / count, 1e-300)) for chance in total]
+    total = dict.fromkeys(orders[0], 0.0)
+    for order, row in zip(orders, rows, strict=True):
+        for number, chance in normalise_scores(dict(zip(order, row, strict=True))).items():
+            total[number] += chance
+    return {number: math.log(max(chance / len(orders), 1e-300)) for number, chance in total.items()}

@@ -75,6 +75,29 @@ def test_bias_consistency_and_scores_are_as_computed_by_hand(drawn) -> None:
     assert compute_metrics(*drawn).orders == found
 
 
+def test_scores_of_orders_say_which_option_each_chooses(make_exam) -> None:
+    (question,) = make_exam("biology", 2013, size=1, options=3)
+    orders, rows = ((1, 2, 3), (3, 2, 1)), ((-1.0, -2.0, -3.0), (-5.0, -1.0, -2.0))
+    prediction = Prediction(
+        question=question.key,
+        program="p",
+        spec_digest="d",
+        status=Status.ANSWERED,
+        answer=1,
+        orders=orders,
+        order_scores=rows,
+        option_scores={1: -1.0, 2: -1.2, 3: -4.0},
+    )
+    metrics = compute_metrics([question], AnswerKey({question.key: Gold(number=1)}), {question.key: prediction})
+    found = metrics.orders
+    assert [(place.chosen, place.right) for place in found.places] == [(0.5, 0.5), (0.5, 0.0), (0.0, 0.5)]
+    assert (found.consistent, found.right_in_any, found.right_in_all) == (0, 1, 0)
+    shares = metrics.option_scores.positions
+    first = (np.exp(-1) / np.exp([-1, -2, -3]).sum() + np.exp(-5) / np.exp([-5, -1, -2]).sum()) / 2
+    assert shares[0].mean_probability == pytest.approx(first)
+    assert metrics.option_scores.flip_rate == 1
+
+
 def test_with_one_order_a_question_it_is_stuarts_and_maxwells_test() -> None:
     draw = np.random.default_rng(5)
     pairs = [(int(a), int(b)) for a, b in draw.choice(4, size=(300, 2), p=[0.4, 0.3, 0.2, 0.1])]

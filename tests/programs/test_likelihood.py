@@ -159,9 +159,32 @@ def test_cyclic_orders_cancel_a_liking_for_places(question, read) -> None:
 
 
 def test_averaging_orders_of_numbers_without_chance() -> None:
-    averaged = average_orders([[-1e5, 0.0], [0.0, -1e5]])
-    assert averaged[1] == pytest.approx(0.0)
-    assert math.isfinite(averaged[0])
+    averaged = average_orders([(1, 2), (2, 1)], [[-1e5, 0.0], [0.0, -1e5]])
+    assert averaged[2] == pytest.approx(0.0)
+    assert math.isfinite(averaged[1])
+
+
+@pytest.mark.parametrize("orders", ["reversed", {"random": 4}])
+@pytest.mark.parametrize("read", ["label", "option_text"])
+def test_any_orders_are_averaged_by_option(question, read, orders) -> None:
+    """Weights that depend on text and place, averaged by hand over the orders that the prompts show."""
+    asked = with_options(question, "a", "b", "c")
+    weights = {"a": 0.1, "b": 0.3, "c": 0.2}
+    shown = []
+
+    def weigh(context: str) -> list[list[float]]:
+        shown.append([line.split(". ")[1] for line in context.splitlines() if line[:1].isdigit()])
+        return [[math.log(weights[text] / (1 + at))] for at, text in enumerate(shown[-1])]
+
+    prediction, calls = ask(spec(read=read, context="stem_and_options", orders=orders), asked, weigh)
+    assert len(calls) == len(prediction.orders) == len(prediction.order_scores)
+    assert shown == [["abc"[number - 1] for number in order] for order in prediction.orders]
+    expected = dict.fromkeys("abc", 0.0)
+    for texts in shown:
+        odds = {text: weights[text] / (1 + at) for at, text in enumerate(texts)}
+        for text, weight in odds.items():
+            expected[text] += weight / sum(odds.values()) / len(shown)
+    assert list(prediction.option_probabilities.values()) == pytest.approx([expected[text] for text in "abc"])
 
 
 def test_shares_sum_to_one() -> None:
@@ -172,7 +195,7 @@ def test_shares_sum_to_one() -> None:
     ("fields", "message"),
     [
         ({"read": "label", "context": "stem"}, "needs the options shown"),
-        ({"orders": "cyclic"}, "needs the options shown"),
+        ({"orders": "cyclic"}, "several orders need the options shown"),
         ({"abstain_below": 1.5}, "less than or equal to 1"),
         ({"norm": "geometric"}, "token_mean"),
     ],

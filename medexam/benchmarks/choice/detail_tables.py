@@ -20,8 +20,8 @@ def score_tables(metrics: Metrics) -> list[Captioned]:
     scores = metrics.option_scores
     if scores is None:
         return []
-    # Where the orders of the options have a table of their own, it says more of places.
-    position = [_position(scores)] if metrics.orders is None else []
+    # Shares of votes say no more of places than the table of the orders does.
+    position = [_position(scores)] if metrics.orders is None or scores.by_shown_position else []
     return [_calibration(scores), *position, _abstention(scores)]
 
 
@@ -115,8 +115,8 @@ def _position(scores: OptionScoreMetrics) -> Captioned:
     )
     if scores.by_shown_position:
         caption = (
-            "Percent, averaged over all orders of the options, so that every option stands once at every place "
-            "and what it says cancels out."
+            "Percent, averaged over all orders of the options that were shown. Over cyclic orders every option stands "
+            "once at every place, so that what it says cancels out."
         )
     else:
         caption = "Percent of the questions that have the number, in the exam's own order."

@@ -9,6 +9,7 @@ from medexam.continuations import ReadBy
 from medexam.questions import Language
 from medexam.specs.programs.base import WordsSpec
 from medexam.specs.programs.needs import EngineNeeds, RetrievalSettings, WordFiles
+from medexam.specs.programs.orders import Orders, orders_label
 from medexam.specs.programs.retrieving import RetrievingSpec
 
 ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi"]
@@ -32,8 +33,9 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
     puts passages before that."""
     chat_template: bool = False
     """Whether the context becomes a user's turn and what is read the assistant's; else both are plain text."""
-    orders: Literal["given", "cyclic"] = "given"
-    """`cyclic` shows the options in every rotation of their order and averages the probabilities."""
+    orders: Orders = "given"
+    """Show the options in several orders and average the probabilities: `cyclic` is every rotation, `reversed` the
+    exam's order and its reverse, `{random: 4}` four orders that are drawn for each question."""
     abstain_below: Annotated[float, Field(gt=0, le=1)] | None = None
     """Leave a question blank when the best option's share of the probability is less than this; None never does."""
     prompt: str | Path = "paper"
@@ -43,9 +45,9 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
     def _options_are_shown(self) -> Self:
         if self.read == "label" and self.context == "stem":
             raise ValueError("read 'label' needs the options shown: set context to 'stem_and_options', or leave it out")
-        if self.orders == "cyclic" and not self.shows_options:
+        if self.orders != "given" and not self.shows_options:
             raise ValueError(
-                "orders 'cyclic' needs the options shown: set context to 'stem_and_options', or read 'label'"
+                "several orders need the options shown: set context to 'stem_and_options', or read 'label'"
             )
         return self
 
@@ -92,8 +94,7 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
             words.append(self.retrieval_label)
         if self.chat_template:
             words.append("chat")
-        if self.orders != "given":
-            words.append(self.orders)
+        words += orders_label(self.orders)
         if self.abstain_below is not None:
             words.append(f"abstain_{self.abstain_below:g}")
         if self.read_by != "auto":
