@@ -85,6 +85,8 @@ class Reply(FrozenModel):
     """None when the engine did not report it."""
     thinking_tokens: ThinkingTokens = None
     """Those of the completion's that are thinking. Left out where the engine did not report it."""
+    seed: Annotated[int | None, Field(exclude_if=lambda seed: seed is None)] = None
+    """The seed that it was drawn under. Left out where nothing was drawn, and in older files."""
 
 
 class Usage(FrozenModel):

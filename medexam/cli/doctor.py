@@ -143,6 +143,7 @@ def _column(one: "Diagnosis") -> dict[str, str]:
         "empty system turn": "kept" if seen.system_turn and seen.empty_system_turn else "refused: left out",
         "renders its chat template": _yes(seen.renders),
         "many prompts a request": _yes(seen.list_prompts),
+        "several replies a prompt": _yes(seen.several_replies),
         "allowed_token_ids": refused.get("allowed_token_ids", _yes(seen.allowed_token_ids)),
         "structured_outputs": refused.get("structured_outputs", _yes(seen.structured_outputs)),
         "pictures": refused.get("pictures", _yes(bool(seen.sees))),

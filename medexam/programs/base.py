@@ -13,7 +13,7 @@ from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.predictions import Prediction
 from medexam.questions import Question, check_question
-from medexam.signatures import ExamAdapter, Generation
+from medexam.signatures import SAMPLES, ExamAdapter, Generation
 from medexam.tasks import Task
 
 
@@ -26,14 +26,20 @@ class Call:
     inputs: dict[str, Any]
     seeds_later: int = 0
     """How much is added to the model's seed, so that the same prompt is answered anew."""
+    samples: int = 1
+    """Replies that are asked for at once, under the model's seed and the next ones; those of one of DSPy's own
+    predictors are the completions of its prediction."""
 
     @property
     def options(self) -> dict[str, Any]:
         """What the predictor is called with beside the inputs."""
-        if not self.seeds_later:
-            return {}
-        lm = getattr(self.predictor, "lm", None) or dspy.settings.lm
-        return {"config": {"seed": (lm.kwargs.get("seed") or 0) + self.seeds_later}}
+        config: dict[str, Any] = {}
+        if self.seeds_later:
+            lm = getattr(self.predictor, "lm", None) or dspy.settings.lm
+            config["seed"] = (lm.kwargs.get("seed") or 0) + self.seeds_later
+        if self.samples > 1:
+            config[SAMPLES] = self.samples
+        return {"config": config} if config else {}
 
 
 _BOOKKEEPING = {"augmented", "dspy_uuid", "dspy_split"}

@@ -150,6 +150,7 @@ def _reply(generation: Generation) -> Reply:
         prompt_tokens=generation.prompt_tokens,
         completion_tokens=generation.completion_tokens,
         thinking_tokens=generation.thinking_tokens,
+        seed=generation.seed,
     )
 
 

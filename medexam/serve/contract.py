@@ -1,7 +1,7 @@
 """What every engine here promises, on top of DSPy's `complete(Request) -> Response`.
 
 An engine knows messages, tokens and choices; it knows nothing of questions, exams or answers. Programs need four
-conventions:
+conventions, and engines whose `shares_prompts` is true keep a fifth:
 
 - a request whose last message is the assistant's continues that message: the reply is only what comes after it;
 - `request.config.extensions["choice"]`, a list of distinct strings, makes the reply exactly one of them;
@@ -9,18 +9,22 @@ conventions:
   texts are as what follows: `response.provider_data["continuations"]` is the `ContinuationLogprobs`, and the reply is
   the likeliest;
 - `request.config.extensions["plain"]`, true, makes the one user message a plain text that the reply continues, without
-  a chat template.
+  a chat template;
+- `request.config.extensions["samples"]`, a number of 2 or more, asks for as many replies to the prompt, which is read
+  once: the first under the request's seed, the others under the next ones. `response.provider_data["samples"]` holds
+  the others as data: `text`, `thinking`, `finish_reason`,
+  `completion_tokens` and `thinking_tokens`; the first one's usage has the prompt's tokens.
 
 Failures are raised as `dspy.lm15` errors, after the engine has retried what a retry may cure; a prompt that does not
 fit the context is a `dspy.lm15.ContextLengthError`. Log-probabilities that a server does not give, or that cannot be
 true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the run, later a question fails.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from dspy.lm15 import Request, Response
+from dspy.lm15 import Config, Request, Response, TextPart, ThinkingPart
 from pydantic import Field
 
 from medexam.frozen_model import FrozenModel
@@ -28,6 +32,9 @@ from medexam.model_identity import ModelIdentity
 
 CHOICE = "choice"
 """Key of `Request.config.extensions` that holds the strings the reply is chosen from."""
+SAMPLES = "samples"
+"""Key of `Request.config.extensions` that holds the number of replies, and of `Response.provider_data` with the others
+than the first."""
 PLAIN = "plain"
 """Key of `Request.config.extensions` that is true where the reply continues plain text."""
 
@@ -56,6 +63,32 @@ class EngineInfo(FrozenModel):
     """How a choice is enforced: `next_token`, `prefill` or `structured_outputs`; None if it cannot be."""
     details: dict[str, Any] = Field(default_factory=dict)
     """What else distinguishes this engine: device, dtype, library versions."""
+
+
+def take_samples(config: Config) -> tuple[Config, int]:
+    """The settings without the number of replies, and that number."""
+    extensions = dict(config.extensions or {})
+    samples = extensions.pop(SAMPLES, 1)
+    return replace(config, extensions=extensions or None), samples
+
+
+def join_samples(responses: Sequence[Response]) -> Response:
+    """One response that holds the replies of all."""
+    first, *others = responses
+    if not others:
+        return first
+    return replace(first, provider_data={**(first.provider_data or {}), SAMPLES: [_sample(one) for one in others]})
+
+
+def _sample(response: Response) -> dict[str, Any]:
+    parts = response.message.parts
+    return {
+        "text": "".join(part.text for part in parts if isinstance(part, TextPart)),
+        "thinking": "".join(part.text for part in parts if isinstance(part, ThinkingPart)) or None,
+        "finish_reason": response.finish_reason,
+        "completion_tokens": response.usage.output_tokens,
+        "thinking_tokens": response.usage.reasoning_tokens,
+    }
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from medexam.signatures.prompts import (
     load_words,
 )
 from medexam.signatures.rendering import render_question
-from medexam.signatures.single_call import Generation, add_usage
+from medexam.signatures.single_call import SAMPLES, Generation, add_usage
 from medexam.signatures.span_alignment import FoundSpan, find_span
 from medexam.signatures.task_adapter import FORMATS, AskedTask, GiveAnswer, QuoteContext, TaskAdapter
 from medexam.signatures.task_words import TaskWords, fill, load_task_words, option_letters
@@ -31,6 +31,7 @@ from medexam.signatures.thinking import is_cut_in_thinking, join_thinking, split
 
 __all__ = [
     "FORMATS",
+    "SAMPLES",
     "AnswerAfterReasoning",
     "AnswerQuestion",
     "AskedTask",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import dspy
-from dspy.lm15 import Config, ImagePart, Message, Request, Response, TextPart, ThinkingPart
+from dspy.lm15 import Config, ImagePart, Message, Request, Response, TextPart, ThinkingPart, Usage
 
 from medexam.signatures.thinking import join_thinking
 
@@ -19,18 +19,39 @@ class SingleCallAdapter(dspy.Adapter):
     def __call__(
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
-        """Ask once; one dictionary of outputs."""
+        """Ask once; one dictionary of outputs for each reply."""
         settings = call_settings(lm, lm_kwargs)
-        request = self.build_request(lm.model, settings, signature, demos, inputs)
-        return [self.read_response(signature, inputs, lm(request, **_call_options(settings)))]
+        request = self._request(lm, settings, signature, demos, inputs)
+        return self._read(settings, lm(request, **_call_options(settings)), signature, inputs)
 
     async def acall(
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
-        """Ask once without blocking; one dictionary of outputs."""
+        """Ask once without blocking; one dictionary of outputs for each reply."""
         settings = call_settings(lm, lm_kwargs)
+        request = self._request(lm, settings, signature, demos, inputs)
+        return self._read(settings, await lm.acall(request, **_call_options(settings)), signature, inputs)
+
+    def _request(
+        self, lm: dspy.LM, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
+    ) -> Request:
+        """What is asked, for as many replies as the settings say."""
         request = self.build_request(lm.model, settings, signature, demos, inputs)
-        return [self.read_response(signature, inputs, await lm.acall(request, **_call_options(settings)))]
+        if (samples := settings.get(SAMPLES, 1)) == 1:
+            return request
+        extensions = {**(request.config.extensions or {}), SAMPLES: samples}
+        return replace(request, config=replace(request.config, extensions=extensions))
+
+    def _read(self, settings: Fields, response: Response, signature: Signature, inputs: Fields) -> list[Fields]:
+        """The outputs of every reply; one that was drawn is kept with its seed."""
+        seed = settings.get("seed") if settings.get("temperature") else None
+        outputs = []
+        for later, reply in enumerate(split_samples(response)):
+            read = self.read_response(signature, inputs, reply)
+            if seed is not None and "generation" in read:
+                read["generation"] = replace(read["generation"], seed=seed + later)
+            outputs.append(read)
+        return outputs
 
     def build_request(
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
@@ -53,6 +74,8 @@ def _call_options(settings: Fields) -> Fields:
     return {key: settings[key] for key in ("rollout_id",) if settings.get(key) is not None}
 
 
+SAMPLES = "samples"
+"""Setting of a call: the number of its replies, each under a seed of its own; for engines that share a prompt alone."""
 _CONFIG = ("max_tokens", "temperature", "top_p", "top_k", "seed", "stop")
 
 
@@ -71,6 +94,8 @@ class Generation:
     completion_tokens: int | None
     thinking_tokens: int | None = None
     """Those of the completion's that are thinking; None where the engine did not report it."""
+    seed: int | None = None
+    """The seed that it was drawn under; None where nothing was drawn."""
 
 
 def chat_request(
@@ -103,6 +128,19 @@ def chat_request(
 def _image(data_url: str) -> ImagePart:
     kind, _, data = data_url.removeprefix("data:").partition(";base64,")
     return ImagePart(media_type=kind, data=data)
+
+
+def split_samples(response: Response) -> list[Response]:
+    """Each reply of a response as one of its own; those that shared the first one's prompt read none."""
+    others = (response.provider_data or {}).get(SAMPLES) or ()
+    return [response, *(_one_sample(response, data) for data in others)]
+
+
+def _one_sample(first: Response, data: Mapping[str, Any]) -> Response:
+    thinking = [ThinkingPart(data["thinking"])] if data["thinking"] else []
+    usage = Usage(input_tokens=0, output_tokens=data["completion_tokens"], reasoning_tokens=data["thinking_tokens"])
+    message = Message.assistant([*thinking, TextPart(data["text"])])
+    return replace(first, message=message, finish_reason=data["finish_reason"], usage=usage, provider_data=None)
 
 
 def read_generation(response: Response, said: str = "") -> Generation:

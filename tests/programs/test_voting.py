@@ -5,12 +5,14 @@ from itertools import pairwise
 
 import dspy
 import pytest
+from dspy.lm15 import Message, Request, Response, Usage
 
 from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
 from medexam.programs import ProgramContext, build_prediction, build_program, read_again
 from medexam.retrievers.base import Hit, Passage
 from medexam.serve import ScriptedEngine
+from medexam.serve.contract import join_samples
 from medexam.specs import ChainOfThoughtSpec, RetrieveThenAnswerSpec, ZeroShotSpec
 from medexam.specs.matrix import build_cells
 
@@ -90,3 +92,50 @@ def test_one_reply_is_the_program_as_it_was() -> None:
     assert (cell.program.samples, cell.model.top_p) == (8, 0.9)
     with pytest.raises(SpecError, match="top_p, top_k and min_p change nothing at temperature 0"):
         build_cells({"name": "x"}, {"model.top_k": 20})
+
+
+class Sharing:
+    """An engine that brings several replies to a prompt: reply `i` of a request answers by its seed."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    def complete(self, request: Request) -> Response:
+        self.requests.append(request)
+        samples = (request.config.extensions or {}).get("samples", 1)
+        replies = [self._reply(request.config.seed + later) for later in range(samples)]
+        return join_samples(replies)
+
+    def _reply(self, seed: int) -> Response:
+        text = f"Seed {seed}.\n\n{{Answer: {seed % 3 + 1}}}"
+        usage = Usage(input_tokens=10, output_tokens=2)
+        return Response(id=None, model="m", message=Message.assistant(text), finish_reason="stop", usage=usage)
+
+
+@pytest.mark.parametrize(
+    ("spec", "asked"),
+    [
+        (ZeroShotSpec(samples=4), [(5, 4)]),
+        (RetrieveThenAnswerSpec(samples=4), [(5, 4)]),
+        (ChainOfThoughtSpec(samples=3, answer_format="guided"), [(5, 3), (5, 1), (6, 1), (7, 1)]),
+    ],
+)
+def test_what_is_asked_alike_is_asked_at_once(question, spec, asked) -> None:
+    engine, program = Sharing(), build_program(spec, "en", ProgramContext(finder=Finder()))
+    lm = dspy.LM("medexam/sharing", engine=engine, cache=False, temperature=0.7, seed=5)
+    with dspy.context(lm=lm):
+        apart = program(question=question)
+        alone = [request.config.seed for request in engine.requests]
+        lm.shares_prompts = True
+        engine.requests.clear()
+        said = program(question=question)
+    requests = [(one.config.seed, (one.config.extensions or {}).get("samples", 1)) for one in engine.requests]
+    assert requests == asked
+    assert (said.answer, said.votes, said.scores) == (apart.answer, apart.votes, apart.scores)
+    assert [one.reply for one in said.generations] == [one.reply for one in apart.generations]
+    assert [one.seed for one in said.generations] == [one.seed for one in apart.generations] == alone
+    kept = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
+    assert [reply.seed for reply in kept.generations] == alone
+    assert kept.prompt_tokens == 10 * len(asked)
+    again = read_again(program, question, kept)
+    assert (again.answer, again.votes) == (kept.answer, kept.votes)

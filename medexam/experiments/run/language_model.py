@@ -30,6 +30,9 @@ class Askable(Protocol):
 class EngineLM(dspy.LM):
     """A `dspy.LM` that can also choose among texts and read how likely texts are."""
 
+    shares_prompts: bool = False
+    """Whether one request brings several replies to its prompt."""
+
     def choose(self, prompt: str, options: Sequence[str]) -> str:
         """The one of `options` that the model answers `prompt` with; it cannot write anything else.
 
@@ -58,7 +61,7 @@ class EngineLM(dspy.LM):
 def build_lm(model: ModelSpec, engine: Askable) -> EngineLM:
     """A language model for DSPy over an engine, which alone retries and never caches."""
     drawn_from = {"top_p": model.top_p, "top_k": model.top_k, "stop": list(model.stop) or None}
-    return EngineLM(
+    lm = EngineLM(
         model=f"medexam/{model.label}",
         engine=RecordingEngine(engine.sync),
         async_engine=AsyncRecordingEngine(engine),
@@ -69,6 +72,8 @@ def build_lm(model: ModelSpec, engine: Askable) -> EngineLM:
         seed=model.seed,
         **{name: value for name, value in drawn_from.items() if value is not None},
     )
+    lm.shares_prompts = getattr(engine, "shares_prompts", False)
+    return lm
 
 
 async def count_cached(model: ModelSpec, engine: Engine | None) -> PrefixCount | None:

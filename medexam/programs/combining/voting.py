@@ -13,7 +13,7 @@ import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.predictions import Prediction
-from medexam.programs.base import ExamProgram, Steps, WrappingProgram
+from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram
 from medexam.programs.likelihood import OptionScores
 from medexam.questions import Question
 
@@ -38,23 +38,24 @@ class Voting(WrappingProgram):
         return self.samples * self.program.calls_for(question)
 
     def steps(self, question: Question) -> Steps:
-        """The program's own steps again and again: the first time under the model's seed, then under the next ones."""
-        said: list[dspy.Prediction] = []
-        for number in range(self.samples):
-            steps = self.program.steps(question)
-            call = next(steps)
-            while True:
-                try:
-                    reply = yield replace(call, seeds_later=number)
-                except ContextWindowExceededError as error:
-                    call = steps.throw(error)
-                    continue
-                try:
-                    call = steps.send(reply)
-                except StopIteration as finished:
-                    said.append(finished.value)
-                    break
-        return self._count(question, said)
+        """The program's own steps for each reply: the first under the model's seed, the others under the next ones.
+
+        If one request brings several replies to a prompt, all are asked for at once as long as they are asked the same.
+        """
+        runs = [self.program.steps(question) for _ in range(self.samples)]
+        said: list[Call | dspy.Prediction] = [next(run) for run in runs]
+        while _shares_prompt(said):
+            try:
+                replies = yield replace(said[0], samples=self.samples)
+            except ContextWindowExceededError as error:
+                said = [run.throw(error) for run in runs]
+                continue
+            said = [_step(run, replies.completions[place]) for place, run in enumerate(runs)]
+            break
+        answers = []
+        for number, (run, begun) in enumerate(zip(runs, said, strict=True)):
+            answers.append((yield from _finish(run, begun, number)))
+        return self._count(question, answers)
 
     def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
         """The votes in the stored replies, counted anew."""
@@ -84,6 +85,36 @@ class Voting(WrappingProgram):
             "generations": [generation for one in said for generation in one.generations],
         }
         return dspy.Prediction(**{**told.toDict(), **own})
+
+
+def _shares_prompt(calls: Sequence[Call | dspy.Prediction]) -> bool:
+    """Whether all are the same call, of one of DSPy's own predictors, and its model reads a prompt once for all."""
+    first, *others = calls
+    if not isinstance(first, Call) or not isinstance(first.predictor, dspy.Predict):
+        return False
+    lm = first.predictor.lm or dspy.settings.lm
+    return getattr(lm, "shares_prompts", False) and all(call == first for call in others)
+
+
+def _step(run: Steps, reply: dspy.Prediction) -> Call | dspy.Prediction:
+    """What a program says to a reply: its next call, or its answer."""
+    try:
+        return run.send(reply)
+    except StopIteration as finished:
+        answer: dspy.Prediction = finished.value
+        return answer
+
+
+def _finish(run: Steps, said: Call | dspy.Prediction, number: int) -> Steps:
+    """The steps of one reply from a call on to its answer, each under its own seed."""
+    while isinstance(said, Call):
+        try:
+            reply = yield replace(said, seeds_later=number)
+        except ContextWindowExceededError as error:
+            said = run.throw(error)
+            continue
+        said = _step(run, reply)
+    return said
 
 
 def winner(said: Sequence[dspy.Prediction]) -> int | None:

@@ -43,6 +43,8 @@ class Capabilities(FrozenModel):
     structured_outputs: bool
     list_prompts: bool
     """One completions request may hold many prompts."""
+    several_replies: bool = False
+    """`n` brings as many replies to one prompt, the second of them under the next seed."""
     tokenizes: bool
     """`/tokenize` gives the tokens of a text."""
     echo_logprobs: int | None

@@ -30,6 +30,8 @@ PROBE_TIMEOUT_S = 60.0
 
 _SYSTEM = "Be brief."
 _PROMPTS = ["Two and two make", "The capital of France is"]
+_SEED = 11
+"""Under this seed two replies are asked for."""
 _LETTER = "Q"
 """No model continues the prompts with this unless it is made to."""
 _WORD = "zyzzyva"
@@ -108,6 +110,7 @@ class _Probe:
         structured = await self._obeys_structured_outputs(renders)
         look = partial(calls.post, f"{calls.endpoint.base}/chat/completions", what="pictures")
         sees = await reads_pictures(look) if pictures else None
+        several = await self._offers_several(chat)
         masked = allowed and named > 0 and letter is not None and await self._mask_changes_nothing(letter)
         # The last call, with no other beside it and its connection open: it takes what a call takes.
         started = time.perf_counter()
@@ -128,6 +131,7 @@ class _Probe:
             allowed_token_ids=allowed,
             structured_outputs=structured,
             list_prompts=many,
+            several_replies=several,
             tokenizes=letter is not None,
             echo_logprobs=echo,
             named_logprobs=named,
@@ -198,6 +202,22 @@ class _Probe:
             choices = await self.calls.complete(_PROMPTS[0], "allowed_token_ids", max_tokens=1, **constraint)
         texts = [str(choice.get("text", "")).strip() for choice in choices]
         return letter is not None and bool(texts) and set(texts) == {_LETTER}, many
+
+    async def _offers_several(self, chat: bool) -> bool:
+        """Whether `n: 2` brings two replies, the second as under the next seed; on the chat endpoint too, if it chats.
+
+        What is drawn at a temperature may differ by rounding, so the seeds are compared at the likeliest half.
+        """
+        drawn = {"temperature": 1.0, "top_p": 0.5, "max_tokens": 4}
+        both = await self.calls.complete(_PROMPTS[0], "n", **drawn, seed=_SEED, n=2)
+        next_one = await self.calls.complete(_PROMPTS[0], **drawn, seed=_SEED + 1)
+        if len(both) != 2 or not next_one or both[1].get("text") != next_one[0].get("text"):
+            return False
+        if not chat:
+            return True
+        fields = {"messages": [_user("Hello")], **drawn, "seed": _SEED, "n": 2}
+        reply = await self.calls.post(f"{self.calls.endpoint.base}/chat/completions", fields, what="n")
+        return len(reply.get("choices") or ()) == 2
 
     async def _echo_alternatives(self) -> int | None:
         """Alternatives to ask for so that a prompt is echoed with all probabilities; None if it never is."""

@@ -27,10 +27,16 @@ from medexam.serve.chat_messages import (
     requested_continuations,
     to_messages,
 )
-from medexam.serve.contract import CHOICE, PLAIN, EngineInfo, SyncEngine
+from medexam.serve.contract import CHOICE, PLAIN, SAMPLES, EngineInfo, SyncEngine, join_samples
 from medexam.serve.local_model.batches import BatchLimits, BatchThread, PendingRequest, plan_batches
 from medexam.serve.local_model.constrained_choice import ChoiceJob, make_choice_job, pick_choices
-from medexam.serve.local_model.generation import ReplyJob, check_context, make_reply_job, write_replies
+from medexam.serve.local_model.generation import (
+    ReplyJob,
+    WrittenReply,
+    check_context,
+    make_reply_job,
+    write_replies,
+)
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.scoring import ScoreJob, score, takes_trees
 from medexam.serve.local_model.weights import find_weights
@@ -66,6 +72,8 @@ class EmbeddedEngine:
     """
 
     concurrency = 256
+    shares_prompts = True
+    """One request brings several replies to its prompt."""
 
     def __init__(
         self, spec: ModelSpec | None = None, needs: EngineNeeds = NO_NEEDS, *, share_prefixes: bool = True
@@ -192,17 +200,25 @@ class EmbeddedEngine:
     def _choose(self, jobs: Sequence[ChoiceJob]) -> list[Response]:
         picked = pick_choices(self._model, jobs)
         return [
-            self._respond(job.choices[index], "stop", read=len(job.prompt), written=len(job.paths[index]))
-            for job, index in zip(jobs, picked, strict=True)
+            join_samples(
+                [
+                    self._respond(job.choices[index], "stop", read=len(job.prompt), written=len(job.paths[index]))
+                    for index in indices
+                ]
+            )
+            for job, indices in zip(jobs, picked, strict=True)
         ]
 
     def _write(self, jobs: Sequence[ReplyJob]) -> list[Response]:
         return [
-            self._respond(
-                reply.text, reply.finish_reason, read=len(job.prompt), written=reply.tokens, thinking=reply.thinking
-            )
-            for job, reply in zip(jobs, write_replies(self._model, jobs), strict=True)
+            join_samples([self._reply(job, reply) for reply in replies])
+            for job, replies in zip(jobs, write_replies(self._model, jobs), strict=True)
         ]
+
+    def _reply(self, job: ReplyJob, reply: WrittenReply) -> Response:
+        return self._respond(
+            reply.text, reply.finish_reason, read=len(job.prompt), written=reply.tokens, thinking=reply.thinking
+        )
 
     def _score(self, jobs: Sequence[ScoreJob]) -> list[Response]:
         assert self._methods is not None  # noqa: S101
@@ -228,7 +244,7 @@ class EmbeddedEngine:
 def check_features(request: Request) -> None:
     """Raise for what this engine would otherwise silently leave out."""
     config = request.config
-    unknown = sorted(set(config.extensions or {}) - {CHOICE, CONTINUATIONS, PLAIN})
+    unknown = sorted(set(config.extensions or {}) - {CHOICE, CONTINUATIONS, PLAIN, SAMPLES})
     asked = {
         "tools": request.tools,
         "config.response_format": config.response_format,

@@ -92,17 +92,28 @@ def to_response(raw: Any, model: str) -> Response:
 
     Raises `ServerError` for a reply that does not hold exactly one choice.
     """
+    (response,) = to_responses(raw, model, 1)
+    return response
+
+
+def to_responses(raw: Any, model: str, samples: int) -> list[Response]:
+    """A chat reply of litellm as one DSPy response for each of its choices; raises `ServerError` unless all are there.
+
+    What the server counts, it counts for all of them: the first one carries it.
+    """
     body = raw.model_dump()
-    found = len(body.get("choices") or ())
-    if found != 1:
-        raise ServerError(f"the reply holds {found} choices instead of one")
-    for choice in body.get("choices") or ():
+    choices = body.get("choices") or ()
+    if len(choices) != samples:
+        raise ServerError(f"the reply holds {len(choices)} choices instead of {samples}")
+    for choice in choices:
         message = choice.get("message") or {}
         extras = message.get("provider_specific_fields") or {}
         thoughts = message.get("reasoning_content") or message.get("reasoning") or extras.get("reasoning")
         if thoughts:
             message["reasoning_content"] = thoughts
-    return response_from_openai_chat(body, model=model)
+    usage = body.get("usage")
+    parts = ({**body, "choices": [one], "usage": None if place else usage} for place, one in enumerate(choices))
+    return [response_from_openai_chat(part, model=model) for part in parts]
 
 
 def _transport_fault(error: Exception, timeout_s: float) -> LM15Error | None:

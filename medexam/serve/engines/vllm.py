@@ -38,11 +38,11 @@ from medexam.serve.chat_messages import (
     take_pictures,
     to_messages,
 )
-from medexam.serve.contract import CHOICE, EngineInfo
+from medexam.serve.contract import CHOICE, EngineInfo, join_samples, take_samples
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import call_litellm, to_response
+from medexam.serve.engines.litellm_calls import call_litellm, to_responses
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.engines.vllm_wire import (
     PLAIN_FIELDS,
@@ -110,7 +110,10 @@ class VLLMEngine(HostedEngine):
         self._writes_plainly = self.renderer is not None and not thinks and not self.settings.chat_only
         """Whether free replies are completions of rendered text: nothing is lost without the chat endpoint."""
         batcher = partial(
-            Batcher[str, str, Completion], self._complete_prompts, busy_at=self._busy_at, split_on=InvalidRequestError
+            Batcher[str, str, list[Completion]],
+            self._complete_prompts,
+            busy_at=self._busy_at,
+            split_on=InvalidRequestError,
         )
         self._choices = batcher(max_items=self._most_prompts)
         self._replies = batcher(max_items=lambda: min(self._most_prompts(), _MOST_REPLIES))
@@ -121,35 +124,48 @@ class VLLMEngine(HostedEngine):
         continuations = requested_continuations(request)
         if continuations is not None:
             return await self._score(request, continuations)
+        config, samples = take_samples(request.config)
+        return join_samples(await self._answers(replace(request, config=config), samples))
+
+    async def _answers(self, request: Request, samples: int) -> list[Response]:
+        """As many replies to one request, under its seed and the next ones."""
+        several = {"n": samples} if samples > 1 else {}
         if continues_plain_text(request):
-            return await self._continue(plain_text(request), request.config)
+            return await self._continue(plain_text(request), request.config, several)
         request, pictures = take_pictures(request)
         messages, prefill = to_messages(request)
         messages = self._rules.fit(messages)
         if pictures:
-            return await self._answer_seen(request, put_pictures(messages, pictures), prefill)
+            return await self._answer_seen(request, put_pictures(messages, pictures), prefill, several)
         choices = (request.config.extensions or {}).get(CHOICE)
         if choices is not None:
-            fields = {**sampling_fields(request.config), **self.settings.choosing}
+            fields = {**sampling_fields(request.config), **self.settings.choosing, **several}
             return await self._choose(messages, prefill, tuple(choices), fields)
         fields = chat_fields(request)
         plain = self._writes_plainly and fields.keys() <= PLAIN_FIELDS
-        fields |= self.settings.sampling
+        fields |= self.settings.sampling | several
         if prefill or plain:
             return await self._write(messages, prefill, fields)
         return await self._call_chat(messages, fields)
 
-    async def _answer_seen(self, request: Request, messages: list[dict[str, Any]], prefill: str) -> Response:
+    async def _answer_seen(
+        self, request: Request, messages: list[dict[str, Any]], prefill: str, several: dict[str, Any]
+    ) -> list[Response]:
         """A reply to messages with pictures, which the chat endpoint alone takes."""
         choices = (request.config.extensions or {}).get(CHOICE)
         if choices is not None:
-            fields = {**sampling_fields(request.config), **self.settings.choosing}
+            fields = {**sampling_fields(request.config), **self.settings.choosing, **several}
             return await self._choose_in_chat(messages, prefill, tuple(choices), fields)
         if prefill:
             raise UnsupportedFeatureError(
                 "a reply to a picture cannot be made to continue given words, except by a choice", feature="messages"
             )
-        return await self._call_chat(messages, chat_fields(request) | self.settings.sampling)
+        return await self._call_chat(messages, chat_fields(request) | self.settings.sampling | several)
+
+    @property
+    def shares_prompts(self) -> bool:
+        """Whether one request brings several replies to its prompt."""
+        return all(one.several_replies for one in self.seen)
 
     def info(self) -> EngineInfo:
         """What really runs; `guided_by` is what enforced most choices, if any were asked."""
@@ -239,7 +255,7 @@ class VLLMEngine(HostedEngine):
 
     async def _choose(
         self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
-    ) -> Response:
+    ) -> list[Response]:
         if self.renderer is None:
             return await self._choose_in_chat(messages, prefill, choices, fields)
         prompt = append(await self.renderer.render(messages), prefill)
@@ -249,29 +265,19 @@ class VLLMEngine(HostedEngine):
         else:
             self._check_grammar(choices)
             body = {**fields, "max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"choice": list(choices)}}
-        reply = await self._choices.submit(json.dumps(body, sort_keys=True), prompt)
+        replies = await self._choices.submit(json.dumps(body, sort_keys=True), prompt)
         self._enforced["prefill" if ids is not None else "structured_outputs"] += 1
-        if ids is not None and reply.tokens:
-            chosen = dict(zip(ids, choices, strict=True)).get(reply.tokens[0])
-        else:
-            chosen = match_choice(reply.text, choices)
-        if chosen is None:
-            raise ProviderError(f"the server replied {reply.text!r}, which is none of {list(choices)}")
-        return build_response(reply, chosen, "stop")
+        return [build_response(reply, _chosen(reply, choices, ids), "stop") for reply in replies]
 
     async def _choose_in_chat(
         self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
-    ) -> Response:
+    ) -> list[Response]:
         """The grammar writes the opening words too, because nothing can be appended to an unseen prompt."""
         self._check_grammar(choices)
         pattern = f"{escape_pattern(prefill)}({'|'.join(escape_pattern(choice) for choice in choices)})"
-        response = await self._call_chat(messages, {**fields, "structured_outputs": {"regex": pattern}})
+        responses = await self._call_chat(messages, {**fields, "structured_outputs": {"regex": pattern}})
         self._enforced["structured_outputs"] += 1
-        text = response.text or ""
-        chosen = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
-        if chosen is None:
-            raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
-        return replace(response, message=Message.assistant(chosen), finish_reason="stop")
+        return [_chosen_in_chat(response, prefill, choices) for response in responses]
 
     def _check_grammar(self, choices: Sequence[str]) -> None:
         if not self._grammar:
@@ -280,7 +286,7 @@ class VLLMEngine(HostedEngine):
                 feature="config.extensions.choice",
             )
 
-    async def _write(self, messages: list[ChatMessage], prefill: str, fields: Mapping[str, Any]) -> Response:
+    async def _write(self, messages: list[ChatMessage], prefill: str, fields: Mapping[str, Any]) -> list[Response]:
         """A free reply that continues its opening words, if it has some; a template would trim them."""
         if self.renderer is None:
             raise UnsupportedFeatureError(
@@ -289,25 +295,28 @@ class VLLMEngine(HostedEngine):
             )
         return await self._complete_one(append(await self.renderer.render(messages), prefill), fields)
 
-    async def _continue(self, text: str, config: Config) -> Response:
+    async def _continue(self, text: str, config: Config, several: Mapping[str, Any]) -> list[Response]:
         """A free reply to plain text, before which the tokenizer writes what opens every text."""
         fields = {"max_tokens": config.max_tokens, "stop": list(config.stop), "add_special_tokens": True}
         given = {name: value for name, value in fields.items() if value}
-        return await self._complete_one(text, {**sampling_fields(config), **self.settings.sampling, **given})
+        return await self._complete_one(text, {**sampling_fields(config), **self.settings.sampling, **given, **several})
 
-    async def _complete_one(self, prompt: str, fields: Mapping[str, Any]) -> Response:
+    async def _complete_one(self, prompt: str, fields: Mapping[str, Any]) -> list[Response]:
         body = json.dumps(fields, sort_keys=True)
         if fields.get("max_tokens", _SHORT + 1) <= _SHORT:
-            reply = await self._replies.submit(body, prompt)
+            replies = await self._replies.submit(body, prompt)
         else:
-            (reply,) = await self._complete_prompts(body, [prompt])
-        return build_response(reply, reply.text, reply.finish_reason)
+            (replies,) = await self._complete_prompts(body, [prompt])
+        return [build_response(reply, reply.text, reply.finish_reason) for reply in replies]
 
-    async def _call_chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> Response:
+    async def _call_chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> list[Response]:
         body = {**self.settings.chat, **fields}
         call = {"model": f"openai/{self.model}", "messages": list(messages), "extra_body": body}
-        response = await self._call("acompletion", call, lambda raw: to_response(raw, self.model), weight=1)
-        return await self._with_thinking(response)
+        samples = body.get("n", 1)
+        responses = await self._call(
+            "acompletion", call, lambda raw: to_responses(raw, self.model, samples), weight=samples
+        )
+        return [await self._with_thinking(response) for response in responses]
 
     async def _with_thinking(self, response: Response) -> Response:
         """The reply with its whole thinking, counted in tokens.
@@ -329,15 +338,15 @@ class VLLMEngine(HostedEngine):
         counted = len(await self.tokenizer.tokens(thought))
         return replace(response, usage=replace(response.usage, reasoning_tokens=counted))
 
-    async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[Completion]:
+    async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[list[Completion]]:
         """One completions request; `fields` is its body as JSON, so that equal bodies share a batch."""
         body = {"add_special_tokens": False, "return_token_ids": True, **json.loads(fields)}
         call = {"model": f"text-completion-openai/{self.model}", "prompt": list(prompts), "extra_body": body}
         return await self._call(
             "atext_completion",
             call,
-            lambda raw: read_completions(raw, self.model, len(prompts)),
-            weight=len(prompts),
+            lambda raw: read_completions(raw, self.model, len(prompts), body.get("n", 1)),
+            weight=len(prompts) * body.get("n", 1),
         )
 
     async def _call(
@@ -357,3 +366,22 @@ class VLLMEngine(HostedEngine):
             return read(await call_litellm(function, timeout_s=self.pool.timeout_s, **call, **where))
 
         return await self.pool.call(send, weight=weight, first=first)
+
+
+def _chosen(reply: Completion, choices: Sequence[str], ids: Sequence[int] | None) -> str:
+    """The choice that a reply is; `ids` are the choices' tokens, None if one of them is several."""
+    if ids is not None and reply.tokens:
+        chosen = dict(zip(ids, choices, strict=True)).get(reply.tokens[0])
+    else:
+        chosen = match_choice(reply.text, choices)
+    if chosen is None:
+        raise ProviderError(f"the server replied {reply.text!r}, which is none of {list(choices)}")
+    return chosen
+
+
+def _chosen_in_chat(response: Response, prefill: str, choices: Sequence[str]) -> Response:
+    text = response.text or ""
+    chosen = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
+    if chosen is None:
+        raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
+    return replace(response, message=Message.assistant(chosen), finish_reason="stop")

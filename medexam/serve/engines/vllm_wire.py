@@ -72,17 +72,18 @@ def order_choices(raw: Any, expected: int) -> list[Any]:
     return [choices[index] for index in range(expected)]
 
 
-def read_completions(raw: Any, model: str, expected: int) -> list[Completion]:
-    """The replies of a completions request in the order of its prompts; raises `ServerError` unless each has one.
+def read_completions(raw: Any, model: str, expected: int, samples: int) -> list[list[Completion]]:
+    """The `samples` replies to each prompt of a request, in their order; raises `ServerError` unless all are there.
 
-    Tokens are counted per prompt if the server returns their ids; its own totals are for the whole request.
+    Tokens are counted per prompt if the server returns their ids; its own totals are for the whole request. A prompt's
+    own are counted with its first reply.
     """
     replies = []
-    for choice in order_choices(raw, expected):
+    for place, choice in enumerate(order_choices(raw, expected * samples)):
         tokens, prompt = getattr(choice, "token_ids", None), getattr(choice, "prompt_token_ids", None)
         if tokens is not None and prompt is not None:
-            usage = Usage(input_tokens=len(prompt), output_tokens=len(tokens))
-        elif expected == 1 and raw.usage is not None:
+            usage = Usage(input_tokens=0 if place % samples else len(prompt), output_tokens=len(tokens))
+        elif expected == samples == 1 and raw.usage is not None:
             usage = Usage(input_tokens=raw.usage.prompt_tokens, output_tokens=raw.usage.completion_tokens)
         else:
             usage = Usage()
@@ -96,7 +97,7 @@ def read_completions(raw: Any, model: str, expected: int) -> list[Completion]:
                 usage=usage,
             )
         )
-    return replies
+    return [replies[first : first + samples] for first in range(0, len(replies), samples)]
 
 
 def build_response(reply: Completion, text: str, finish_reason: str) -> Response:

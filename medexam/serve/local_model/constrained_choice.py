@@ -17,8 +17,9 @@ from typing import Any
 
 from dspy.lm15 import InvalidRequestError, Request
 
+from medexam.serve.contract import take_samples
 from medexam.serve.local_model.model import LocalModel
-from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream
+from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream, seeds
 from medexam.serve.logprobs.tokens import TokenPath, common_opening
 
 
@@ -33,6 +34,8 @@ class ChoiceJob:
     """The further tokens of each choice."""
     sampling: Sampling
     seed: int | None
+    samples: int = 1
+    """How often it is drawn."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -74,13 +77,14 @@ class ChoiceJob:
                     total[index] += values[_step(path, fork)] - whole
         return total
 
-    def pick(self, logits: Sequence[Any]) -> int:
-        """Index of the choice: the likeliest, or drawn at the request's temperature."""
+    def pick(self, logits: Sequence[Any]) -> list[int]:
+        """Index of the choice for each sample: the likeliest, or drawn at the request's temperature."""
         scores = self.log_probabilities(logits)
-        if self.sampling.temperature:
-            stream = random_stream(self.seed, self.prompt, "cpu")
-            scores = add_gumbel_noise((scores / self.sampling.temperature)[None], [stream])[0]
-        return int(scores.argmax())
+        if not self.sampling.temperature:
+            return [int(scores.argmax())] * self.samples
+        streams = [random_stream(seed, self.prompt, "cpu") for seed in seeds(self.seed, self.samples)]
+        rows = (scores / self.sampling.temperature).expand(self.samples, -1)
+        return [int(index) for index in add_gumbel_noise(rows, streams).argmax(-1)]
 
     def _branches(self, place: TokenPath) -> list[int | None]:
         """What can come after a place: tokens, and None if a choice is complete; each once, in order of choice."""
@@ -94,14 +98,15 @@ def make_choice_job(model: LocalModel, text: str, choices: list[str], request: R
     paths = [tuple(tokens[len(common) :]) for tokens in encoded]
     if len(set(paths)) < len(paths):
         raise InvalidRequestError(f"{model.label}: its tokenizer cannot tell these choices apart: {choices}")
-    return ChoiceJob(choices, common, paths, Sampling.of(request.config, model.min_p), request.config.seed)
+    sampling, samples = Sampling.of(request.config, model.min_p), take_samples(request.config)[1]
+    return ChoiceJob(choices, common, paths, sampling, request.config.seed, samples)
 
 
-def pick_choices(model: LocalModel, jobs: Sequence[ChoiceJob]) -> list[int]:
-    """The index of each job's choice, with one forward pass for the whole batch."""
+def pick_choices(model: LocalModel, jobs: Sequence[ChoiceJob]) -> list[list[int]]:
+    """The indices of each job's choices, one for each sample, with one forward pass for the whole batch."""
     rows = [row for job in jobs for row in job.rows]
     logits = list(model.next_logits(rows)) if rows else []
-    picked: list[int] = []
+    picked: list[list[int]] = []
     for job in jobs:
         count = len(job.forks)
         picked.append(job.pick(logits[:count]))

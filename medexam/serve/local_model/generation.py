@@ -13,8 +13,9 @@ from typing import Any, Literal
 from dspy.lm15 import ContextLengthError, Request
 
 from medexam.serve.chat_messages import cut_at_stop
+from medexam.serve.contract import take_samples
 from medexam.serve.local_model.model import LocalModel
-from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream
+from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream, seeds
 from medexam.serve.local_model.thinking_budget import ThinkingBudget
 from medexam.serve.thinking import CLOSING, OPENING, find_thinking, is_open, whole_reply
 
@@ -34,11 +35,13 @@ class ReplyJob:
     seed: int | None
     opened: bool = False
     """The prompt leaves a block of thinking open."""
+    samples: int = 1
+    """Replies to the prompt, which is read once."""
 
     @property
     def size(self) -> tuple[int, int]:
-        """Tokens of its row when the reply is written, and its one row."""
-        return len(self.prompt) + self.budget, 1
+        """Tokens of a row when a reply is written, and the rows."""
+        return len(self.prompt) + self.budget, self.samples
 
     @property
     def group(self) -> Hashable:
@@ -67,8 +70,8 @@ def make_reply_job(model: LocalModel, text: str, request: Request, *, special: b
     prompt = model.encode([text], special=special)[0]
     room = check_context(model, len(prompt), config.max_tokens or 1)
     budget = config.max_tokens or DEFAULT_BUDGET
-    sampling = Sampling.of(config, model.min_p)
-    return ReplyJob(prompt, min(budget, room or budget), config.stop, sampling, config.seed, is_open(text))
+    sampling, samples = Sampling.of(config, model.min_p), take_samples(config)[1]
+    return ReplyJob(prompt, min(budget, room or budget), config.stop, sampling, config.seed, is_open(text), samples)
 
 
 def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
@@ -83,15 +86,15 @@ def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
     return model.max_context - prompt
 
 
-def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[WrittenReply]:
-    """The replies of a batch that shares its sampling and its stop strings."""
+def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[list[WrittenReply]]:
+    """The replies of each job in a batch that shares its sampling and its stop strings."""
     import torch
     from transformers import LogitsProcessorList, StoppingCriteriaList
 
-    rows = [job.prompt for job in jobs]
+    rows = [job for job in jobs for _ in range(job.samples)]
     first = jobs[0]
     with torch.inference_mode():
-        inputs = model.batch(rows)
+        inputs = _read_prompts(model, jobs)
         width = inputs["input_ids"].shape[1]
         output = model.model.generate(
             **inputs,
@@ -99,10 +102,37 @@ def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[WrittenRe
             do_sample=False,
             eos_token_id=sorted(model.ends) or None,
             pad_token_id=model.pad,
-            logits_processor=LogitsProcessorList([*_sampling_steps(model, jobs), *_budget_steps(model, width, jobs)]),
+            logits_processor=LogitsProcessorList([*_sampling_steps(model, jobs), *_budget_steps(model, width, rows)]),
             stopping_criteria=StoppingCriteriaList([_StopStrings(model, width, first.stop)] if first.stop else []),
         )
-    return [_to_reply(model, job, tokens) for job, tokens in zip(jobs, output[:, width:].tolist(), strict=True)]
+    written = iter(output[:, width:].tolist())
+    return [[_to_reply(model, job, next(written)) for _ in range(job.samples)] for job in jobs]
+
+
+def _read_prompts(model: LocalModel, jobs: Sequence[ReplyJob]) -> dict[str, Any]:
+    """The batch's inputs, one row for each sample; a prompt with several is read once, but for its last token."""
+    import torch
+    from transformers import DynamicCache
+
+    inputs = model.batch([job.prompt for job in jobs])
+    samples = [job.samples for job in jobs]
+    if max(samples) == 1 or not model.full_attention:
+        return inputs if max(samples) == 1 else model.batch([job.prompt for job in jobs for _ in range(job.samples)])
+    cache: Any = inputs.get("past_key_values") or DynamicCache()
+    skipped, width = cache.get_seq_length(), inputs["input_ids"].shape[1]
+    if skipped < width - 1:
+        positions = (inputs["attention_mask"].cumsum(1) - 1).clamp(min=0)[:, skipped:-1]
+        model.model(
+            input_ids=inputs["input_ids"][:, skipped:-1],
+            attention_mask=inputs["attention_mask"][:, :-1],
+            position_ids=positions,
+            past_key_values=cache,
+            logits_to_keep=1,
+        )
+    rows = torch.tensor([row for row, count in enumerate(samples) for _ in range(count)], device=model.device)
+    repeated = DynamicCache([(layer.keys[rows], layer.values[rows]) for layer in cache.layers])
+    named = {name: inputs[name][rows] for name in ("input_ids", "attention_mask")}
+    return {**named, "past_key_values": repeated}
 
 
 def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int]) -> WrittenReply:
@@ -158,7 +188,7 @@ def _sampling_steps(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[Any]:
         steps.append(TopKLogitsWarper(sampling.top_k))
     if sampling.top_p is not None and sampling.top_p < 1:
         steps.append(TopPLogitsWarper(sampling.top_p))
-    streams = [random_stream(job.seed, job.prompt, model.device) for job in jobs]
+    streams = [random_stream(seed, job.prompt, model.device) for job in jobs for seed in seeds(job.seed, job.samples)]
     return [*steps, lambda _, scores: add_gumbel_noise(scores, streams)]
 
 

@@ -31,6 +31,11 @@ class Sampling:
         return cls(config.temperature, config.top_p, config.top_k, min_p)
 
 
+def seeds(first: int | None, samples: int) -> list[int | None]:
+    """The seed of each of several replies: the first one's, then the next ones."""
+    return [None if first is None else first + later for later in range(samples)]
+
+
 def random_stream(seed: int | None, tokens: Sequence[int], device: Any) -> Any:
     """A `torch.Generator` of this seed and prompt; without a seed, a fresh one."""
     import torch

@@ -33,6 +33,7 @@ async def test_a_server_that_honours_everything() -> None:
         "allowed_token_ids": True,
         "structured_outputs": True,
         "list_prompts": True,
+        "several_replies": True,
         "tokenizes": True,
         "echo_logprobs": 0,
         "named_logprobs": 128,
@@ -55,6 +56,7 @@ async def test_a_server_that_honours_everything() -> None:
         (Wire(allowed=False), "allowed_token_ids", "structured_outputs"),
         (Wire(structured=False), "structured_outputs", "prefill"),
         (Wire(lists=False), "list_prompts", "prefill"),
+        (Wire(several=False), "several_replies", "prefill"),
         (Wire(tokenize=False, structured=False), "structured_outputs", None),
     ],
 )
