@@ -5,9 +5,9 @@
 
 Asks 200 questions with `few_shot`, guided and free, once with one reply and once with several. Before
 each run the server's prefix cache is emptied, which it allows in its development mode alone. Prints one JSON document:
-for each format the seconds of asking (the median round), their ratio, and the share of prompt tokens from the cache. With
-the process of `medexam serve` on the same machine (`--pid`), seconds are those that its processors worked, which other
-work on the machine changes less.
+for each format the seconds of asking (the median round), their ratio, and the share of prompt tokens from the cache.
+With the process of `medexam serve` on the same machine (`--pid`), seconds are those that processors worked for the
+server, which other work on the machine changes less.
 """
 
 import argparse
