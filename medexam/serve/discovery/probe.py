@@ -208,7 +208,7 @@ class _Probe:
 
         What is drawn at a temperature may differ by rounding, so the seeds are compared at the likeliest half.
         """
-        drawn = {"temperature": 1.0, "top_p": 0.5, "max_tokens": 4}
+        drawn: dict[str, Any] = {"temperature": 1.0, "top_p": 0.5, "max_tokens": 4}
         both = await self.calls.complete(_PROMPTS[0], "n", **drawn, seed=_SEED, n=2)
         next_one = await self.calls.complete(_PROMPTS[0], **drawn, seed=_SEED + 1)
         if len(both) != 2 or not next_one or both[1].get("text") != next_one[0].get("text"):
