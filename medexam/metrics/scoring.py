@@ -7,12 +7,11 @@ from typing import Any, TypeVar
 from medexam.errors import DatasetError
 from medexam.items import AnswerKey
 from medexam.metrics.counting import Cell, Tally, chance_level, count, count_apart, count_costs, scored_exams, total
-from medexam.metrics.evidence import evidence_metrics
 from medexam.metrics.exam_averages import AVERAGES
 from medexam.metrics.intervals import rate_interval, score_intervals
 from medexam.metrics.option_scores import option_score_metrics
 from medexam.metrics.orders import order_metrics
-from medexam.metrics.passages import retrieval_metrics
+from medexam.metrics.passages import evidence_metrics, retrieval_metrics
 from medexam.metrics.results import Metrics, PublishedScores, Scores
 from medexam.metrics.votes import ensemble_metrics, vote_metrics
 from medexam.predictions import Prediction

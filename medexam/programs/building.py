@@ -86,12 +86,7 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
 
 
 def _build_reply(spec: ReplySpec, language: Language, context: ProgramContext) -> dspy.Module:
-    asking = _build_asking(spec, language, context)
-    if isinstance(spec, RetrieveThenAnswerSpec) and spec.side_words is not None:
-        note = load_task_words(spec.side_words, language).groups["cite"]
-        reader = None if spec.reader is None else _needed(context.supports, "a reader of passages")
-        return CitingPassages(asking, _needed(context.finder, "a finder of passages"), note, reader)
-    program = _with_passages(asking, spec, context)
+    program = _with_passages(_build_asking(spec, language, context), spec, context)
     program = program if spec.load is None else load_program(program, spec, language, context.nearest)
     if spec.samples > 1:
         program = Voting(program, spec.samples)
@@ -104,6 +99,15 @@ def _build_asking(spec: ReplySpec, language: Language, context: ProgramContext) 
     prompt = load_prompt(spec.words, language)
     adapter = ExamAdapter(spec.answer_format, spec.answer_form, prompt.turn)
     return asking(prompt, adapter, spec.budget(context.max_tokens), closes=spec.answer_after_budget)
+
+
+def _build_retrieve(spec: RetrieveThenAnswerSpec, language: Language, context: ProgramContext) -> dspy.Module:
+    if (words := spec.side_words) is None:
+        return _build_reply(spec, language, context)
+    note = load_task_words(words, language).groups["cite"]
+    reader = None if spec.reader is None else _needed(context.supports, "a reader of passages")
+    finder = _needed(context.finder, "a finder of passages")
+    return CitingPassages(_build_asking(spec, language, context), finder, note, reader)
 
 
 def _build_iterative(spec: IterativeRetrievalSpec, language: Language, context: ProgramContext) -> dspy.Module:
@@ -162,7 +166,8 @@ def _build_module(module: dspy.Module, spec: ModuleSpec, language: Language, con
 
 BUILDERS: Mapping[str, Builder] = MappingProxyType(
     {
-        **dict.fromkeys(("zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer"), _build_reply),
+        **dict.fromkeys(("zero_shot", "few_shot", "chain_of_thought"), _build_reply),
+        "retrieve_then_answer": _build_retrieve,
         "iterative_retrieval": _build_iterative,
         "retrieve_verify": _build_verify,
         "likelihood": _build_likelihood,

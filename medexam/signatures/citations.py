@@ -25,7 +25,7 @@ def count_numbered(shown: str, count: int) -> int:
 def read_citation(reply: str, count: int) -> int | None:
     """The number that stands in square brackets behind the last answer of a reply; 0 says that no passage supports it.
 
-    None where there is no answer or no number behind it, and for a number above `count`, the passages that were shown.
+    None without an answer or a number behind it, and for a number above `count`, the passages that were shown.
     """
     answers = find_answers(reply)
     found = _CITED.search(reply, answers[-1][1]) if answers else None

@@ -8,7 +8,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from medexam.benchmarks.choice.evidence_tables import evidence_tables
 from medexam.items import Gold
-from medexam.metrics.evidence import evidence_metrics
+from medexam.metrics.passages import evidence_metrics
 from medexam.predictions import FollowUp, Prediction, Reason, RetrievedPassage, Status
 
 FOUND = [{"id": name, "source": "s", "score": 1.0} for name in "abc"]

@@ -6,7 +6,7 @@ passages, has none of theirs.
 
 from medexam.formatting import NONE, coefficient, equals, percent, with_interval
 from medexam.metrics import Metrics, OptionScoreMetrics
-from medexam.metrics.results import RetrievalMetrics
+from medexam.metrics.retrieval_results import RetrievalMetrics
 from medexam.metrics.vote_results import OrderMetrics
 from medexam.tables import Captioned, Table
 

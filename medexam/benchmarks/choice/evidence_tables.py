@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from medexam.formatting import percent, with_interval
 from medexam.metrics import Metrics
-from medexam.metrics.evidence import ENTAILED
-from medexam.metrics.results import Checked, CitationMetrics, QueryMetrics, VerifiedMetrics
+from medexam.metrics.passages import ENTAILED
+from medexam.metrics.retrieval_results import Checked, CitationMetrics, QueryMetrics, VerifiedMetrics
 from medexam.tables import Captioned, Table
 
 

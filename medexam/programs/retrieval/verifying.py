@@ -142,7 +142,7 @@ class VerifiedPassages(BehindText):
     """A program that is asked behind the passages that a verifier kept, and whose answer is checked against them.
 
     A prediction carries `hits`, all passages that were found, with a verdict on each in `verdicts`, and `supported`.
-    The answer is not checked where there is none; without a kept passage nothing supports it.
+    Without an answer nothing is checked; without a kept passage nothing supports it.
     """
 
     replayed = True

@@ -238,7 +238,7 @@ class BehindPassagesSpec(ReplySpec):
 
     @property
     def then_label(self) -> list[str]:
-        """What tells how it asks, for tables and folders; empty where it asks directly."""
+        """Short name of how it asks, for tables and folders; empty if it asks directly."""
         return [] if self.then == "zero_shot" else [self.then]
 
 

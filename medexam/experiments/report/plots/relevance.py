@@ -23,7 +23,7 @@ from medexam.experiments.report.plots.style import (
     write_title,
 )
 from medexam.formatting import coefficient
-from medexam.metrics.results import RetrievalMetrics
+from medexam.metrics.retrieval_results import RetrievalMetrics
 
 SPREAD = 0.5
 """Width that the runs share around a quartile's place on the axis, where 1 is the distance between quartiles."""
