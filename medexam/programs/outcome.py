@@ -102,7 +102,7 @@ def build_failure(
 def _read_fields(said: dspy.Prediction, last: Generation | Prediction | None, *, replied: bool) -> dict[str, Any]:
     """The fields of a prediction that depend on how what was said is read; `replied`: in words, not in scores.
 
-    `last` holds the last reply; None where there is none.
+    `last` holds the last reply; None if nothing was said.
     """
     text: str | None = said.get("text")
     status, reason = Status.UNANSWERED, None

@@ -18,11 +18,8 @@ from typing import Any, TypeVar
 from dspy.lm15 import (
     Config,
     InvalidRequestError,
-    Message,
-    ProviderError,
     Request,
     Response,
-    ThinkingPart,
     UnsupportedFeatureError,
 )
 
@@ -44,13 +41,15 @@ from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.hosted import HostedEngine
 from medexam.serve.engines.litellm_calls import call_litellm, to_responses
 from medexam.serve.engines.prompt_text import Renderer
+from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.engines.vllm_wire import (
     PLAIN_FIELDS,
     Completion,
     build_response,
     chat_fields,
+    chosen_in_chat,
+    chosen_text,
     escape_pattern,
-    match_choice,
     order_choices,
     read_completions,
     sampling_fields,
@@ -60,7 +59,7 @@ from medexam.serve.logprobs.vllm import ContinuationReader, Tokenizer
 from medexam.serve.pool.batcher import Batcher
 from medexam.serve.pool.server_pool import Server, ServerPool
 from medexam.serve.request_settings import RequestSettings
-from medexam.serve.thinking import CLOSING, append, find_thinking, whole_reply
+from medexam.serve.thinking import append
 
 T = TypeVar("T")
 
@@ -267,7 +266,7 @@ class VLLMEngine(HostedEngine):
             body = {**fields, "max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"choice": list(choices)}}
         replies = await self._choices.submit(json.dumps(body, sort_keys=True), prompt)
         self._enforced["prefill" if ids is not None else "structured_outputs"] += 1
-        return [build_response(reply, _chosen(reply, choices, ids), "stop") for reply in replies]
+        return [build_response(reply, chosen_text(reply, choices, ids), "stop") for reply in replies]
 
     async def _choose_in_chat(
         self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
@@ -277,7 +276,7 @@ class VLLMEngine(HostedEngine):
         pattern = f"{escape_pattern(prefill)}({'|'.join(escape_pattern(choice) for choice in choices)})"
         responses = await self._call_chat(messages, {**fields, "structured_outputs": {"regex": pattern}})
         self._enforced["structured_outputs"] += 1
-        return [_chosen_in_chat(response, prefill, choices) for response in responses]
+        return [chosen_in_chat(response, prefill, choices) for response in responses]
 
     def _check_grammar(self, choices: Sequence[str]) -> None:
         if not self._grammar:
@@ -316,27 +315,7 @@ class VLLMEngine(HostedEngine):
         responses = await self._call(
             "acompletion", call, lambda raw: to_responses(raw, self.model, samples), weight=samples
         )
-        return [await self._with_thinking(response) for response in responses]
-
-    async def _with_thinking(self, response: Response) -> Response:
-        """The reply with its whole thinking, counted in tokens.
-
-        A server without a parser leaves it in the text, and one whose prompt opens the block counts 0.
-        """
-        parts = response.message.parts
-        thought = "".join(part.text for part in parts if isinstance(part, ThinkingPart))
-        if not thought:
-            text = response.text or ""
-            opened = self.opens_thinking and (response.finish_reason == "length" or CLOSING in text)
-            found = find_thinking(text, opened=opened)
-            if found is None:
-                return response
-            thought = found[0]
-            response = replace(response, message=Message.assistant(whole_reply(text, opened=opened)))
-        if response.usage.reasoning_tokens or self.tokenizer is None:
-            return response
-        counted = len(await self.tokenizer.tokens(thought))
-        return replace(response, usage=replace(response.usage, reasoning_tokens=counted))
+        return [await count_thinking(one, self.tokenizer, opened=self.opens_thinking) for one in responses]
 
     async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[list[Completion]]:
         """One completions request; `fields` is its body as JSON, so that equal bodies share a batch."""
@@ -366,22 +345,3 @@ class VLLMEngine(HostedEngine):
             return read(await call_litellm(function, timeout_s=self.pool.timeout_s, **call, **where))
 
         return await self.pool.call(send, weight=weight, first=first)
-
-
-def _chosen(reply: Completion, choices: Sequence[str], ids: Sequence[int] | None) -> str:
-    """The choice that a reply is; `ids` are the choices' tokens, None if one of them is several."""
-    if ids is not None and reply.tokens:
-        chosen = dict(zip(ids, choices, strict=True)).get(reply.tokens[0])
-    else:
-        chosen = match_choice(reply.text, choices)
-    if chosen is None:
-        raise ProviderError(f"the server replied {reply.text!r}, which is none of {list(choices)}")
-    return chosen
-
-
-def _chosen_in_chat(response: Response, prefill: str, choices: Sequence[str]) -> Response:
-    text = response.text or ""
-    chosen = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
-    if chosen is None:
-        raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
-    return replace(response, message=Message.assistant(chosen), finish_reason="stop")

@@ -5,10 +5,10 @@ Pure functions; this module opens no connection and decides nothing.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dspy.lm15 import Config, Message, Request, Response, ServerError, Usage
+from dspy.lm15 import Config, Message, ProviderError, Request, Response, ServerError, Usage
 
 PLAIN_FIELDS = {
     "max_tokens",
@@ -116,6 +116,29 @@ def match_choice(text: str, choices: Sequence[str]) -> str | None:
     if text in choices:
         return text
     return next((choice for choice in choices if choice.strip() == text.strip()), None)
+
+
+def chosen_text(reply: Completion, choices: Sequence[str], ids: Sequence[int] | None) -> str:
+    """The choice that a reply is; `ids` are the choices' tokens, None if one of them is several.
+
+    Raises `ProviderError` if it is none.
+    """
+    if ids is not None and reply.tokens:
+        chosen = dict(zip(ids, choices, strict=True)).get(reply.tokens[0])
+    else:
+        chosen = match_choice(reply.text, choices)
+    if chosen is None:
+        raise ProviderError(f"the server replied {reply.text!r}, which is none of {list(choices)}")
+    return chosen
+
+
+def chosen_in_chat(response: Response, prefill: str, choices: Sequence[str]) -> Response:
+    """The choice that a chat reply is behind `prefill`, as a response; raises `ProviderError` if it is none."""
+    text = response.text or ""
+    chosen = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
+    if chosen is None:
+        raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
+    return replace(response, message=Message.assistant(chosen), finish_reason="stop")
 
 
 def escape_pattern(text: str) -> str:
