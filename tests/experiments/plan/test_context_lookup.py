@@ -6,8 +6,11 @@ import pytest
 from medexam.experiments.plan.context_lookup import pin_reader, reader_identity, with_reader
 from medexam.experiments.plan.passage_lookup import HitCache, Retrieval
 from medexam.retrievers.base import Hit, Passage, Span
-from medexam.specs import EntailmentSpec, SpanReaderSpec
+from medexam.retrievers.reading.entailment import load_entailment_reader
+from medexam.specs import EntailmentSpec, RetrieveVerifySpec, SpanReaderSpec
 from retrievers.tiny_models import save_reader
+
+LABELS = ("contradiction", "entailment", "neutral")
 
 
 class Finder:
@@ -78,6 +81,23 @@ def test_each_option_is_judged_by_sentences_of_its_own_passages(questions, tmp_p
     assert list(read.best) == [1, 2, 3, 4, 5]
     assert all(f"stem 0 {option.text}"[:-1] in read.best[option.number][1] for option in questions[0].options)
     assert len(read.hits) == 2 * 5 or len({hit.passage.id for hit in read.hits}) == len(read.hits)
+
+
+def test_supports_are_the_best_sentence_of_each_passage_for_each_option(questions, tmp_path) -> None:
+    spec = RetrieveVerifySpec(kind="retrieve_verify", reader=str(save_reader(tmp_path / "nli", 3, labels=LABELS)), k=2)
+    reading = make(spec, tmp_path)
+    reading.fill(questions[:3])
+    model = load_entailment_reader(spec.reader)
+    for question in questions[:3]:
+        supports = reading.read_supports(question)
+        hits = reading.find(question)
+        assert list(supports) == [hit.passage.id for hit in hits]
+        for hit in hits:
+            first, second = hit.passage.content.split(". ")
+            for option in question.options:
+                hypothesis = f"{question.stem} {option.text}"
+                alone = [float(model.score([(part, hypothesis)])[0]) for part in (f"{first}.", second)]
+                assert supports[hit.passage.id][option.number] == pytest.approx(max(alone), abs=1e-5)
 
 
 def test_translations_are_read_in_their_language(questions, tmp_path) -> None:
