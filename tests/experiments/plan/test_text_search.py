@@ -1,16 +1,21 @@
 """Queries that come up while questions are asked: they share passes, and each gets what it would get alone."""
 
 import asyncio
+import pickle
 import threading
+from pathlib import Path
 
+import cloudpickle
 import pytest
 
 from medexam.errors import EngineError
-from medexam.experiments.plan.passage_lookup import HitCache, Preview, Retrieval
+from medexam.experiments.plan.passage_lookup import HitCache, Preview, Retrieval, plan_retrieval
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.retrievers.base import Hit, Passage
-from medexam.specs import IterativeRetrievalSpec
+from medexam.retrievers.building import plan_retriever
+from medexam.specs import IterativeRetrievalSpec, RetrieverSpec
 
+CORPUS = Path(__file__).parents[2] / "retrievers" / "corpus_sample" / "passages.jsonl.gz"
 SPEC = IterativeRetrievalSpec(kind="iterative_retrieval", retriever={"kind": "bm25"})
 
 
@@ -74,3 +79,11 @@ def test_a_fault_reaches_whoever_asked(tmp_path) -> None:
 
     with pytest.raises(EngineError, match="no encoder"):
         TextSearch(_retrieval(tmp_path, Broken())).search(["a"], 1)
+
+
+def test_what_searches_can_be_sent_to_a_worker(question, tmp_path) -> None:
+    spec = SPEC.model_copy(update={"retriever": RetrieverSpec(kind="bm25", corpus=str(CORPUS))})
+    here = plan_retrieval(spec.retrieval, plan_retriever(spec.retriever), tmp_path, "en")
+    assert here.fill([question]) == 0
+    there = pickle.loads(cloudpickle.dumps(here.only_for([question])))
+    assert TextSearch(there).search(["vitamin deficiency"], 2) == TextSearch(here).search(["vitamin deficiency"], 2)
