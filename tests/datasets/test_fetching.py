@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from medexam.datasets import check_exam_set, fetch_exam_set, load_exam_set
+from medexam.datasets.pictures.originals import read_originals
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec
 
@@ -70,6 +71,18 @@ def test_v2_is_brought_and_then_read_from_the_cache(hub, tmp_path) -> None:
     spanish = load_exam_set(DatasetSpec(name="headqa_v2", language="es"))
     assert dict(spanish.golds) == dict(exam_set.golds)
     assert not list((tmp_path / "cache/headqa_v2").glob(".*"))
+
+
+def test_pictures_are_kept_where_they_are_asked_for(hub, tmp_path) -> None:
+    list(fetch_exam_set("headqa_v2", ["en"], hub=str(hub), folder=tmp_path / "bare"))
+    list(fetch_exam_set("headqa_v2", ["en"], hub=str(hub), folder=tmp_path / "whole", images=True))
+    specs = [DatasetSpec(name="headqa_v2", path=tmp_path / place / "headqa_v2") for place in ("bare", "whole")]
+    bare, whole = map(load_exam_set, specs)
+    assert (bare.questions, bare.fingerprint) == (whole.questions, whole.fingerprint)
+    held = [[content for _, content in read_originals(spec)] for spec in specs]
+    assert held == [[None, None], [b"not a picture"] * 2]
+    with pytest.raises(DatasetError, match="headqa_v1 keeps its pictures as files"):
+        list(fetch_exam_set("headqa_v1", ["en"], hub=str(hub), images=True))
 
 
 def test_v1_is_written_as_its_authors_do(hub, tmp_path) -> None:
