@@ -8,7 +8,8 @@ mark has no thinking: those take it for thinking that was cut off, since they kn
 import re
 
 _OPENING, _CLOSING = "<think>", "</think>"
-_MARK = re.compile(f"{_OPENING}|{_CLOSING}", re.IGNORECASE)
+_CLOSED = re.compile(rf"\s*(?:{_OPENING})?(?P<thinking>.*?){_CLOSING}\s*", re.DOTALL | re.IGNORECASE)
+_OPEN = re.compile(rf"\s*{_OPENING}(?P<thinking>.*)\Z", re.DOTALL | re.IGNORECASE)
 _CHANNEL = re.compile(
     r"<\|channel\|>(?P<head>[^<]*)(?:<\|constrain\|>[^<]*)?<\|message\|>(?P<text>.*?)"
     r"(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
@@ -24,14 +25,11 @@ def split_thinking(reply: str) -> tuple[str | None, str]:
     """
     if channels := list(_CHANNEL.finditer(reply)):
         return _split_channels(channels)
-    marks = list(_MARK.finditer(reply))
-    if not marks:
-        return None, reply
-    begins = marks[0].end() if marks[0][0].lower() == _OPENING else 0
-    closing = next((mark for mark in marks if mark[0].lower() == _CLOSING), None)
-    if closing is None:
-        return reply[begins:].strip() or None, ""
-    return reply[begins : closing.start()].strip() or None, reply[closing.end() :].lstrip()
+    if (closed := _CLOSED.match(reply)) is not None:
+        return closed["thinking"].strip() or None, reply[closed.end() :]
+    if (cut := _OPEN.match(reply)) is not None:
+        return cut["thinking"].strip() or None, ""
+    return None, reply
 
 
 def join_thinking(thinking: str, said: str) -> str:

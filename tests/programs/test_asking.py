@@ -114,7 +114,7 @@ def test_thinking_is_kept_apart(question) -> None:
         ("", Reason.UNPARSED),
         ("{Answer: 6}", Reason.UNPARSED),
         ({"text": "Well, the first option", "finish_reason": "length"}, Reason.TRUNCATED),
-        ({"text": "<think>hm", "finish_reason": "length"}, Reason.TRUNCATED),
+        ({"text": "<think>hm", "finish_reason": "length"}, Reason.TRUNCATED_THINKING),
     ],
 )
 def test_a_reply_without_a_legal_option_leaves_the_question_unanswered(question, reply, reason) -> None:

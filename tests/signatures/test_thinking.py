@@ -14,8 +14,6 @@ from medexam.signatures import is_cut_in_thinking, join_thinking, split_thinking
         ("Is it 2?</think>\n{Answer: 1}", "Is it 2?", "{Answer: 1}"),
         ("<think>cut off {Answer: 2}", "cut off {Answer: 2}", ""),
         ("<think></think>{Answer: 1}", None, "{Answer: 1}"),
-        ("Well, <think>Is it 2?</think>{Answer: 1}", "Is it 2?", "{Answer: 1}"),
-        ("Well, <think>cut off", "cut off", ""),
         ("Is it 2?</think>Not <think>: {Answer: 1}", "Is it 2?", "Not <think>: {Answer: 1}"),
         (
             "<|channel|>analysis<|message|>Is it 2?<|end|><|start|>assistant<|channel|>final<|message|>{Answer: 1}",
