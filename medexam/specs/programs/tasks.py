@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
+
+from pydantic import Field
 
 from medexam.specs.catalogue import Form, find_words
 from medexam.specs.dataset import Format
@@ -60,6 +62,9 @@ class TaskSpec(WordsSpec):
 
 class TaskLookUpSpec(TaskSpec, LookUpSpec):
     """Base of the programs that answer in words behind passages, if a retriever is named."""
+
+    k: Annotated[PositiveInt, Field(exclude_if=lambda k: k == 2)] = 2
+    """Passages a question."""
 
     @property
     def label(self) -> str:
