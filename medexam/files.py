@@ -12,6 +12,7 @@ from threading import get_ident
 from typing import IO, TypeVar
 
 from medexam.errors import RunFolderError
+from medexam.text import writable
 
 PRIVATE = 0o600
 """Mode of a file that its owner alone may read."""
@@ -56,7 +57,7 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
     """Write a file whole or not at all, text as UTF-8; raises `OSError`."""
     with whole_file(path, private=private) as draft:
-        draft.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        draft.write_bytes(writable(content).encode("utf-8") if isinstance(content, str) else content)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from medexam.frozen_model import FrozenModel
 from medexam.tasks import Alignment
+from medexam.text import writable
 
 
 class Status(StrEnum):
@@ -198,6 +199,12 @@ class Prediction(FrozenModel, populate_by_name=True):
     supported: Annotated[bool | None, Field(exclude_if=lambda supported: supported is None)] = None
     """Whether the kept passages support the answer, as a verifier says; False too where none was kept. Left out of a
     line where nothing was verified or there was no answer."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_writable(cls, fields: Any) -> Any:
+        """What a server wrote can be stored, whatever it wrote."""
+        return writable(fields)
 
     @model_validator(mode="after")
     def _status_agrees(self) -> Self:

@@ -77,11 +77,10 @@ def import_ratings(
     if as_json:
         print_json(audit_document(audit))
         return
-    from rich.console import Console
-
     from medexam.cli.views.runs import print_tables
+    from medexam.cli.views.terminal import Terminal
 
-    print_tables(Console(), audit_tables(audit))
+    print_tables(Terminal(), audit_tables(audit))
 
 
 def _describe(sample: "Sequence[AuditItem]") -> str:

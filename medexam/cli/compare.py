@@ -67,9 +67,9 @@ def compare(
     if as_json:
         print_json(found.document())
     else:
-        from rich.console import Console
+        from medexam.cli.views.terminal import Terminal
 
-        print_blocks(Console(), blocks())
+        print_blocks(Terminal(), blocks())
     for line in found.corrected:
         sys.stderr.write(f"medexam: {line}\n")
     for note in mixed_notes(found.runs):

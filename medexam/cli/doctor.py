@@ -103,8 +103,9 @@ def _as_json(one: "Diagnosis") -> dict[str, Any]:
 
 
 def _print(report: "DiagnosisReport", advice: tuple[str, ...]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from medexam.cli.views.terminal import Terminal
 
     columns = [_column(one) for one in report.diagnoses]
     alone = len(columns) == 1
@@ -113,7 +114,7 @@ def _print(report: "DiagnosisReport", advice: tuple[str, ...]) -> None:
         table.title = report.diagnoses[0].endpoint
     for name in dict.fromkeys(name for column in columns for name in column):
         table.add_row(name, *(column.get(name, "") for column in columns))
-    console = Console()
+    console = Terminal()
     console.print(table)
     if report.replicas is not None:
         console.print(_agreement(report.replicas), soft_wrap=True, markup=False, highlight=False)

@@ -51,11 +51,10 @@ def finetune_grid(
     if as_json:
         print_json(_document(cells))
         return
-    from rich.console import Console
-
+    from medexam.cli.views.terminal import Terminal
     from medexam.experiments.finetune.grid_tables import grid_tables
 
-    print_tables(Console(), grid_tables(cells))
+    print_tables(Terminal(), grid_tables(cells))
     if plan:
         pending = {stage.settings.out for cell in cells for stage in cell.stages if not stage.finished}
         sys.stdout.write(f"{len(pending)} stages of {len(cells)} cells are pending\n")

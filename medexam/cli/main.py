@@ -4,6 +4,7 @@ Commands print results on standard output and everything else on standard error.
 usage or nothing usable came out, 3 incomplete. A command's module is imported when it is called.
 """
 
+import io
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -17,6 +18,7 @@ from typer.main import get_group
 from medexam.cli.progress.hashing import ReadingLine
 from medexam.errors import MedExamError
 from medexam.fingerprints import watch_hashing
+from medexam.text import visible
 
 USAGE = 2
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -125,9 +127,13 @@ for _name, (_, _line) in COMMANDS.items():
 
 def main() -> None:
     """Run the command line; a `MedExamError` becomes one line on standard error and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        # What a terminal's encoding cannot hold is shown as an escape: it must not end the command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         with watch_hashing(ReadingLine()):
             app()
     except MedExamError as error:
-        sys.stderr.write(f"medexam: {error}\n")
+        sys.stderr.write(f"medexam: {visible(str(error))}\n")
         sys.exit(USAGE)

@@ -68,9 +68,9 @@ def report(
     if as_json:
         print_json(found.document())
     else:
-        from rich.console import Console
+        from medexam.cli.views.terminal import Terminal
 
-        print_blocks(Console(), found.blocks())
+        print_blocks(Terminal(), found.blocks())
 
 
 def parse_weights(pairs: list[str]) -> dict[str, float]:

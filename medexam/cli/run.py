@@ -164,13 +164,12 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
         print_json([run_document(stored) for stored in runs])
     if as_json or not runs:
         return
-    from rich.console import Console
-
+    from medexam.cli.views.terminal import Terminal
     from medexam.experiments.report.run_blocks import overview_blocks
     from medexam.experiments.report.run_tables import failure_tables
     from medexam.experiments.report.shown import print_blocks
 
-    print_blocks(Console(), [*overview_blocks(runs), *(table for run in runs for table in failure_tables(run))])
+    print_blocks(Terminal(), [*overview_blocks(runs), *(table for run in runs for table in failure_tables(run))])
     for run in runs:
         if run.note is not None:
             say(f"warning: {run.folder.name}: {run.note}")

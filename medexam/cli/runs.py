@@ -74,8 +74,7 @@ def _load(folder: "RunFolder") -> "AnyRun | None":
 
 
 def _print(stored: "list[AnyRun]") -> None:
-    from rich.console import Console
-
+    from medexam.cli.views.terminal import Terminal
     from medexam.formatting import NONE, percent
     from medexam.tables import Table
 
@@ -95,4 +94,4 @@ def _print(stored: "list[AnyRun]") -> None:
     title = f"{len(rows):,} runs in {Path(stored[0].folder.path).parent}"
     caption = "An id is name and digest; the first digits of the digest name a run in every command."
     headers = ("Digest", "Name", "Began", "Scored", "Right, %")
-    print_tables(Console(), [(Table(title, headers, tuple(rows), text_columns=3), caption)])
+    print_tables(Terminal(), [(Table(title, headers, tuple(rows), text_columns=3), caption)])

@@ -176,10 +176,11 @@ def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
 
 
 def _wait(fleet: "Fleet", model: str, timeout_s: float) -> None:
-    from rich.console import Console
     from rich.markup import escape
 
-    console = Console(stderr=True)
+    from medexam.cli.views.terminal import Terminal
+
+    console = Terminal(stderr=True)
     logs = ", ".join(map(str, fleet.logs))
     console.print(f"starting vLLM with {escape(model)}; its log is {escape(logs)}", soft_wrap=True)
     with console.status("starting") as status:
@@ -192,9 +193,9 @@ def _wait(fleet: "Fleet", model: str, timeout_s: float) -> None:
 
 
 def _list_profiles() -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from medexam.cli.views.terminal import Terminal
     from medexam.serve.launch.profile import load_profile, profile_names
 
     profiles = {name: load_profile(name) for name in profile_names()}
@@ -211,7 +212,7 @@ def _list_profiles() -> None:
             cells.append(f"{first.gpus} x {first.max_context // 1024}k{over}" if first else "")
         gated = " (gated)" if profile.gated else ""
         table.add_row(name, f"{profile.model}{gated}", f"{profile.weights_gb:g} GB", *cells)
-    console = Console() if sys.stdout.isatty() else Console(width=200)
+    console = Terminal() if sys.stdout.isatty() else Terminal(width=200)
     console.print(table)
     sys.stderr.write(
         "GPUs that one server takes, by the memory of a card, and the thousands of tokens of its context; "

@@ -12,6 +12,7 @@ import yaml
 from medexam.errors import SpecError
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE
+from medexam.text import writable
 
 _BESIDE = re.compile(r"(?![/~])[^:]+\.py:[\w.]+")
 SpecSource = str | Path | Mapping[str, Any] | Spec
@@ -107,7 +108,7 @@ def _placed(value: Any, folder: Path) -> Any:
 def parse_yaml(text: str, where: str) -> Any:
     """The value of a YAML text; raises `SpecError` with the line where it breaks."""
     try:
-        return yaml.safe_load(text)
+        return writable(yaml.safe_load(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""

@@ -14,8 +14,7 @@ from medexam.cli.views.output import print_by_kind
 from medexam.errors import DatasetError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from medexam.cli.views.terminal import Terminal
     from medexam.datasets.build import BuildReport, Built
     from medexam.questions import Discipline, Language
 
@@ -74,9 +73,9 @@ def build(
     if as_json:
         typer.echo(built.report.model_dump_json(indent=2))
         return
-    from rich.console import Console
+    from medexam.cli.views.terminal import Terminal
 
-    _print_built(Console(highlight=False, markup=False, soft_wrap=True), built, out, time.monotonic() - begun)
+    _print_built(Terminal(highlight=False, markup=False, soft_wrap=True), built, out, time.monotonic() - begun)
 
 
 def _parse_discipline(name: str | None) -> "Discipline | None":
@@ -89,7 +88,7 @@ def _parse_discipline(name: str | None) -> "Discipline | None":
     return known
 
 
-def _print_built(console: "Console", built: "Built", out: Path, seconds: float) -> None:
+def _print_built(console: "Terminal", built: "Built", out: Path, seconds: float) -> None:
     from rich.table import Table
 
     from medexam.specs.catalogue import BUILT

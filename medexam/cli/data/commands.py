@@ -19,8 +19,7 @@ from medexam.errors import SpecError
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from medexam.cli.views.terminal import Terminal
     from medexam.datasets import Anomaly, CatalogueEntry, CheckReport, LanguageCheck
     from medexam.items import Gold
     from medexam.questions import Language, Question
@@ -107,12 +106,11 @@ def stats(
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
         return
-    from rich.console import Console
-
     from medexam.cli.views.runs import print_tables
+    from medexam.cli.views.terminal import Terminal
     from medexam.experiments.report.dataset_tables import statistics_tables
 
-    print_tables(Console(), statistics_tables(found))
+    print_tables(Terminal(), statistics_tables(found))
 
 
 def _print_explanations(spec: "DatasetSpec", pictures: Path | None, *, as_json: bool) -> None:
@@ -125,12 +123,11 @@ def _print_explanations(spec: "DatasetSpec", pictures: Path | None, *, as_json: 
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
         return
-    from rich.console import Console
-
     from medexam.cli.views.runs import print_tables
+    from medexam.cli.views.terminal import Terminal
     from medexam.experiments.report.dataset_tables import explanation_tables
 
-    print_tables(Console(), explanation_tables(found))
+    print_tables(Terminal(), explanation_tables(found))
 
 
 @app.command()
@@ -239,10 +236,10 @@ def fetch(
         )
 
 
-def _console() -> "Console":
-    from rich.console import Console
+def _console() -> "Terminal":
+    from medexam.cli.views.terminal import Terminal
 
-    return Console(highlight=False, markup=False, soft_wrap=True)
+    return Terminal(highlight=False, markup=False, soft_wrap=True)
 
 
 def _describe(entry: "CatalogueEntry") -> dict[str, Any]:
@@ -266,7 +263,7 @@ def _ways_to(entry: "CatalogueEntry") -> str:
     return "ships in the package" if entry.origin is None else f"set MEDEXAM_DATA; from {entry.origin}"
 
 
-def _print_report(console: "Console", report: "CheckReport") -> None:
+def _print_report(console: "Terminal", report: "CheckReport") -> None:
     for checked in report.languages:
         console.print(f"{report.name} {checked.language} {checked.version}  {checked.source}", style="bold")
         _print_counts(console, checked)
@@ -283,7 +280,7 @@ def _print_report(console: "Console", report: "CheckReport") -> None:
     )
 
 
-def _print_counts(console: "Console", checked: "LanguageCheck") -> None:
+def _print_counts(console: "Terminal", checked: "LanguageCheck") -> None:
     from rich.table import Table
 
     options = ", ".join(f"{count:,} with {number} options" for number, count in checked.by_option_count.items())
@@ -300,7 +297,7 @@ def _print_counts(console: "Console", checked: "LanguageCheck") -> None:
 
 
 def _print_anomalies(
-    console: "Console",
+    console: "Terminal",
     errors: "tuple[Anomaly, ...]",
     notes: "tuple[Anomaly, ...]",
     corrections: "tuple[Anomaly, ...]" = (),
@@ -311,7 +308,7 @@ def _print_anomalies(
         print_by_kind(console, word, style, lines, "; --json lists them all")
 
 
-def _print_question(console: "Console", question: "Question", gold: "Gold") -> None:
+def _print_question(console: "Terminal", question: "Question", gold: "Gold") -> None:
     exam = question.exam
     subject = exam.discipline if exam.year is None else f"{exam.discipline} {exam.year}"
     console.print(f"{question.key}  {exam.name}, {subject}, {question.language}", style="bold cyan")

@@ -9,8 +9,7 @@ import typer
 from medexam.cli.options import INCOMPLETE
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from medexam.cli.views.terminal import Terminal
     from medexam.specs import DatasetSpec
     from medexam.tasks import Task, TaskGold
 
@@ -32,8 +31,8 @@ def init(
 ) -> None:
     """Look at a file of your own questions and write a spec that asks them; exit code 3 if something is to decide."""
     import yaml
-    from rich.console import Console
 
+    from medexam.cli.views.terminal import Terminal
     from medexam.datasets.own.proposing import dataset_tree, propose
     from medexam.datasets.rows import Row
     from medexam.errors import SpecError
@@ -43,7 +42,7 @@ def init(
     if out.exists():
         raise SpecError(f"{out} exists and is kept: name another with --out")
     found = propose(file, _check_kind(kind))
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console = Terminal(highlight=False, markup=False, soft_wrap=True)
     console.print(f"{file}: kind {found.kind}", style="bold")
     for line in found.seen:
         console.print(f"  {line}")
@@ -100,7 +99,7 @@ def find_own(name: str | None, path: Path | None, kind: str | None) -> "DatasetS
     return None
 
 
-def print_task(console: "Console", task: "Task", gold: "TaskGold") -> None:
+def print_task(console: "Terminal", task: "Task", gold: "TaskGold") -> None:
     """A question that is answered in words, with what is expected."""
     for text in filter(None, (task.context, task.question)):
         console.print(text)

@@ -102,10 +102,10 @@ def quality(
     if as_json:
         print_json([one.document() for one in found])
     else:
-        from rich.console import Console
+        from medexam.cli.views.terminal import Terminal
 
         scores = [score_table(found)] if any(one.measured for one in found) else []
-        print_tables(Console(), [*scores, terms_table(found)])
+        print_tables(Terminal(), [*scores, terms_table(found)])
     if pending:
         sys.stderr.write(f"medexam: incomplete: {pending} replies are still pending; run the same again to ask them\n")
         raise typer.Exit(INCOMPLETE)
@@ -215,8 +215,7 @@ def _read_reviews(paths: tuple[Path, ...], *, as_json: bool) -> None:
         }
         print_json(document)
         return
-    from rich.console import Console
-
+    from medexam.cli.views.terminal import Terminal
     from medexam.experiments.translate.tables import agreement_table, review_table
 
-    print_tables(Console(), [review_table(reviews), *([agreement_table(agreements)] if agreements else [])])
+    print_tables(Terminal(), [review_table(reviews), *([agreement_table(agreements)] if agreements else [])])

@@ -128,12 +128,11 @@ def carry_out(plan: "TranslationPlan", tasks: "tuple[Task, ...]", max_failures: 
 
 
 def _print(outcome: "TranslationOutcome", written: tuple[Path, int] | None) -> None:
-    from rich.console import Console
-
     from medexam.cli.views.runs import print_lines, print_tables
+    from medexam.cli.views.terminal import Terminal
     from medexam.experiments.translate.tables import error_table, selection_table
 
-    console = Console()
+    console = Terminal()
     print_tables(console, [error_table(outcome)])
     console.print()
     print_tables(console, [selection_table(outcome)])

@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from medexam.cli.views.terminal import Terminal
 from medexam.specs import ModelSpec
 
 
 class _Bars(Progress):
     """Bars with one more line below them."""
 
-    def __init__(self, console: Console, below: Callable[[], RenderableType | None]) -> None:
+    def __init__(self, console: Terminal, below: Callable[[], RenderableType | None]) -> None:
         self._below = below
         super().__init__(
             TextColumn("{task.description}"),
@@ -39,7 +40,7 @@ def open_bars(below: Callable[[], RenderableType | None] = lambda: None) -> Prog
 
     `below` gives a line to stand below them, None for none; it is called ten times a second by the thread that draws.
     """
-    return _Bars(Console(stderr=True), below)
+    return _Bars(Terminal(stderr=True), below)
 
 
 class WorkProgress:

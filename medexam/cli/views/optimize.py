@@ -3,13 +3,13 @@
 import sys
 from typing import Any
 
-from rich.console import Console
 from rich.progress import TaskID
 from rich.table import Table
 from rich.text import Text
 
 from medexam.cli.progress.bars import WorkProgress
 from medexam.cli.views.runs import print_lines, print_tables
+from medexam.cli.views.terminal import Terminal
 from medexam.experiments.optimize.budget import Budget
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.outcome import trials_table
@@ -110,7 +110,7 @@ def print_plan(plan: OptimizationPlan) -> None:
     }
     for name, text in rows.items():
         table.add_row(name, text)
-    Console().print(table)
+    Terminal().print(table)
 
 
 def optimization_document(done: Optimization) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def optimization_document(done: Optimization) -> dict[str, Any]:
 
 def print_optimization(done: Optimization) -> None:
     """The trials as a table."""
-    console = Console()
+    console = Terminal()
     print_tables(console, [(trials_table(done, brief=True), "Percent of n, with Wilson's 95 % interval.")])
     early = f"; ended early: {done.why}" if done.why else ""
     lines = [

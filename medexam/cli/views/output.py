@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.cli.views.runs import say
+from medexam.text import writable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,7 +18,7 @@ SHOWN = 5
 
 def print_json(document: Any) -> None:
     """Write what `--json` asks for to standard output."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(json.dumps(writable(document), ensure_ascii=False, indent=2) + "\n")
 
 
 def write_markdown(text: str, path: Path) -> None:

@@ -24,9 +24,9 @@ def print_layout(stored: "Sequence[ExamRun]", layout: str, markdown: Path | None
     if as_json:
         print_json([table.document() for table in tables])
         return
-    from rich.console import Console
+    from medexam.cli.views.terminal import Terminal
 
-    console = Console()
+    console = Terminal()
     print_tables(console, build_paper_tables(tables, console.width))
     print_ranking_notes(console, stored)
 

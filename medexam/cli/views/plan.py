@@ -1,17 +1,17 @@
 """What `medexam plan` prints: the cells of an experiment and a real prompt of each."""
 
-from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from medexam.cli.views.terminal import Terminal
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
 
 
 def print_plan(plan: Plan) -> None:
     """The plan as a table, and the first question's prompt of each cell below it."""
-    console = Console()
+    console = Terminal()
     table = Table(title=plan.name, title_justify="left")
     for name in ("program", "model", "data set", "language"):
         table.add_column(name)

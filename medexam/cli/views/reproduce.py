@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import print_lines, print_tables
+from medexam.cli.views.terminal import Terminal
 from medexam.formatting import NONE
 from medexam.tables import Table
 
@@ -20,7 +19,7 @@ def print_list(entries: "Sequence[Entry]", *, as_json: bool) -> None:
     if as_json:
         print_json([{"name": one.name, "title": one.item.title, "specs": list(one.item.specs)} for one in entries])
         return
-    console = Console()
+    console = Terminal()
     for paper in dict.fromkeys(entry.paper.layout for entry in entries):
         own = [entry for entry in entries if entry.paper.layout == paper]
         rows = tuple((entry.name, entry.item.title) for entry in own)
@@ -34,7 +33,7 @@ def print_plan(planned: "Planned", *, as_json: bool) -> None:
     if as_json:
         print_json(planned.document())
         return
-    console, lines, rows = Console(), [], []
+    console, lines, rows = Terminal(), [], []
     for part in planned.document()["parts"]:
         if part["missing"]:
             lines.append(f"not here: {part['spec']}: {part['missing']}")
@@ -54,6 +53,6 @@ def print_reproduced(done: "Reproduced") -> None:
     """The tables, and what a reader should know."""
     from medexam.experiments.report.shown import print_blocks
 
-    console = Console()
+    console = Terminal()
     print_tables(console, done.tables)
     print_blocks(console, [*done.more, *([done.entry.item.note] if done.entry.item.note else [])])

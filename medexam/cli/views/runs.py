@@ -4,6 +4,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from medexam.text import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -29,7 +31,7 @@ def read_current(folders: "Iterable[RunFolder]", metrics: Sequence[str] = ()) ->
 
 def say(line: str) -> None:
     """Tell the user in one line on standard error."""
-    sys.stderr.write(f"medexam: {line}\n")
+    sys.stderr.write(f"medexam: {visible(line)}\n")
 
 
 def print_tables(console: "Console", tables: "Iterable[Captioned]") -> None:

@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.files import PRIVATE, make_private_folder, write_whole
+from medexam.text import writable
 
 
 def name_part(text: str) -> str:
@@ -102,11 +103,11 @@ class WorkFolder:
 
     def write_json(self, name: str, data: Mapping[str, Any]) -> None:
         """Write one JSON file whole or not at all."""
-        self.write_text(name, json.dumps(data, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
+        self.write_text(name, json.dumps(writable(data), indent=2, ensure_ascii=False, sort_keys=False) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
         """Write one text file whole or not at all."""
-        self.write_bytes(name, text.encode("utf-8"))
+        self.write_bytes(name, writable(text).encode("utf-8"))
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Write one file whole or not at all."""

@@ -1,0 +1,40 @@
+"""What a text is where it crosses the product's edge: any text comes in, and only text that can be written goes on.
+
+JSON and YAML can hold halves of surrogate pairs, which are no characters: no file, terminal or database takes them.
+They are replaced where text enters, by the escape that a reader sees, so that nothing raises where text is written.
+"""
+
+import re
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+_LONE = re.compile("[\ud800-\udfff]")
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but tab and new line, marks that turn the direction of writing, and halves of pairs."""
+
+
+def writable(value: Value) -> Value:
+    """A text, or the texts in lists and mappings, with each half of a surrogate pair as its escape.
+
+    What holds none is returned as it is.
+    """
+    if isinstance(value, str):
+        # One pass in C decides of nearly all texts.
+        return value if value.isascii() else _LONE.sub(_escape, value)  # type: ignore[return-value]
+    if isinstance(value, dict):
+        return {writable(key): writable(each) for key, each in value.items()}  # type: ignore[return-value]
+    if isinstance(value, list | tuple):
+        kept = [writable(each) for each in value]
+        return kept if isinstance(value, list) else tuple(kept)  # type: ignore[return-value]
+    return value
+
+
+def visible(text: str) -> str:
+    """The text for a terminal: what would move its cursor, colour it or reverse it stands as an escape."""
+    return _UNSEEN.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
