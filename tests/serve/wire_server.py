@@ -84,6 +84,10 @@ class Wire:
     def bodies(self, path: str) -> list[dict[str, Any]]:
         return [body for asked, body in self.requests if asked == path]
 
+    def raw(self, path: str, body: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]] | None:  # noqa: ARG002
+        """Headers and body of a reply that does not keep to the protocol; None: what `reply` says."""
+        return None
+
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if path in self.refuse:
             return self.refuse[path], _fault(f"refused with {self.refuse[path]}")
@@ -259,6 +263,10 @@ def _build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
             if wire.quotes and status != 200:
                 reply = _fault(f"{reply}, asked with {dict(self.headers)}")
             data = json.dumps(reply).encode()
+            raw = wire.raw(self.path, body)
+            if raw is not None:
+                self._send(*raw)
+                return
             if self.path == "/metrics" and wire.metrics is not None:
                 status, data = 200, wire.metrics.encode()
             if self.path in wire.moved:
@@ -270,6 +278,16 @@ def _build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+
+        def _send(self, headers: dict[str, str], body: Iterator[bytes]) -> None:
+            self.send_response(200)
+            for name, value in {"Content-Type": "application/json", "Connection": "close", **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            for part in body:
+                self.wfile.write(part)
+                self.wfile.flush()
+            self.close_connection = True
 
         def date_time_string(self, timestamp: float | None = None) -> str:
             return super().date_time_string((timestamp or time.time()) + wire.ahead_s)

@@ -5,11 +5,12 @@ down and no other, and the error says which address to write instead. The proxie
 (`HTTPS_PROXY`, `NO_PROXY`). This module knows addresses and certificates, not what is asked.
 """
 
+import asyncio
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
 import httpx
@@ -26,8 +27,48 @@ MOST_CONNECTIONS = 1024
 """Connections to one server that are held open."""
 _KEEP_ALIVE_S = 4.0
 """Idle connections are dropped before vLLM drops them (after 5 s), or a request could meet a closing one."""
+MOST_BYTES = 64 * 2**20
+"""What one reply may hold: log-probabilities of several hundred prompts are a tenth of it."""
+_LIMITS = httpx.Limits(
+    max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S
+)
+_UNCOMPRESSED = {"Accept-Encoding": "identity"}
+"""A compressed reply can be a thousand times as large as what is received of it."""
 _CAUSES = 10
 """How many causes of an error are looked at."""
+
+
+class _PatientClient(httpx.AsyncClient):
+    """A client whose timeout for reading holds for a whole reply too, however steadily its bytes drip in."""
+
+    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        """Send a request; raises `httpx.ReadTimeout` where the reply is not whole in time."""
+        try:
+            async with asyncio.timeout(request.extensions["timeout"]["read"]):
+                return await super().send(request, **options)
+        except TimeoutError:
+            raise httpx.ReadTimeout("the reply was not whole in time", request=request) from None
+
+
+class _BoundedStream(httpx.AsyncByteStream):
+    """The bytes of a reply, up to `MOST_BYTES`."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, request: httpx.Request) -> None:
+        self._stream = stream
+        self._request = request
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        received = 0
+        async for part in self._stream:
+            received += len(part)
+            if received > MOST_BYTES:
+                raise httpx.RemoteProtocolError(
+                    f"the reply is longer than {MOST_BYTES // 2**20} MiB", request=self._request
+                )
+            yield part
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
@@ -35,12 +76,14 @@ def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
 
     Raises `SpecError` for a CA bundle that cannot be read.
     """
-    return httpx.AsyncClient(
-        headers=endpoint.headers,
+    return _PatientClient(
+        headers={**endpoint.headers, **_UNCOMPRESSED},
         # Waiting for one of this client's own connections is no fault of the server's.
         timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s), pool=None),
         verify=trusted(endpoint.ca_bundle),
+        limits=_LIMITS,
         follow_redirects=False,
+        event_hooks={"response": [_bound]},
     )
 
 
@@ -51,9 +94,9 @@ def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
     """
     from openai import AsyncOpenAI, DefaultAioHttpClient
 
-    limits = httpx.Limits(
-        max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S
-    )
+    class Client(_PatientClient, DefaultAioHttpClient):
+        """The client of the openai package, with a timeout for the whole reply."""
+
     timeout = httpx.Timeout(timeout_s, connect=min(_BUSY_CONNECT_S, timeout_s))
     client = AsyncOpenAI(
         base_url=endpoint.base,
@@ -61,12 +104,13 @@ def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
         max_retries=0,
         timeout=timeout,
         # The openai client follows redirects unless it is told otherwise.
-        http_client=DefaultAioHttpClient(
-            limits=limits,
+        http_client=Client(
+            headers=_UNCOMPRESSED,
+            limits=_LIMITS,
             timeout=timeout,
             verify=trusted(endpoint.ca_bundle),
             follow_redirects=False,
-            event_hooks={"response": [_refuse_redirect]},
+            event_hooks={"response": [_bound, _refuse_redirect]},
         ),
     )
     background_loop().close_at_exit(client)
@@ -123,6 +167,16 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 def _usual() -> ssl.SSLContext:
     """What httpx trusts of itself; read once, since it takes longer than a probe."""
     return httpx.create_ssl_context()
+
+
+async def _bound(response: httpx.Response) -> None:
+    """Limit what is read of a reply; raises `httpx.RemoteProtocolError` if it is compressed."""
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise httpx.RemoteProtocolError(
+            f"the reply is compressed ({encoding}), which was not asked for", request=response.request
+        )
+    response.stream = _BoundedStream(cast(httpx.AsyncByteStream, response.stream), response.request)
 
 
 async def _refuse_redirect(response: httpx.Response) -> None:

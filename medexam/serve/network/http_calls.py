@@ -47,7 +47,7 @@ async def reply_object(sending: Awaitable[httpx.Response], what: str) -> dict[st
         raise _http_error(reply)
     try:
         body = reply.json()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ServerError(f"{what}: the reply is no JSON: {error}") from error
     if not isinstance(body, dict):
         raise ServerError(f"{what}: the reply is no JSON object")
@@ -72,7 +72,7 @@ def retry_after_s(header: str | None) -> float | None:
 def _http_error(reply: httpx.Response) -> LM15Error:
     try:
         body = reply.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         body = {}
     detail = body.get("error", body) if isinstance(body, dict) else {}
     message = detail.get("message") if isinstance(detail, dict) else None
