@@ -74,6 +74,8 @@ def _call_options(settings: Fields) -> Fields:
     return {key: settings[key] for key in ("rollout_id",) if settings.get(key) is not None}
 
 
+MOST_TOKENS = 10**9
+"""More than any context holds: a larger count of tokens is a server's fault, and counts as not reported."""
 SAMPLES = "samples"
 """Setting of a call: the number of its replies, each under a seed of its own; for engines that share a prompt alone."""
 _CONFIG = ("max_tokens", "temperature", "top_p", "top_k", "seed", "stop")
@@ -151,10 +153,15 @@ def read_generation(response: Response, said: str = "") -> Generation:
         reply=said + (join_thinking(thinking, text) if thinking else text),
         finish_reason=response.finish_reason,
         model=response.model,
-        prompt_tokens=response.usage.input_tokens,
-        completion_tokens=response.usage.output_tokens,
-        thinking_tokens=response.usage.reasoning_tokens,
+        prompt_tokens=_count(response.usage.input_tokens),
+        completion_tokens=_count(response.usage.output_tokens),
+        thinking_tokens=_count(response.usage.reasoning_tokens),
     )
+
+
+def _count(tokens: int | None) -> int | None:
+    """The number of tokens that a server reports; None where it reports none, or one that cannot be."""
+    return tokens if isinstance(tokens, int) and 0 <= tokens <= MOST_TOKENS else None
 
 
 def add_usage(generation: Generation, earlier: Generation) -> Generation:

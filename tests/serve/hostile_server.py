@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests.serve.wire_server import Wire
+from wire_server import Wire
 
 MEGABYTE = 1_000_000
 
@@ -20,12 +20,11 @@ class HostileWire(Wire):
     paths: tuple[str, ...] = ("/v1/completions", "/v1/chat/completions")
     megabytes: int = 1000
 
-    def raw(self, path: str, body: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]] | None:
+    def bytes_of(self, path: str, body: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]] | None:
         """Headers and body of a reply that is no JSON of the protocol; None: the usual one."""
         if path not in self.paths or not self.how:
             return None
-        status, usual = self.reply(path, body)
-        return RAW[self.how](self, usual)
+        return RAW[self.how](self, self.reply(path, body)[1])
 
 
 def _huge(wire: HostileWire, usual: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]]:
@@ -63,7 +62,10 @@ def _usage(value: Any) -> Any:
 def _say(text: str | None) -> Any:
     def change(usual: dict[str, Any]) -> dict[str, Any]:
         choices = [
-            {**choice, **({"message": {"role": "assistant", "content": text}} if "message" in choice else {"text": text})}
+            {
+                **choice,
+                **({"message": {"role": "assistant", "content": text}} if "message" in choice else {"text": text}),
+            }
             for choice in usual.get("choices", ())
         ]
         return {**usual, "choices": choices}

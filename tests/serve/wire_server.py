@@ -84,7 +84,7 @@ class Wire:
     def bodies(self, path: str) -> list[dict[str, Any]]:
         return [body for asked, body in self.requests if asked == path]
 
-    def raw(self, path: str, body: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]] | None:  # noqa: ARG002
+    def bytes_of(self, path: str, body: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]] | None:
         """Headers and body of a reply that does not keep to the protocol; None: what `reply` says."""
         return None
 
@@ -254,8 +254,7 @@ def _build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
             wire.raw.append(raw)
             wire.requests.append((self.path, body))
             wire.keys.append(self.headers["Authorization"])
-            if wire.drop and self.path.endswith("/completions"):
-                self.close_connection = True
+            if _answers_unlike_a_server(self, wire, body):
                 return
             status, reply = wire.reply(self.path, body)
             if wire.key is not None and self.headers["Authorization"] != f"Bearer {wire.key}":
@@ -263,10 +262,6 @@ def _build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
             if wire.quotes and status != 200:
                 reply = _fault(f"{reply}, asked with {dict(self.headers)}")
             data = json.dumps(reply).encode()
-            raw = wire.raw(self.path, body)
-            if raw is not None:
-                self._send(*raw)
-                return
             if self.path == "/metrics" and wire.metrics is not None:
                 status, data = 200, wire.metrics.encode()
             if self.path in wire.moved:
@@ -279,16 +274,6 @@ def _build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(data)
 
-        def _send(self, headers: dict[str, str], body: Iterator[bytes]) -> None:
-            self.send_response(200)
-            for name, value in {"Content-Type": "application/json", "Connection": "close", **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            for part in body:
-                self.wfile.write(part)
-                self.wfile.flush()
-            self.close_connection = True
-
         def date_time_string(self, timestamp: float | None = None) -> str:
             return super().date_time_string((timestamp or time.time()) + wire.ahead_s)
 
@@ -296,6 +281,24 @@ def _build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
             pass
 
     return Handler
+
+
+def _answers_unlike_a_server(handler: BaseHTTPRequestHandler, wire: Wire, body: dict[str, Any]) -> bool:
+    """Hang up, or send what does not keep to the protocol; False where a usual reply is to be sent."""
+    unusual = wire.bytes_of(handler.path, body)
+    if unusual is None and not (wire.drop and handler.path.endswith("/completions")):
+        return False
+    handler.close_connection = True
+    if unusual is not None:
+        headers, parts = unusual
+        handler.send_response(200)
+        for name, value in {"Content-Type": "application/json", "Connection": "close", **headers}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        for part in parts:
+            handler.wfile.write(part)
+            handler.wfile.flush()
+    return True
 
 
 def is_identifying(body: dict[str, Any]) -> bool:

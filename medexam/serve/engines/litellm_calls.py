@@ -26,7 +26,10 @@ from dspy.lm15 import TimeoutError as CallTimeoutError
 from medexam.serve.network.connections import causes, redirect_fault
 from medexam.serve.network.endpoints import hide_key
 from medexam.serve.network.http_calls import retry_after_s
+from medexam.text import writable
 
+LONGEST_MESSAGE = 2000
+"""Characters of an error that are kept."""
 _ONE_ATTEMPT: dict[str, Any] = {
     "num_retries": 0,
     "max_retries": 0,
@@ -49,6 +52,8 @@ def get_litellm() -> Any:
     litellm.suppress_debug_info = True
     # It makes its coroutine in a thread; a call whose time is over before that is done leaves it behind, to no harm.
     warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
+    # It prints what a server writes into fields of the wrong type.
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     return litellm
 
 
@@ -75,6 +80,9 @@ async def _call_errors(model: str, timeout_s: float, key: str | None) -> AsyncIt
             raise
         if fault is error:
             fault = ServerError(f"the reply cannot be read: {error}")
+        if isinstance(fault, LM15Error):
+            fault.message = _one_line(fault.message)
+            fault.args = tuple(_one_line(part) if isinstance(part, str) else part for part in fault.args)
         if isinstance(fault, LM15Error) and fault.retry_after is None:
             # litellm drops the server's `Retry-After`.
             pauses = (retry_after_s(reply.headers.get("retry-after")) for reply in replies)
@@ -85,6 +93,12 @@ async def _call_errors(model: str, timeout_s: float, key: str | None) -> AsyncIt
             fault.message = hide_key(fault.message, key)
             fault.args = tuple(hide_key(str(part), key) for part in fault.args)
         raise fault from None if quoted else error
+
+
+def _one_line(message: str) -> str:
+    """The message without a traceback of litellm's, in a length that a table can show."""
+    told = writable(message.partition("Traceback (most recent call last)")[0].strip())
+    return told if len(told) <= LONGEST_MESSAGE else f"{told[:LONGEST_MESSAGE]} [...]"
 
 
 def to_response(raw: Any, model: str) -> Response:
@@ -101,7 +115,8 @@ def to_responses(raw: Any, model: str, samples: int) -> list[Response]:
 
     What the server counts, it counts for all of them: the first one carries it.
     """
-    body = raw.model_dump()
+    # Fields of another type than the protocol's are read as they are, and judged below.
+    body = writable(raw.model_dump(warnings=False))
     choices = body.get("choices") or ()
     if len(choices) != samples:
         raise ServerError(f"the reply holds {len(choices)} choices instead of {samples}")
@@ -111,9 +126,24 @@ def to_responses(raw: Any, model: str, samples: int) -> list[Response]:
         thoughts = message.get("reasoning_content") or message.get("reasoning") or extras.get("reasoning")
         if thoughts:
             message["reasoning_content"] = thoughts
-    usage = body.get("usage")
+        elif message.get("content") is None:
+            raise ServerError("the reply's message has no content")
+    usage = _counts(body.get("usage"))
     parts = ({**body, "choices": [one], "usage": None if place else usage} for place, one in enumerate(choices))
     return [response_from_openai_chat(part, model=model) for part in parts]
+
+
+def _counts(usage: Any) -> Any:
+    """What a server says of tokens, without what is no count of them: the reply is good all the same."""
+    if not isinstance(usage, dict):
+        return None
+    counts = {key: _counts(value) if isinstance(value, dict) else value for key, value in usage.items()}
+    return {key: value for key, value in counts.items() if isinstance(value, dict) or is_count(value)}
+
+
+def is_count(value: Any) -> bool:
+    """Whether a server's number of tokens can be one."""
+    return isinstance(value, int) and value >= 0
 
 
 def _transport_fault(error: Exception, timeout_s: float) -> LM15Error | None:

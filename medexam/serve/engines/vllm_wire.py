@@ -10,6 +10,9 @@ from typing import Any
 
 from dspy.lm15 import Config, Message, ProviderError, Request, Response, ServerError, Usage
 
+from medexam.serve.engines.litellm_calls import is_count
+from medexam.text import writable
+
 PLAIN_FIELDS = {
     "max_tokens",
     "temperature",
@@ -84,14 +87,15 @@ def read_completions(raw: Any, model: str, expected: int, samples: int) -> list[
         if tokens is not None and prompt is not None:
             usage = Usage(input_tokens=0 if place % samples else len(prompt), output_tokens=len(tokens))
         elif expected == samples == 1 and raw.usage is not None:
-            usage = Usage(input_tokens=raw.usage.prompt_tokens, output_tokens=raw.usage.completion_tokens)
+            read, written = raw.usage.prompt_tokens, raw.usage.completion_tokens
+            usage = Usage(input_tokens=read, output_tokens=written) if is_count(read) and is_count(written) else Usage()
         else:
             usage = Usage()
         replies.append(
             Completion(
                 id=raw.id or None,
-                model=raw.model or model,
-                text=choice.text or "",
+                model=writable(raw.model or model),
+                text=writable(choice.text or ""),
                 tokens=None if tokens is None else tuple(tokens),
                 finish_reason="length" if choice.finish_reason == "length" else "stop",
                 usage=usage,

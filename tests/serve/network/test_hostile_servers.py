@@ -1,0 +1,116 @@
+"""Replies without end, without sense, and with numbers and texts that fit nowhere: each is a fault in one line."""
+
+import asyncio
+import time
+
+import pytest
+from dspy.lm15 import Config, LM15Error, Message, Request, Response, ServerError, TransportError
+from dspy.lm15 import TimeoutError as CallTimeoutError
+from hostile_server import HostileWire
+from wire_server import serving
+
+from medexam.predictions import Prediction, Status
+from medexam.serve import build_engine
+from medexam.serve.engines.litellm_calls import LONGEST_MESSAGE
+from medexam.serve.network import connections, retry
+from medexam.serve.network.connections import open_client
+from medexam.serve.network.endpoints import NO_KEY, Endpoint
+from medexam.serve.network.http_calls import reply_object
+from medexam.signatures.single_call import read_generation
+from medexam.specs import ModelSpec
+from medexam.text import visible, writable
+
+HELLO = Request(model="tiny", messages=(Message.user("Hello"),), config=Config(temperature=0.0, max_tokens=4))
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "ATTEMPTS", 2)
+    monkeypatch.setattr(connections, "MOST_BYTES", 4_000_000)
+
+
+async def ask(how: str, timeout_s: float = 2.0) -> Response:
+    with serving(HostileWire(megabytes=50)) as wire:
+        engine = await build_engine(ModelSpec(engine="vllm", endpoints=(wire.address,), timeout_s=timeout_s))
+        try:
+            wire.how = how
+            return await engine.complete(HELLO)
+        finally:
+            await engine.aclose()
+
+
+@pytest.mark.parametrize(
+    ("how", "fault"),
+    [
+        ("huge", TransportError),
+        ("bomb", TransportError),
+        ("drip", CallTimeoutError),
+        ("deep", LM15Error),
+        ("page", LM15Error),
+        ("list", LM15Error),
+        ("empty object", LM15Error),
+        ("null", LM15Error),
+        ("large id", LM15Error),
+        ("null content", ServerError),
+    ],
+)
+async def test_what_is_no_reply_is_a_fault_in_one_line(how: str, fault: type[LM15Error]) -> None:
+    with pytest.raises(fault) as caught:
+        await ask(how)
+    said = str(caught.value)
+    assert "Traceback" not in said
+    assert len(said) <= LONGEST_MESSAGE + 200
+
+
+@pytest.mark.parametrize("how", ["large usage", "negative usage"])
+async def test_a_reply_is_kept_without_numbers_that_cannot_be(how: str) -> None:
+    generation = read_generation(await ask(how))
+    assert generation.reply == "hello"
+    assert (generation.prompt_tokens, generation.completion_tokens) == (None, None)
+
+
+async def test_half_a_surrogate_pair_is_kept_as_its_escape() -> None:
+    generation = read_generation(await ask("surrogate"))
+    assert generation.reply == "{Answer: 1} \\ud800 \x1b[31mred"
+    assert read_generation(await ask("name")).model.startswith("\x1b[31m\\ud800")
+
+
+@pytest.mark.parametrize("how", ["huge", "bomb", "drip", "deep", "page", "null"])
+async def test_a_plain_call_ends(how: str) -> None:
+    begun = time.monotonic()
+    with serving(HostileWire(how=how, paths=("/x",), megabytes=50)) as wire:
+        root = wire.address.removesuffix("/v1")
+        async with open_client(Endpoint(wire.address, NO_KEY), 1.0) as client:
+            with pytest.raises(LM15Error) as caught:
+                await reply_object(client.get(f"{root}/x"), "/x")
+    assert "\n" not in str(caught.value)
+    assert time.monotonic() - begun < 20
+
+
+def test_an_outage_of_twenty_seconds_costs_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("asyncio.sleep", wait)
+
+    async def attempt() -> None:
+        raise TransportError("away")
+
+    for _ in range(20):
+        waited.clear()
+        with pytest.raises(TransportError):
+            asyncio.run(retry.ask_again(attempt, timeout_s=600.0))
+        assert 20.0 < sum(waited) < retry.PATIENCE_S
+
+
+def test_texts_that_can_be_written_stay_as_they_are() -> None:
+    assert writable({"a": ["Ä\x1b", 1, None]}) == {"a": ["Ä\x1b", 1, None]}
+    assert writable({"\ud800": ("\udfff",)}) == {"\\ud800": ("\\udfff",)}
+    assert visible("a\tb\nc\x1b[31m\u202e\ud800") == "a\tb\nc\\x1b[31m\\u202e\\ud800"
+    kept = Prediction(
+        question="q", program="p", spec_digest="d", status=Status.ANSWERED, answer=1, reply="\ud800", rationale="Ä"
+    )
+    assert (kept.reply, kept.rationale) == ("\\ud800", "Ä")
