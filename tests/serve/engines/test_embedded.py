@@ -132,7 +132,7 @@ def test_choices_that_share_their_first_token(model, ask) -> None:
     found = job.log_probabilities(list(model.next_logits(job.rows))).exp()
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-3)
     assert found.sum().item() == pytest.approx(1)
-    assert pick_choices(model, [job]) == [int(expected.argmax())]
+    assert pick_choices(model, [job]) == [[int(expected.argmax())]]
 
 
 def test_one_choice_is_taken_without_asking(embedded_engine, ask) -> None:
