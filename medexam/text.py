@@ -2,6 +2,7 @@
 
 JSON and YAML can hold halves of surrogate pairs, which are no characters: no file, terminal or database takes them.
 They are replaced where text enters, by the escape that a reader sees, so that nothing raises where text is written.
+Sentences are cut by a rule of punctuation that knows no abbreviations: "Dr. Smith" is cut in two.
 """
 
 import re
@@ -12,6 +13,8 @@ Value = TypeVar("Value")
 _LONE = re.compile("[\ud800-\udfff]")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but tab and new line, marks that turn the direction of writing, and halves of pairs."""
+_BORDER = re.compile("\\n\\s*|(?<=[.!?\u2026])[\"'\u00bb\u201d)]*\\s+")
+_FIRST = re.compile(r"\w")
 
 
 def writable(value: Value) -> Value:
@@ -33,6 +36,26 @@ def writable(value: Value) -> Value:
 def visible(text: str) -> str:
     """The text for a terminal: what would move its cursor, colour it or reverse it stands as an escape."""
     return _UNSEEN.sub(_escape, text)
+
+
+def split_sentences(text: str) -> list[tuple[int, int]]:
+    """First character and the one after the last of each sentence, without the spaces around it, in order.
+
+    A line ends a sentence, and so does a full stop, question or exclamation mark before a word that does not begin with
+    a small letter. Together they hold every character that is no space.
+    """
+    borders = [0]
+    for border in _BORDER.finditer(text):
+        following = _FIRST.search(text, border.end())
+        if "\n" in border[0] or (following is not None and not following[0].islower()):
+            borders.append(border.end())
+    spans = []
+    for place, begins in enumerate(borders):
+        part = text[begins : borders[place + 1] if place + 1 < len(borders) else len(text)]
+        if part.strip():
+            start = begins + len(part) - len(part.lstrip())
+            spans.append((start, start + len(part.strip())))
+    return spans
 
 
 def _escape(found: re.Match[str]) -> str:

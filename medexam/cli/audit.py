@@ -77,8 +77,8 @@ def import_ratings(
     if as_json:
         print_json(audit_document(audit))
         return
+    from medexam.cli.terminal import Terminal
     from medexam.cli.views.runs import print_tables
-    from medexam.cli.views.terminal import Terminal
 
     print_tables(Terminal(), audit_tables(audit))
 

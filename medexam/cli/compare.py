@@ -67,7 +67,7 @@ def compare(
     if as_json:
         print_json(found.document())
     else:
-        from medexam.cli.views.terminal import Terminal
+        from medexam.cli.terminal import Terminal
 
         print_blocks(Terminal(), blocks())
     for line in found.corrected:

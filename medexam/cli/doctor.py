@@ -105,7 +105,7 @@ def _as_json(one: "Diagnosis") -> dict[str, Any]:
 def _print(report: "DiagnosisReport", advice: tuple[str, ...]) -> None:
     from rich.table import Table
 
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
 
     columns = [_column(one) for one in report.diagnoses]
     alone = len(columns) == 1

@@ -51,7 +51,7 @@ def finetune_grid(
     if as_json:
         print_json(_document(cells))
         return
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
     from medexam.experiments.finetune.grid_tables import grid_tables
 
     print_tables(Terminal(), grid_tables(cells))

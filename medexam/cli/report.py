@@ -68,7 +68,7 @@ def report(
     if as_json:
         print_json(found.document())
     else:
-        from medexam.cli.views.terminal import Terminal
+        from medexam.cli.terminal import Terminal
 
         print_blocks(Terminal(), found.blocks())
 

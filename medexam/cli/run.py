@@ -164,7 +164,7 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
         print_json([run_document(stored) for stored in runs])
     if as_json or not runs:
         return
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
     from medexam.experiments.report.run_blocks import overview_blocks
     from medexam.experiments.report.run_tables import failure_tables
     from medexam.experiments.report.shown import print_blocks

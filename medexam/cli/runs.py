@@ -74,7 +74,7 @@ def _load(folder: "RunFolder") -> "AnyRun | None":
 
 
 def _print(stored: "list[AnyRun]") -> None:
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
     from medexam.formatting import NONE, percent
     from medexam.tables import Table
 

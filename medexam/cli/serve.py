@@ -178,7 +178,7 @@ def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
 def _wait(fleet: "Fleet", model: str, timeout_s: float) -> None:
     from rich.markup import escape
 
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
 
     console = Terminal(stderr=True)
     logs = ", ".join(map(str, fleet.logs))
@@ -195,7 +195,7 @@ def _wait(fleet: "Fleet", model: str, timeout_s: float) -> None:
 def _list_profiles() -> None:
     from rich.table import Table
 
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
     from medexam.serve.launch.profile import load_profile, profile_names
 
     profiles = {name: load_profile(name) for name in profile_names()}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from medexam.frozen_model import FrozenModel
 from medexam.questions import Language
-from medexam.sentences import split_sentences
+from medexam.text import split_sentences
 
 LENGTHS = ("1", "2", "3", "more than 3")
 """The numbers of sentences that are told apart."""

@@ -8,7 +8,6 @@ import dspy
 
 from medexam.predictions import Reason
 from medexam.programs.base import Call, Steps, TaskProgram
-from medexam.sentences import split_sentences
 from medexam.signatures import (
     AskedTask,
     FoundSpan,
@@ -20,6 +19,7 @@ from medexam.signatures import (
 )
 from medexam.specs import ExtractExplanationSpec
 from medexam.tasks import Task
+from medexam.text import split_sentences
 
 _FIRST, _LAST = "[", " - "
 """What stands before the numbers in a guided reply: `[2 - 4`."""

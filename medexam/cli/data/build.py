@@ -14,7 +14,7 @@ from medexam.cli.views.output import print_by_kind
 from medexam.errors import DatasetError
 
 if TYPE_CHECKING:
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
     from medexam.datasets.build import BuildReport, Built
     from medexam.questions import Discipline, Language
 
@@ -73,7 +73,7 @@ def build(
     if as_json:
         typer.echo(built.report.model_dump_json(indent=2))
         return
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
 
     _print_built(Terminal(highlight=False, markup=False, soft_wrap=True), built, out, time.monotonic() - begun)
 

@@ -19,7 +19,7 @@ from medexam.errors import SpecError
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
     from medexam.datasets import Anomaly, CatalogueEntry, CheckReport, LanguageCheck
     from medexam.items import Gold
     from medexam.questions import Language, Question
@@ -106,8 +106,8 @@ def stats(
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
         return
+    from medexam.cli.terminal import Terminal
     from medexam.cli.views.runs import print_tables
-    from medexam.cli.views.terminal import Terminal
     from medexam.experiments.report.dataset_tables import statistics_tables
 
     print_tables(Terminal(), statistics_tables(found))
@@ -123,8 +123,8 @@ def _print_explanations(spec: "DatasetSpec", pictures: Path | None, *, as_json: 
     if as_json:
         typer.echo(found.model_dump_json(indent=2))
         return
+    from medexam.cli.terminal import Terminal
     from medexam.cli.views.runs import print_tables
-    from medexam.cli.views.terminal import Terminal
     from medexam.experiments.report.dataset_tables import explanation_tables
 
     print_tables(Terminal(), explanation_tables(found))
@@ -237,7 +237,7 @@ def fetch(
 
 
 def _console() -> "Terminal":
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
 
     return Terminal(highlight=False, markup=False, soft_wrap=True)
 

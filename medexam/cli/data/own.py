@@ -9,7 +9,7 @@ import typer
 from medexam.cli.options import INCOMPLETE
 
 if TYPE_CHECKING:
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
     from medexam.specs import DatasetSpec
     from medexam.tasks import Task, TaskGold
 
@@ -32,7 +32,7 @@ def init(
     """Look at a file of your own questions and write a spec that asks them; exit code 3 if something is to decide."""
     import yaml
 
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
     from medexam.datasets.own.proposing import dataset_tree, propose
     from medexam.datasets.rows import Row
     from medexam.errors import SpecError

@@ -102,7 +102,7 @@ def quality(
     if as_json:
         print_json([one.document() for one in found])
     else:
-        from medexam.cli.views.terminal import Terminal
+        from medexam.cli.terminal import Terminal
 
         scores = [score_table(found)] if any(one.measured for one in found) else []
         print_tables(Terminal(), [*scores, terms_table(found)])
@@ -215,7 +215,7 @@ def _read_reviews(paths: tuple[Path, ...], *, as_json: bool) -> None:
         }
         print_json(document)
         return
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
     from medexam.experiments.translate.tables import agreement_table, review_table
 
     print_tables(Terminal(), [review_table(reviews), *([agreement_table(agreements)] if agreements else [])])

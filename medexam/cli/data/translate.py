@@ -128,8 +128,8 @@ def carry_out(plan: "TranslationPlan", tasks: "tuple[Task, ...]", max_failures: 
 
 
 def _print(outcome: "TranslationOutcome", written: tuple[Path, int] | None) -> None:
+    from medexam.cli.terminal import Terminal
     from medexam.cli.views.runs import print_lines, print_tables
-    from medexam.cli.views.terminal import Terminal
     from medexam.experiments.translate.tables import error_table, selection_table
 
     console = Terminal()

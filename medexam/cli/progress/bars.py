@@ -8,7 +8,7 @@ from typing import Any, Self
 from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from medexam.cli.views.terminal import Terminal
+from medexam.cli.terminal import Terminal
 from medexam.specs import ModelSpec
 
 

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from medexam.cli.progress.bars import WorkProgress
+from medexam.cli.terminal import Terminal
 from medexam.cli.views.runs import print_lines, print_tables
-from medexam.cli.views.terminal import Terminal
 from medexam.experiments.optimize.budget import Budget
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.outcome import trials_table

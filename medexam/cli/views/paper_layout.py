@@ -24,7 +24,7 @@ def print_layout(stored: "Sequence[ExamRun]", layout: str, markdown: Path | None
     if as_json:
         print_json([table.document() for table in tables])
         return
-    from medexam.cli.views.terminal import Terminal
+    from medexam.cli.terminal import Terminal
 
     console = Terminal()
     print_tables(console, build_paper_tables(tables, console.width))

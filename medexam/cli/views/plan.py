@@ -4,7 +4,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from medexam.cli.views.terminal import Terminal
+from medexam.cli.terminal import Terminal
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import print_lines, print_tables
-from medexam.cli.views.terminal import Terminal
 from medexam.formatting import NONE
 from medexam.tables import Table
 

@@ -20,9 +20,9 @@ from medexam.retrievers.encoders import Progress
 from medexam.retrievers.reading.entailment import PAIR_TOKENS, load_entailment_reader
 from medexam.retrievers.reading.spans import load_span_reader
 from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS
-from medexam.sentences import split_sentences
 from medexam.specs import ReaderSettings
 from medexam.tasks import Task
+from medexam.text import split_sentences
 
 AHEAD = 4
 """Batches that are read at once: enough to sort texts by length, few enough to stop soon."""

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medexam.sentences import split_sentences
+from medexam.text import split_sentences
 
 
 def _texts(text: str) -> list[str]:
