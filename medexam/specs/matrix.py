@@ -22,6 +22,8 @@ from medexam.specs.validation import field_at, validate
 Tree = dict[str, Any]
 SHORT_FORMS: Mapping[str, str] = MappingProxyType({"program": "kind", "dataset": "name", "model": "engine"})
 """Part of a spec -> the field that a text in its place means."""
+CELLS = "cells"
+"""The axis of the matrix whose values change several keys together."""
 
 
 def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[ExperimentSpec, list[CellSpec]]:
@@ -39,20 +41,22 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     )
     varied = {path: overrides.pop(path) for path in SHORT_FORMS if isinstance(overrides.get(path), list)}
     axes = {**varied, **{path: values for path, values in axes.items() if path not in varied}}
+    varied_by_cells = {path for change in axes.get(CELLS, ()) if isinstance(change, Mapping) for path in change}
     below: Tree = {}
     by_kind = {path: value for path, value in overrides.items() if _kind(path) is not None}
     for path, value in [item for item in overrides.items() if item[0] not in by_kind]:
         field_at(ExperimentSpec if path.split(".")[0] == "optimizer" else CellSpec, path)
         if path in axes:
             del axes[path]
-        if any(path.startswith(f"{axis}.") for axis in axes):
+        if path in varied_by_cells or any(path.startswith(f"{axis}.") for axis in {*axes, *varied_by_cells}):
             below[path] = value
         else:
             _put(tree, path, value)
     tree["matrix"] = axes
     _put_by_kind(tree, by_kind, set())
-    for axis in axes:
-        field_at(CellSpec, axis, what="matrix")
+    for axis in {**axes, **dict.fromkeys(varied_by_cells)}:
+        if axis != CELLS:
+            field_at(CellSpec, axis, what="matrix")
     experiment = validate(ExperimentSpec, tree)
     base = {key: value for key, value in tree.items() if key in CellSpec.model_fields}
     cells = []
@@ -60,7 +64,8 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     for values in itertools.product(*experiment.matrix.values()):
         cell = copy.deepcopy(base)
         for axis, value in zip(experiment.matrix, values, strict=True):
-            _put(cell, axis, copy.deepcopy(value))
+            for path, each in _changes(axis, value).items():
+                _put(cell, path, copy.deepcopy(each))
         for path, value in below.items():
             _put(cell, path, value)
         _put_by_kind(cell, by_kind, reached)
@@ -116,6 +121,15 @@ def _check_fit(cell: CellSpec) -> CellSpec:
     meant = [f"dataset.name to {each.name}" for each in CATALOGUE.values() if each.form in program.task_forms]
     meant += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in program.task_forms]
     raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(meant)}")
+
+
+def _changes(axis: str, value: Any) -> Tree:
+    """Dotted key -> value: what one value of an axis changes in a cell."""
+    if axis != CELLS:
+        return {axis: value}
+    if not isinstance(value, Mapping) or not value:
+        raise SpecError(f"matrix.{CELLS}: expected a mapping of dotted keys to values, found {value!r}")
+    return {path: _spell_out(path, each) for path, each in value.items()}
 
 
 def _as_program(value: Any) -> Any:

@@ -38,6 +38,41 @@ def test_a_value_of_the_matrix_stands_in_the_place_of_the_key() -> None:
     assert cell.program.label == "few_shot"
 
 
+def test_cells_change_several_keys_together() -> None:
+    document = {
+        **DOCUMENT,
+        "matrix": {
+            "cells": [
+                {"program": "random"},
+                {"program": {"kind": "zero_shot", "samples": 3}, "model.temperature": 0.7, "dataset.language": "es"},
+            ],
+            "dataset.seed": [0, 1],
+        },
+    }
+    _, cells = build_cells(document, {"model.temperature": 0.5})
+    told = [(c.program.kind, c.model.temperature, c.dataset.language, c.dataset.seed) for c in cells]
+    assert told == [
+        ("random", 0.5, "en", 0),
+        ("random", 0.5, "en", 1),
+        ("zero_shot", 0.5, "es", 0),
+        ("zero_shot", 0.5, "es", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["random"], "matrix.cells: expected a mapping of dotted keys to values, found 'random'"),
+        ([{}], "matrix.cells: expected a mapping of dotted keys to values, found {}"),
+        ([{"program.samplez": 3}], "matrix: 'program.samplez' does not exist: did you mean 'samples'?"),
+        ([{"program": "random"}, {"program": "random"}], "matrix: cells 1 and 2 are the same run; remove one"),
+    ],
+)
+def test_cells_that_say_nothing_are_refused(cells: list, said: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(said)):
+        build_cells({**DOCUMENT, "matrix": {"cells": cells}}, {})
+
+
 def test_an_override_takes_the_place_of_an_axis() -> None:
     _, cells = build_cells(DOCUMENT, {"dataset.language": "es"})
     assert [c.dataset.language for c in cells] == ["es", "es"]
