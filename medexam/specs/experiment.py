@@ -62,8 +62,8 @@ class ExperimentSpec(CellSpec):
     """How `medexam optimize` improves the program; None: the spec is only run."""
     matrix: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     """Dotted key of the spec -> the values it takes; every combination is a cell. A value replaces the
-    key's own: a program in the matrix takes nothing from the `program` beside it. The key `cells` takes mappings of dotted
-    keys to values, which change together."""
+    key's own: a program in the matrix takes nothing from the `program` beside it. The key `cells` takes mappings of
+    dotted keys to values, which change together."""
 
 
 def named_code(cell: CellSpec) -> list[str]:

@@ -8,6 +8,7 @@ A text stands for a part by its first field: `program: longest` is `program: {ki
 
 import copy
 import itertools
+from collections import ChainMap
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, get_args
@@ -41,7 +42,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     )
     varied = {path: overrides.pop(path) for path in SHORT_FORMS if isinstance(overrides.get(path), list)}
     axes = {**varied, **{path: values for path, values in axes.items() if path not in varied}}
-    varied_by_cells = {path for change in axes.get(CELLS, ()) if isinstance(change, Mapping) for path in change}
+    varied_by_cells = _varied_by_cells(axes)
     below: Tree = {}
     by_kind = {path: value for path, value in overrides.items() if _kind(path) is not None}
     for path, value in [item for item in overrides.items() if item[0] not in by_kind]:
@@ -54,20 +55,17 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
             _put(tree, path, value)
     tree["matrix"] = axes
     _put_by_kind(tree, by_kind, set())
-    for axis in {**axes, **dict.fromkeys(varied_by_cells)}:
-        if axis != CELLS:
-            field_at(CellSpec, axis, what="matrix")
+    for axis in sorted({*axes, *varied_by_cells} - {CELLS}):
+        field_at(CellSpec, axis, what="matrix")
     experiment = validate(ExperimentSpec, tree)
     base = {key: value for key, value in tree.items() if key in CellSpec.model_fields}
     cells = []
     reached: set[str] = set()
     for values in itertools.product(*experiment.matrix.values()):
         cell = copy.deepcopy(base)
-        for axis, value in zip(experiment.matrix, values, strict=True):
-            for path, each in _changes(axis, value).items():
-                _put(cell, path, copy.deepcopy(each))
-        for path, value in below.items():
-            _put(cell, path, value)
+        changes = [_changes(axis, value) for axis, value in zip(experiment.matrix, values, strict=True)]
+        for path, value in ChainMap(below, *reversed(changes)).items():
+            _put(cell, path, copy.deepcopy(value))
         _put_by_kind(cell, by_kind, reached)
         cells.append(_check_fit(_ask_only_pictures(validate(CellSpec, cell))))
     _check_reached(by_kind, reached)
@@ -121,6 +119,14 @@ def _check_fit(cell: CellSpec) -> CellSpec:
     meant = [f"dataset.name to {each.name}" for each in CATALOGUE.values() if each.form in program.task_forms]
     meant += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in program.task_forms]
     raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(meant)}")
+
+
+def _varied_by_cells(axes: Mapping[str, Any]) -> set[str]:
+    """The dotted keys that the axis of cells changes; none without it."""
+    values = axes.get(CELLS, [])
+    if not isinstance(values, list):
+        raise SpecError(f"matrix.{CELLS}: expected a list of mappings, found {values!r}")
+    return {path for value in values for path in _changes(CELLS, value)}
 
 
 def _changes(axis: str, value: Any) -> Tree:

@@ -63,12 +63,13 @@ def test_cells_change_several_keys_together() -> None:
     ("cells", "said"),
     [
         (["random"], "matrix.cells: expected a mapping of dotted keys to values, found 'random'"),
+        ("random", "matrix.cells: expected a list of mappings, found 'random'"),
         ([{}], "matrix.cells: expected a mapping of dotted keys to values, found {}"),
         ([{"program.samplez": 3}], "matrix: 'program.samplez' does not exist: did you mean 'samples'?"),
         ([{"program": "random"}, {"program": "random"}], "matrix: cells 1 and 2 are the same run; remove one"),
     ],
 )
-def test_cells_that_say_nothing_are_refused(cells: list, said: str) -> None:
+def test_cells_that_say_nothing_are_refused(cells: object, said: str) -> None:
     with pytest.raises(SpecError, match=re.escape(said)):
         build_cells({**DOCUMENT, "matrix": {"cells": cells}}, {})
 
