@@ -1,4 +1,4 @@
-"""What a text is where it crosses the product's edge: any text comes in, and only text that can be written goes on.
+"""What a text is where it enters the product and leaves it: any text comes in, and only what can be written goes out.
 
 JSON and YAML can hold halves of surrogate pairs, which are no characters: no file, terminal or database takes them.
 They are replaced where text enters, by the escape that a reader sees, so that nothing raises where text is written.
