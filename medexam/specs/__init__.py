@@ -2,7 +2,7 @@
 
 from medexam.specs.dataset import DatasetSpec
 from medexam.specs.experiment import CellSpec, ExperimentSpec
-from medexam.specs.loading import SpecSource, library_names, load_document, parse_overrides, parse_yaml
+from medexam.specs.loading import SpecSource, library_names, load_document, parse_overrides
 from medexam.specs.matrix import build_cells
 from medexam.specs.model import ModelSpec
 from medexam.specs.optimizer import OptimizerSpec, PartSpec
@@ -28,6 +28,7 @@ from medexam.specs.programs.replies import (
 )
 from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, QuoteSpec, ShortAnswerSpec, TaskSpec
 from medexam.specs.retriever import RetrieverSpec
+from medexam.specs.strict_yaml import parse_yaml
 
 __all__ = [
     "NO_NEEDS",

@@ -12,7 +12,7 @@ import yaml
 from medexam.errors import SpecError
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE
-from medexam.text import writable
+from medexam.specs.strict_yaml import parse_yaml
 
 _BESIDE = re.compile(r"(?![/~])[^:]+\.py:[\w.]+")
 SpecSource = str | Path | Mapping[str, Any] | Spec
@@ -103,17 +103,6 @@ def _placed(value: Any, folder: Path) -> Any:
     if isinstance(value, str) and _BESIDE.fullmatch(value):
         return str((folder / value).absolute())
     return value
-
-
-def parse_yaml(text: str, where: str) -> Any:
-    """The value of a YAML text; raises `SpecError` with the line where it breaks."""
-    try:
-        return writable(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise SpecError(f"{where}{line}: not YAML: {problem}") from None
 
 
 def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:

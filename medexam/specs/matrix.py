@@ -8,6 +8,7 @@ A text stands for a part by its first field: `program: longest` is `program: {ki
 
 import copy
 import itertools
+import math
 from collections import ChainMap
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -23,6 +24,8 @@ from medexam.specs.validation import field_at, validate
 Tree = dict[str, Any]
 SHORT_FORMS: Mapping[str, str] = MappingProxyType({"program": "kind", "dataset": "name", "model": "engine"})
 """Part of a spec -> the field that a text in its place means."""
+MOST_CELLS = 10_000
+"""More are a mistake: each is a run."""
 CELLS = "cells"
 """The axis of the matrix whose values change several keys together."""
 
@@ -58,6 +61,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     for axis in sorted({*axes, *varied_by_cells} - {CELLS}):
         field_at(CellSpec, axis, what="matrix")
     experiment = validate(ExperimentSpec, tree)
+    _check_size(experiment)
     base = {key: value for key, value in tree.items() if key in CellSpec.model_fields}
     cells = []
     reached: set[str] = set()
@@ -119,6 +123,12 @@ def _check_fit(cell: CellSpec) -> CellSpec:
     meant = [f"dataset.name to {each.name}" for each in CATALOGUE.values() if each.form in program.task_forms]
     meant += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in program.task_forms]
     raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(meant)}")
+
+
+def _check_size(experiment: ExperimentSpec) -> None:
+    count = math.prod(map(len, experiment.matrix.values()))
+    if count > MOST_CELLS:
+        raise SpecError(f"matrix: it has {count:,} cells, over {MOST_CELLS:,}; make shorter lists, or several specs")
 
 
 def _varied_by_cells(axes: Mapping[str, Any]) -> set[str]:

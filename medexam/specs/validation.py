@@ -25,6 +25,8 @@ SYNONYMS: Mapping[str, str] = types.MappingProxyType(
     }
 )
 """What people write -> the name that a spec has for it."""
+LONGEST_VALUE = 100
+"""Characters of a value that an error repeats."""
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -66,7 +68,13 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
         elif item["type"] == "value_error":
             yield f"{where or 'spec'}: {item['ctx']['error']}"
         else:
-            yield f"{where or 'spec'}: {item['msg'][0].lower()}{item['msg'][1:]}, found {item['input']!r}"
+            yield f"{where or 'spec'}: {item['msg'][0].lower()}{item['msg'][1:]}, found {_told(item['input'])}"
+
+
+def _told(value: Any) -> str:
+    """A value as an error repeats it: in no more than a line."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} [...]"
 
 
 def _unknown(key: str, known: list[str], where: str, elsewhere: Sequence[str] = ()) -> str:

@@ -26,7 +26,7 @@ from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS
 from medexam.specs.base import Spec
 from medexam.specs.dataset import Variant
 from medexam.specs.identity import digest
-from medexam.specs.loading import parse_yaml
+from medexam.specs.strict_yaml import parse_yaml
 from medexam.specs.validation import validate
 
 Count = Annotated[int, Field(ge=1)]

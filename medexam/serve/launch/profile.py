@@ -14,8 +14,8 @@ from pydantic import Field, model_validator
 
 from medexam.errors import EngineError, SpecError
 from medexam.specs.base import Spec
-from medexam.specs.loading import parse_yaml
 from medexam.specs.model import ModelSpec
+from medexam.specs.strict_yaml import parse_yaml
 from medexam.specs.validation import validate
 
 SMOLLM2_MODEL = "smollm2"

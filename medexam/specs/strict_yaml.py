@@ -1,0 +1,94 @@
+"""YAML as specs are written in it: keys are texts, each stands once, and what is read stays of a size that one writes.
+
+A few lines of YAML can stand for gigabytes, when aliases name aliases, and PyYAML lets a second key replace the first.
+"""
+
+from typing import Any
+
+import yaml
+
+from medexam.errors import SpecError
+from medexam.text import writable
+
+MOST_LEVELS = 50
+"""How deep lists and mappings may lie in each other."""
+MOST_VALUES = 100_000
+"""How many values a text may stand for, aliases written out."""
+_TEXT = "tag:yaml.org,2002:str"
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The value of a YAML text; raises `SpecError` with the line where it breaks."""
+    try:
+        return writable(_construct(_Loader(text)))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise SpecError(f"{where}{line}: not YAML: {' '.join(problem.split())}") from None
+    except _WrongError as error:
+        raise SpecError(f"{where}, line {error.node.start_mark.line + 1}: {error}") from None
+    except RecursionError:
+        raise SpecError(f"{where}: lists and mappings lie more than {MOST_LEVELS} deep in each other") from None
+
+
+class _WrongError(Exception):
+    """What is YAML and no spec."""
+
+    def __init__(self, message: str, node: yaml.Node) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader, which says where a number or a date is that Python cannot hold."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, OverflowError) as error:
+            raise _WrongError(f"a value cannot be read: {str(error).split(';')[0]}", node) from None
+
+
+def _construct(loader: _Loader) -> Any:
+    node = loader.get_single_node()
+    if node is None:
+        return None
+    _count(node, {}, 1)
+    return loader.construct_document(node)
+
+
+def _count(node: yaml.Node, counts: dict[int, int], level: int) -> int:
+    """How many values a node stands for; `counts` holds those of the nodes above, 0, and of the nodes before."""
+    known = counts.get(id(node))
+    if known == 0:
+        raise _WrongError("an alias stands inside what it names", node)
+    if known is not None:
+        return known
+    if level > MOST_LEVELS:
+        raise _WrongError(f"lists and mappings lie more than {MOST_LEVELS} deep in each other", node)
+    counts[id(node)] = 0
+    inside = []
+    if isinstance(node, yaml.MappingNode):
+        _check_keys(node)
+        inside = [value for _, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        inside = node.value
+    count = 1 + sum(_count(one, counts, level + 1) for one in inside)
+    if count > MOST_VALUES:
+        raise _WrongError(f"this stands for more than {MOST_VALUES:,} values", node)
+    counts[id(node)] = count
+    return count
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    lines: dict[str, int] = {}
+    for key, _ in node.value:
+        if key.tag == _MERGE:
+            continue
+        if not isinstance(key, yaml.ScalarNode) or key.tag != _TEXT:
+            raise _WrongError("a key must be a text; put it in quotes", key)
+        if key.value in lines:
+            raise _WrongError(f"key {key.value[:80]!r} stands twice, first in line {lines[key.value]}", key)
+        lines[key.value] = key.start_mark.line + 1

@@ -1,0 +1,62 @@
+"""Whatever YAML can hold is a value or one line that names the place."""
+
+import itertools
+import re
+
+import pytest
+
+from medexam.errors import SpecError
+from medexam.specs import build_cells, parse_yaml
+from medexam.specs.validation import LONGEST_VALUE
+
+BOMB = "".join(
+    f"{letter}: &{letter} [{', '.join(['*' + before] * 10)}]\n" for before, letter in itertools.pairwise("abcdefgh")
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "x.yaml, line 3: key 'a' stands twice, first in line 1"),
+        ("a: {b: 1, b: 2}\n", "x.yaml, line 1: key 'b' stands twice, first in line 1"),
+        ("5: a\n", "x.yaml, line 1: a key must be a text; put it in quotes"),
+        ("~: a\n", "x.yaml, line 1: a key must be a text; put it in quotes"),
+        ("2020-01-01: a\n", "x.yaml, line 1: a key must be a text; put it in quotes"),
+        ("? [a, b]\n: c\n", "x.yaml, line 1: a key must be a text; put it in quotes"),
+        ("a: &m\n  b: *m\n", "x.yaml, line 1: an alias stands inside what it names"),
+        (f"a: &a [{'x, ' * 9}x]\n{BOMB}", "this stands for more than 100,000 values"),
+        (f"a: {'[' * 60}{']' * 60}\n", "x.yaml, line 1: lists and mappings lie more than 50 deep in each other"),
+        (f"a: {'[' * 5000}{']' * 5000}\n", "x.yaml: lists and mappings lie more than 50 deep in each other"),
+        ("a: 1\nb: 2020-13-45\n", "x.yaml, line 2: a value cannot be read: month must be in 1..12"),
+        (f"a: {'9' * 5000}\n", "x.yaml, line 1: a value cannot be read: Exceeds the limit"),
+        ("a: b\x00c\n", "x.yaml: not YAML: "),
+        ("a: !!python/object:os.system x\n", "x.yaml, line 1: not YAML: could not determine a constructor"),
+        ("a: *b\n", "x.yaml, line 1: not YAML: found undefined alias"),
+        ("a: 1\n---\nb: 2\n", "x.yaml, line 2: not YAML: but found another document"),
+    ],
+)
+def test_what_no_spec_is_is_said_in_one_line(text: str, said: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(said)) as caught:
+        parse_yaml(text, "x.yaml")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_aliases_and_merged_mappings_of_a_usual_size_are_read() -> None:
+    text = "one: &one {a: 1, b: 2}\ntwo: {<<: *one, b: 3}\nthree: [*one, *one]\n"
+    assert parse_yaml(text, "x") == {"one": {"a": 1, "b": 2}, "two": {"a": 1, "b": 3}, "three": [{"a": 1, "b": 2}] * 2}
+    assert parse_yaml('a: "\\ud800"\n', "x") == {"a": "\\ud800"}
+    assert parse_yaml("", "x") is None
+
+
+def test_a_matrix_of_a_million_cells_is_refused_with_its_count() -> None:
+    axes = ("dataset.seed", "dataset.limit", "model.max_tokens")
+    matrix = {axis: list(range(1, 101)) for axis in axes}
+    with pytest.raises(SpecError, match="matrix: it has 1,000,000 cells, over 10,000"):
+        build_cells({"name": "x", "matrix": matrix}, {})
+
+
+def test_an_error_repeats_no_more_than_a_line_of_a_value() -> None:
+    with pytest.raises(SpecError) as caught:
+        build_cells({"name": "x" * 10_000}, {})
+    assert len(str(caught.value)) < LONGEST_VALUE + 120
