@@ -87,6 +87,7 @@ def test_failed_and_missing_tasks_are_counted_apart() -> None:
         "missing": 1,
         "prompt_tokens": 3,
         "completion_tokens": None,
+        "thinking_tokens": None,
         "latency_p50_s": 2.0,
         "latency_p95_s": pytest.approx(2.9),
     }

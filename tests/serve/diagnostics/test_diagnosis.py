@@ -72,7 +72,7 @@ def test_one_server_in_good_health() -> None:
         "choices by json_object": "refused",
         "logprobs in chat": "ignored",
         "logprobs in completions": "ignored",
-        "n": "ignored",
+        "n": "honoured",
         "seed": "ignored",
     }
     assert found.replicas is None

@@ -13,7 +13,7 @@ from medexam.serve.discovery.probe import probe_endpoint
 from medexam.serve.network.endpoints import Endpoint
 from medexam.specs import ModelSpec
 
-ASKED = Request(model="m", messages=(Message.user("Hello"),), config=Config(max_tokens=4, temperature=0.0))
+ASKED = Request(model="m", messages=(Message.user("Hello"),), config=Config(max_tokens=5, temperature=0.0))
 
 
 async def identify(wire: Wire):
@@ -70,7 +70,7 @@ class Swapped(Wire):
     def reply(self, path, body):
         if (
             not self.lost
-            and 4 in (body.get("max_tokens"), body.get("max_completion_tokens"))
+            and 5 in (body.get("max_tokens"), body.get("max_completion_tokens"))
             and not is_identifying(body)
         ):
             self.lost, self.drift = True, self.then
