@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from medexam.cli.options import JsonOption, RunsDirOption, TrustOption
+from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption
 from medexam.cli.views.output import print_json, write_markdown
 from medexam.errors import SpecError
 
@@ -29,6 +29,7 @@ RunsArgument = Annotated[
 
 def compare(
     runs: RunsArgument,
+    baseline: BaselineOption = None,
     as_json: JsonOption = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
     languages: Annotated[
@@ -58,7 +59,11 @@ def compare(
             "--ensemble compares runs as they are and stores nothing: leave --languages and --track out, or run a spec "
             "with program.kind=ensemble to keep and track it"
         )
-    folders = find_compared(run_paths(runs, runs_dir or default_runs_dir()))
+    paths = run_paths(runs, where := runs_dir or default_runs_dir())
+    if baseline is not None:
+        (first,) = run_paths([baseline], where)
+        paths = [first, *(path for path in paths if path.resolve() != first.resolve())]
+    folders = find_compared(paths)
     for warning in reading_warnings(folders):
         sys.stderr.write(f"medexam: warning: {warning}\n")
     found, report, blocks = _find(folders, ensemble, languages=languages)

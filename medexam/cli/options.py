@@ -16,6 +16,9 @@ INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
 
 RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")]
+BaselineOption = Annotated[
+    Path | None, typer.Option(metavar="RUN", help="The run that the others are compared with; the first by default.")
+]
 TrackingOption = Annotated[str | None, typer.Option(help="MLflow store or server; the runs' own by default.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 FailuresOption = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli.options import JsonOption, TrustOption
+from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption
 from medexam.cli.views.output import print_json, write_markdown
 from medexam.cli.views.paper_layout import check_layout, print_layout
 from medexam.cli.views.runs import read_current
@@ -19,6 +19,7 @@ RunsArgument = Annotated[
 
 def report(
     runs: RunsArgument,
+    baseline: BaselineOption = None,
     as_json: JsonOption = False,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write plots (PNG) into this folder.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
@@ -38,6 +39,7 @@ def report(
         list[str] | None,
         typer.Option(metavar="CODE", help="Score by ./file.py:function or module:function too; may be repeated."),
     ] = None,
+    runs_dir: RunsDirOption = None,
     trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
     weight: Annotated[
         list[str] | None,
@@ -53,7 +55,8 @@ def report(
 
     if layout is not None and html is not None:
         raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
-    stored = read_current(find_runs(run_paths(runs, default_runs_dir())), metric or [])
+    named = runs if baseline is None else [baseline, *runs]
+    stored = read_current(find_runs(run_paths(named, runs_dir or default_runs_dir())), metric or [])
     check_shown(stored, layout, plots=plots is not None)
     found = Report(stored, parse_weights(weight or []))
     if html is not None:

@@ -19,13 +19,11 @@ if TYPE_CHECKING:
 def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> None:
     """List the runs that are kept, the newest last."""
     from medexam.experiments.store.paths import default_runs_dir
-    from medexam.experiments.store.run_folder import RunFolder
+    from medexam.experiments.store.run_folder import runs_inside
     from medexam.experiments.store.stored_run import run_document
 
     where = runs_dir or default_runs_dir()
-    children = sorted(where.iterdir()) if where.is_dir() else []
-    stored = [run for child in children if RunFolder(child).exists() and (run := _load(RunFolder(child))) is not None]
-    stored.sort(key=lambda run: str(run.environment.get("started_at", "")))
+    stored = [run for folder in runs_inside(where) if (run := _load(folder)) is not None]
     if as_json:
         print_json([run_document(run) for run in stored])
         return

@@ -55,6 +55,16 @@ def run(runs_dir):
     return find
 
 
+def test_any_run_of_a_folder_can_be_the_baseline(medexam, run, runs_dir) -> None:
+    chosen = run("blind").name.rpartition("-")[2]
+    _, out, _ = medexam(
+        "compare", run("random"), run("longest"), run("blind"), "--baseline", chosen, "--runs-dir", runs_dir
+    )
+    assert "Against blind" in out
+    _, out, _ = medexam("report", runs_dir, "--baseline", chosen, "--runs-dir", runs_dir, "--json")
+    assert json.loads(out)[0]["run_id"] == run("blind").name
+
+
 def test_controls_are_compared_on_the_terminal(medexam, run, runs_dir) -> None:
     folders = [run("random"), run("longest"), run("blind")]
     code, out, err = medexam("compare", *folders)

@@ -19,7 +19,7 @@ from medexam.experiments.report.run_tables import member_tables
 from medexam.experiments.report.shown import Block, Shown, shown_table
 from medexam.experiments.report.tables import breakdowns
 from medexam.experiments.store.paths import default_runs_dir, run_paths
-from medexam.experiments.store.run_folder import PARQUET, RunFolder, find_runs
+from medexam.experiments.store.run_folder import PARQUET, RunFolder, find_runs, runs_inside
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction
 from medexam.specs import SpecSource
@@ -300,15 +300,17 @@ def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Seq
 
 
 def list_runs(runs_dir: str | Path | None = None) -> Runs:
-    """The runs in a folder, by name; one that cannot be read is told on standard error and left out."""
+    """The runs in a folder, in the order in which they were first asked.
+
+    One that cannot be read is told on standard error and left out.
+    """
     folder = where_runs_lie(runs_dir)
     found = []
-    for child in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if RunFolder(child).exists():
-            try:
-                found.append(Run(current_run(RunFolder(child), say)))
-            except MedExamError as error:
-                say(f"warning: {child.name} is left out: {error}")
+    for child in runs_inside(folder):
+        try:
+            found.append(Run(current_run(child, say)))
+        except MedExamError as error:
+            say(f"warning: {child.name} is left out: {error}")
     return Runs(found)
 
 

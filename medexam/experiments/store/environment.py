@@ -45,7 +45,7 @@ def build_environment(
 
     `info` None stands for a run that asks no model.
     """
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
     cache = before.get("prefix_cache") or {}
     return {
         "started_at": before.get("started_at", now),

@@ -287,14 +287,27 @@ def pending(questions: Iterable[str], predictions: Mapping[str, Prediction] | Ma
 def find_runs(paths: Iterable[Path]) -> list[RunFolder]:
     """The run folders named by `paths`, each a run folder or a folder of run folders, in order and without repeats.
 
+    Those of one folder come in the order in which they were first asked, which is that of their spec.
+
     Raises `RunFolderError` for a path that is neither.
     """
     found: dict[Path, RunFolder] = {}
     for path in paths:
         here = RunFolder(path)
-        inside = [RunFolder(child) for child in sorted(path.iterdir())] if path.is_dir() else []
-        folders = [here] if here.exists() else [folder for folder in inside if folder.exists()]
+        folders = [here] if here.exists() else runs_inside(path)
         if not folders:
             raise RunFolderError(f"no run at {path}: give a run folder, or a folder that holds run folders")
         found.update({folder.path.resolve(): folder for folder in folders})
     return list(found.values())
+
+
+def runs_inside(path: Path) -> list[RunFolder]:
+    """The run folders in the folder `path`, the one that was asked first before the others; none if it is no folder."""
+    folders = [RunFolder(child) for child in sorted(path.iterdir())] if path.is_dir() else []
+    return sorted((folder for folder in folders if folder.exists()), key=_started_at)
+
+
+def _started_at(folder: RunFolder) -> str:
+    with suppress(RunFolderError):
+        return str(folder.read_environment().get("started_at", ""))
+    return ""

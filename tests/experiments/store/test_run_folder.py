@@ -113,6 +113,21 @@ def test_find_runs_takes_runs_and_folders_of_runs(tmp_path) -> None:
         find_runs([tmp_path / "c"])
 
 
+def test_runs_of_a_folder_come_in_the_order_in_which_they_were_asked(tmp_path) -> None:
+    for name, started_at in {
+        "a": "2026-11-20T10:00:00.400+00:00",
+        "b": "2026-11-20T10:00:00.350+00:00",
+        "c": "",
+    }.items():
+        made = RunFolder(tmp_path / name)
+        made.create()
+        made.write_json("spec.json", {})
+        if started_at:
+            made.write_json("environment.json", {"started_at": started_at})
+    (tmp_path / "c" / "environment.json").write_text("{")
+    assert [f.name for f in find_runs([tmp_path])] == ["c", "b", "a"]
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"run_id": "x"}'])
 def test_a_damaged_spec_is_one_clear_line(folder, content) -> None:
     (folder.path / "spec.json").write_text(content)
