@@ -55,7 +55,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.paths import cache_dir
+from medexam.files import cache_dir
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import Corpus, build_corpus, load_corpus
 from medexam.retrievers.encoders import BATCH, Encoder, Precision, Progress, build_encoder

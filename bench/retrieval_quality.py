@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 import ir_measures
 from ir_measures import RR, R, nDCG
 
-from medexam.paths import cache_dir
+from medexam.files import cache_dir
 from medexam.retrievers.base import Passage
 from medexam.retrievers.building import plan_retriever
 from medexam.retrievers.corpora import load_corpus

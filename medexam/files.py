@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, files of their owner alone, and logs whose last line may be torn.
+"""Files that appear whole or not at all, files of their owner alone, logs whose last line may be torn, and the cache.
 
 It knows paths and bytes; what they mean, and what a user can do where they cannot be written, is the caller's.
 """
@@ -20,6 +20,16 @@ _BLOCK = 4096
 """Bytes read at once where a file's last line is searched; most lines are shorter."""
 
 Parsed = TypeVar("Parsed")
+
+
+def cache_dir() -> Path:
+    """The folder of files that can be made again.
+
+    `$MEDEXAM_CACHE`, else `medexam` in the user's cache folder: `$XDG_CACHE_HOME` or `~/.cache`.
+    """
+    if own := os.environ.get("MEDEXAM_CACHE"):
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "medexam"
 
 
 def make_private_folder(path: Path) -> None:

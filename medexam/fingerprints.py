@@ -16,8 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from medexam.errors import CommitUnknownError, EngineError
-from medexam.files import write_whole
-from medexam.paths import cache_dir
+from medexam.files import cache_dir, write_whole
 
 HashingProgress = Callable[[Path, int, int], None]
 """Called with what is read, the bytes read so far and the bytes to be read; at the end with both equal."""

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from medexam.paths import cache_dir
+from medexam.files import cache_dir
 
 CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 """Pins what a peer and medexam both need."""

@@ -73,7 +73,7 @@ class BuildSettings:
 @settings_as_flags
 def build(settings: BuildSettings, as_json: JsonOption = False) -> None:
     """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command continues."""
-    from medexam.paths import cache_dir
+    from medexam.files import cache_dir
     from medexam.retrievers.building import read_corpus, usual_index
     from medexam.retrievers.encoders import build_encoder, find_encoder
 

@@ -4,13 +4,13 @@ Their quirks end here: items without an id, a name of the file that is not the n
 `answer`. The published sample is for checking formats and scorers only, never to learn from.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from medexam.datasets.rows import TaskReading, TaskRow
 from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError, read_json
 from medexam.specs import DatasetSpec
 from medexam.tasks import Task, TaskGold
 
@@ -70,9 +70,9 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
 
 def _read_file(path: Path) -> list[Any]:
     try:
-        items = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except (OSError, ValueError) as error:
-        raise DatasetError(f"{path}: is not readable JSON ({error}): copy it again") from None
+        items = read_json(path)
+    except (OSError, UnreadableError) as error:
+        raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
     if isinstance(items, dict) and isinstance(items.get("inputs"), list):
         items = items["inputs"]
     if not isinstance(items, list) or not items:

@@ -3,15 +3,14 @@
 What is built, fetched or translated is written in this form. It knows neither keys nor golds.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from medexam.datasets.rows import Fault, Record, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.files import whole_file
+from medexam.inputs import UnreadableError, open_parquet, parquet_rows, parse_json
 from medexam.questions import Discipline, Exam, Language
 from medexam.specs.catalogue import BUILT
 
@@ -24,8 +23,6 @@ SOURCE_METADATA = b"medexam.source"
 
 _CATEGORIES: dict[str, str] = {Discipline.NURSING: "nursery"}
 """What the hub calls a discipline where that is not its name."""
-_ROWS = 1024
-"""Rows of a Parquet file that are held at once."""
 
 Placed = tuple[str, object]
 """Where a record stands in its file, and the record, or the `Fault` that stands in its place."""
@@ -108,10 +105,8 @@ def read_files(paths: Sequence[Path], origins: list[str]) -> Iterator[Placed]:
 
 def count_pictures(path: Path) -> int:
     """How many rows of a Parquet file hold a picture's bytes, by the file's own statistics."""
-    import pyarrow.parquet as pq
-
     found = 0
-    with pq.ParquetFile(path) as file:
+    with open_parquet(path) as file:
         for group in range(file.metadata.num_row_groups):
             parts = file.metadata.row_group(group)
             for column in map(parts.column, range(parts.num_columns)):
@@ -130,12 +125,12 @@ def _read_json_lines(path: Path) -> Iterator[Placed]:
                     continue
                 place = f"line {number}"
                 try:
-                    record = json.loads(line)
+                    record = parse_json(line)
                     readable += 1
                     yield place, record
-                except ValueError as error:
+                except UnreadableError as error:
                     first_fault = first_fault or f"{place}: {error}"
-                    yield place, Fault(place, f"is not JSON ({error}): the file may be truncated")
+                    yield place, Fault(place, f"{error}: the file may be truncated")
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error})") from None
     if first_fault and not readable:
@@ -145,25 +140,21 @@ def _read_json_lines(path: Path) -> Iterator[Placed]:
 def _read_parquet(path: Path, origins: list[str]) -> Iterator[Placed]:
     """The records, without the bytes of pictures; the hub revision that the file states goes to `origins`."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             schema = file.schema_arrow
             if missing := [field for field in FIELDS if field not in schema.names]:
                 raise DatasetError(
                     f"{path}: lacks the columns {', '.join(missing)}: a table of exams needs {', '.join(FIELDS)}"
                 )
             if origin := (schema.metadata or {}).get(SOURCE_METADATA):
-                origins.append(origin.decode())
+                origins.append(origin.decode(errors="replace"))
             image = "image.path" if pa.types.is_struct(schema.field("image").type) else "image"
             columns = [field if field != "image" else image for field in FIELDS]
-            batches = file.iter_batches(batch_size=_ROWS, columns=columns)
-            records = chain.from_iterable(batch.to_pylist() for batch in batches)
-            for number, record in enumerate(records, start=1):
+            for number, record in enumerate(parquet_rows(file, columns), start=1):
                 yield f"row {number}", record
-    except (OSError, pa.ArrowException) as error:
+    except UnreadableError as error:
         raise DatasetError(
-            f"{path}: is not a whole Parquet file ({error}): it may be truncated; copy it again, or bring it with "
-            f"`medexam data fetch {BUILT.name}`"
+            f"{path}: {error}: it may be truncated; copy it again, or bring it with `medexam data fetch {BUILT.name}`"
         ) from None

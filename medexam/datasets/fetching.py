@@ -12,7 +12,7 @@ from medexam.datasets.exam_table import FIELDS, write_hub_records
 from medexam.datasets.readers import WRITERS
 from medexam.datasets.rows import Record
 from medexam.errors import DatasetError
-from medexam.paths import cache_dir
+from medexam.files import cache_dir
 from medexam.questions import Language
 from medexam.specs.catalogue import BUILT, CatalogueEntry, check_language, find_entry
 

@@ -4,7 +4,6 @@ Its quirks end here: numbers written as text, `nursery`, and an empty text for n
 golds: a number that is no option is passed on.
 """
 
-import gzip
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from medexam.datasets.rows import (
 )
 from medexam.errors import DatasetError
 from medexam.files import write_whole
+from medexam.inputs import UnreadableError, parse_json, read_bytes
 from medexam.questions import Exam, Language
 
 
@@ -34,23 +34,20 @@ def read_headqa_v1(path: Path, language: Language) -> Reading:
     Raises `DatasetError` if it cannot be read, is not JSON, has another structure, or is in another language.
     """
     try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-    except (OSError, EOFError) as error:
+        content = read_bytes(path)
+    except (OSError, UnreadableError) as error:
         raise DatasetError(f"{path}: cannot be read ({error}): the file may be truncated; bring it again") from None
     try:
         pool: Pool = {}
-        document = json.loads(content, object_hook=lambda entry: _read_exam(entry, language, pool))
-    except ValueError as error:
+        document = parse_json(content, object_hook=lambda entry: _read_exam(entry, language, pool))
+    except UnreadableError as error:
         if path.suffix != ".json" and not path.name.endswith(".json.gz"):
             raise DatasetError(
                 f"{path}: is no file of HEAD-QA v1, which is JSON; `medexam data init {path}` "
                 "writes a spec for questions of your own"
             ) from None
         raise DatasetError(
-            f"{path}: is not JSON ({error}): the file may be truncated; copy it again "
-            f"or run `medexam data fetch headqa_v1`"
+            f"{path}: {error}: the file may be truncated; copy it again or run `medexam data fetch headqa_v1`"
         ) from None
     try:
         version, rows, faults = parse_headqa_v1(document, language)

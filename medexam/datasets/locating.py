@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from medexam.errors import DatasetError
-from medexam.paths import cache_dir
+from medexam.files import cache_dir
 from medexam.questions import Language
 from medexam.specs.catalogue import CatalogueEntry, check_language, find_entry
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError, decode
 
 MARKS = range(1, 6)
 """1 is worst, 5 is best."""
@@ -93,9 +94,9 @@ def _read_review(path: Path, item: str, aspects: Sequence[str], explain: Explain
 def _read_rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """The line that each row begins in, and its cells by column, without the space around them; no empty rows."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path}: cannot be read as UTF-8 ({error}): save the sheet as CSV in UTF-8") from None
+        text = decode(path.read_bytes())
+    except (OSError, UnreadableError) as error:
+        raise DatasetError(f"{path}: cannot be read ({error}): save the sheet as CSV in UTF-8") from None
     # Spreadsheets of some countries write semicolons for commas.
     first = text.partition("\n")[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=";" if ";" in first and "," not in first else ",")

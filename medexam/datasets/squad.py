@@ -4,7 +4,6 @@ It knows SQuAD's nested JSON and the hub's rows as JSON, JSON Lines or Parquet, 
 that does not stand where its offset says is kept and named; what to do about it is for the caller.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError, decode, open_parquet, parquet_rows, parse_json, read_bytes
 
 Placed = tuple[str, object]
 """Where a row stands in its file, and the row."""
@@ -135,12 +135,12 @@ def _judge(number: int, answer: SpanAnswer, context: str) -> str | None:
 def _read_json(path: Path) -> Iterator[Placed]:
     """The rows of one JSON document, or of one a line."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = decode(read_bytes(path))
+    except (OSError, UnreadableError) as error:
         raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
     try:
-        document = json.loads(text)
-    except ValueError:
+        document = parse_json(text)
+    except UnreadableError:
         yield from _read_lines(path, text)
         return
     entries = document.get("data", [document]) if isinstance(document, dict) else document
@@ -170,25 +170,21 @@ def _read_lines(path: Path, text: str) -> Iterator[Placed]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
-                yield f"line {number}", json.loads(line)
-            except ValueError as error:
+                yield f"line {number}", parse_json(line)
+            except UnreadableError as error:
                 raise DatasetError(
-                    f"{path}, line {number}: is not JSON ({error}): the file may be truncated; copy it again"
+                    f"{path}, line {number}: {error}: the file may be truncated; copy it again"
                 ) from None
 
 
 def _read_parquet(path: Path) -> Iterator[Placed]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     fields = ["id", "context", "question", "answers"]
     try:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             if missing := [field for field in fields if field not in file.schema_arrow.names]:
                 raise DatasetError(f"{path}: lacks the columns {', '.join(missing)}: spans need {', '.join(fields)}")
             more = [field for field in ("variant",) if field in file.schema_arrow.names]
-            rows = file.read(columns=[*fields, *more]).to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        raise DatasetError(f"{path}: is not a whole Parquet file ({error}): copy it again") from None
-    for number, row in enumerate(rows, start=1):
-        yield f"row {number}", row
+            for number, row in enumerate(parquet_rows(file, [*fields, *more]), start=1):
+                yield f"row {number}", row
+    except UnreadableError as error:
+        raise DatasetError(f"{path}: {error}: copy it again") from None

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from medexam.errors import SpecError
+from medexam.inputs import UnreadableError, read_json
 from medexam.programs.base import AskingProgram, ExamProgram, shown_of
 from medexam.programs.nearest import DemonstrationFinder, WithNearest
 from medexam.questions import Language, Question
@@ -109,10 +110,10 @@ def read_state(path: Path) -> dict[str, Any]:
     """A program's state by predictor, with `metadata`; raises `SpecError` if none can be read."""
     file = program_file(path)
     try:
-        state = json.loads(file.read_text(encoding="utf-8"))
+        state = read_json(file)
     except FileNotFoundError:
         raise SpecError(f"program.load: no {PROGRAM} at {path}: give the folder that medexam optimize made") from None
-    except (OSError, ValueError) as error:
+    except (OSError, UnreadableError) as error:
         raise SpecError(f"program.load: cannot read {file}: {error}") from None
     if not isinstance(state, dict) or not isinstance(state.get("metadata"), dict):
         raise SpecError(f"program.load: {file} is no program of DSPy's (a JSON object with its metadata)")

@@ -3,22 +3,20 @@
 It knows formats only; which rows are passages is for `medexam.retrievers.corpora` to say.
 """
 
-import gzip
-import json
 import os
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from medexam.errors import CorpusUnreachableError, DatasetError
+from medexam.inputs import UnreadableError, open_parquet, open_unpacked, parquet_rows, parse_json
 from medexam.library_logging import errors_only
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
 FIELDS = ("id", "title", "content", "text", "source")
 NEEDED = ("id", "content")
 """`text` stands for `content` if there is no such column."""
-BATCH_ROWS = 1000
+_BATCH_ROWS = 1000
 
 
 class Place(NamedTuple):
@@ -125,7 +123,7 @@ def read_hub(name: str, parts: Mapping[str, Any]) -> Iterator[PlacedRow]:
         wanted = part.select_columns([field for field in FIELDS if field in part.column_names])
         place = f"{name}, split {split}"
         number = 0
-        for batch in wanted.iter(batch_size=BATCH_ROWS):
+        for batch in wanted.iter(batch_size=_BATCH_ROWS):
             for values in zip(*batch.values(), strict=True):
                 number += 1
                 yield Place(place, "row", number), dict(zip(batch, values, strict=True))
@@ -134,11 +132,11 @@ def read_hub(name: str, parts: Mapping[str, Any]) -> Iterator[PlacedRow]:
 def _read_lines(path: Path) -> Iterator[PlacedRow]:
     name, number = str(path), 0
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+        with open_unpacked(path) as lines:
             for number, line in enumerate(lines, start=1):
                 if not line.isspace():
                     yield Place(name, "line", number), _parse_line(line)
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, UnreadableError) as error:
         raise DatasetError(
             f"{name}: cannot be read after line {number} ({error}): the file may be truncated; bring it again"
         ) from None
@@ -146,26 +144,22 @@ def _read_lines(path: Path) -> Iterator[PlacedRow]:
 
 def _parse_line(line: bytes) -> Mapping[str, Any] | Unreadable:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return Unreadable(f"is not JSON ({error})")
+        row = parse_json(line)
+    except UnreadableError as error:
+        return Unreadable(str(error))
     return row if isinstance(row, dict) else Unreadable(f"is {row!r:.40}, not an object")
 
 
 def _read_parquet(path: Path) -> Iterator[PlacedRow]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     name, number = str(path), 0
     try:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             columns = file.schema_arrow.names
             _check_columns(name, columns)
-            for batch in file.iter_batches(BATCH_ROWS, columns=[field for field in FIELDS if field in columns]):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield Place(name, "row", number), row
-    except (OSError, pa.ArrowException) as error:
+            rows = parquet_rows(file, [field for field in FIELDS if field in columns])
+            for number, row in enumerate(rows, start=1):
+                yield Place(name, "row", number), row
+    except UnreadableError as error:
         raise DatasetError(
             f"{name}: cannot be read after row {number} ({error}): the file may be truncated; bring it again"
         ) from None

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from medexam.errors import IndexStaleError
 from medexam.files import write_whole
 from medexam.fingerprints import hash_files
 from medexam.frozen_model import FrozenModel
+from medexam.inputs import read_json
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, Precision
 
@@ -169,6 +170,9 @@ class Shard:
     """SHA-256 over its passages."""
 
 
+_SHARDS = TypeAdapter(list[Shard])
+
+
 def read_manifest(folder: Path) -> IndexManifest:
     """The manifest of a finished index whose files are those that were built, byte by byte.
 
@@ -177,7 +181,7 @@ def read_manifest(folder: Path) -> IndexManifest:
     """
     path = folder / MANIFEST
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         if isinstance(data, dict) and data.get("schema") not in (UNHASHED_SCHEMA, SCHEMA):
             raise IndexStaleError(
                 f"{folder}: its schema is {data.get('schema')}, and this version reads {SCHEMA}; {rebuild(folder)}"
@@ -207,9 +211,8 @@ def hash_index(folder: Path, names: Iterable[str]) -> dict[str, str]:
 def read_shards(folder: Path) -> list[Shard]:
     """The shards in the order of the corpus; raises `IndexStaleError` if the record of them is damaged."""
     try:
-        said = json.loads((folder / SHARDS).read_text(encoding="utf-8"))
-        return [Shard(**shard) for shard in said]
-    except (OSError, ValueError, TypeError) as error:
+        return _SHARDS.validate_python(read_json(folder / SHARDS))
+    except (OSError, ValueError) as error:
         fault = type(error).__name__
         raise IndexStaleError(f"{folder / SHARDS} cannot be read ({fault}); {rebuild(folder)}") from error
 

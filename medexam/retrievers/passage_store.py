@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, overload
 
 from medexam.errors import IndexStaleError
 from medexam.files import whole_file
+from medexam.inputs import parse_json
 from medexam.retrievers.base import Passage
 from medexam.retrievers.index_manifest import OFFSETS, PASSAGES
 
@@ -65,7 +66,7 @@ class PassageStore(StoredPassages):
         """The passage of a row that there is; raises `IndexStaleError` for a damaged line."""
         line = self._text[int(self._offsets[row]) : int(self._offsets[row + 1])]
         try:
-            return Passage(**json.loads(line))
+            return Passage(**parse_json(line))
         except (TypeError, ValueError) as error:
             raise IndexStaleError(f"{self._folder / PASSAGES}: line {row + 1} is damaged: {error}") from error
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import MedExamError
-from medexam.paths import cache_dir
+from medexam.files import cache_dir
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,13 +15,17 @@ MOST_LEVELS = 50
 MOST_VALUES = 100_000
 """How many values a text may stand for, aliases written out."""
 _TEXT = "tag:yaml.org,2002:str"
+_NUMBER = "tag:yaml.org,2002:int"
 _MERGE = "tag:yaml.org,2002:merge"
 
 
-def parse_yaml(text: str, where: str) -> Any:
-    """The value of a YAML text; raises `SpecError` with the line where it breaks."""
+def parse_yaml(text: str, where: str, *, numbered: bool = False) -> Any:
+    """The value of a YAML text; raises `SpecError` with the line where it breaks.
+
+    `numbered`: a key may be a whole number too.
+    """
     try:
-        return writable(_construct(_Loader(text)))
+        return writable(_construct(_Loader(text), frozenset({_TEXT, _NUMBER} if numbered else {_TEXT})))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
@@ -51,16 +55,19 @@ class _Loader(yaml.SafeLoader):
             raise _WrongError(f"a value cannot be read: {str(error).split(';')[0]}", node) from None
 
 
-def _construct(loader: _Loader) -> Any:
+def _construct(loader: _Loader, keys: frozenset[str]) -> Any:
     node = loader.get_single_node()
     if node is None:
         return None
-    _count(node, {}, 1)
+    _count(node, {}, 1, keys)
     return loader.construct_document(node)
 
 
-def _count(node: yaml.Node, counts: dict[int, int], level: int) -> int:
-    """How many values a node stands for; `counts` holds those of the nodes above, 0, and of the nodes before."""
+def _count(node: yaml.Node, counts: dict[int, int], level: int, keys: frozenset[str]) -> int:
+    """How many values a node stands for; `counts` holds those of the nodes above, 0, and of the nodes before.
+
+    `keys` are the tags that a key may have.
+    """
     known = counts.get(id(node))
     if known == 0:
         raise _WrongError("an alias stands inside what it names", node)
@@ -71,23 +78,23 @@ def _count(node: yaml.Node, counts: dict[int, int], level: int) -> int:
     counts[id(node)] = 0
     inside = []
     if isinstance(node, yaml.MappingNode):
-        _check_keys(node)
+        _check_keys(node, keys)
         inside = [value for _, value in node.value]
     elif isinstance(node, yaml.SequenceNode):
         inside = node.value
-    count = 1 + sum(_count(one, counts, level + 1) for one in inside)
+    count = 1 + sum(_count(one, counts, level + 1, keys) for one in inside)
     if count > MOST_VALUES:
         raise _WrongError(f"this stands for more than {MOST_VALUES:,} values", node)
     counts[id(node)] = count
     return count
 
 
-def _check_keys(node: yaml.MappingNode) -> None:
+def _check_keys(node: yaml.MappingNode, keys: frozenset[str]) -> None:
     lines: dict[str, int] = {}
     for key, _ in node.value:
         if key.tag == _MERGE:
             continue
-        if not isinstance(key, yaml.ScalarNode) or key.tag != _TEXT:
+        if not isinstance(key, yaml.ScalarNode) or key.tag not in keys:
             raise _WrongError("a key must be a text; put it in quotes", key)
         if key.value in lines:
             raise _WrongError(f"key {key.value[:80]!r} stands twice, first in line {lines[key.value]}", key)

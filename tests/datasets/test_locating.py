@@ -7,7 +7,7 @@ import pytest
 from medexam.datasets import find_files, load_exam_set
 from medexam.datasets.locating import find_languages, locate_files
 from medexam.errors import DatasetError
-from medexam.paths import cache_dir
+from medexam.files import cache_dir
 from medexam.specs import DatasetSpec
 
 

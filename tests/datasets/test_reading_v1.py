@@ -125,7 +125,7 @@ def test_a_torn_archive_is_refused(document, tmp_path) -> None:
 def test_text_that_is_not_utf8_is_refused(tmp_path) -> None:
     path = tmp_path / "HEAD_EN.json"
     path.write_bytes(b'{"language": "en", "exams": {"\xff\xfe": 1}}')
-    with pytest.raises(DatasetError, match="is not JSON"):
+    with pytest.raises(DatasetError, match="is not UTF-8"):
         load_exam_set(_spec(path))
 
 

@@ -75,7 +75,7 @@ def test_what_is_wrong_is_named_by_its_line(tmp_path, rows, said) -> None:
     ("data", "said"),
     [
         (b"", "lacks the columns code, mark"),
-        (b"\xff\xfec\x00", "cannot be read as UTF-8"),
+        (b"\xffc\x00", "is not UTF-8"),
         (b"code,mark\na," + b"x" * 200_000 + b"\n", "line 2: is no CSV"),
     ],
 )

@@ -86,7 +86,7 @@ def _without(name: str, field: str) -> dict:
         (_without("short_inverse", "incorrect_explanation"), "incorrect_explanation is None"),
         (_without("multi_hop_inverse", "reasoning"), "reasoning is None"),
         (_without("short", "question"), "question is None"),
-        ({"TF": '[{"question": '}, "TF.json: is not readable JSON"),
+        ({"TF": '[{"question": '}, "TF.json: cannot be read (is not JSON"),
         ({"TF": "[]"}, "TF.json: is no list of items"),
         ({"TF": '{"items": [1]}'}, "TF.json: is no list of items"),
         ({"TF": "[3]"}, "TF.json, item 1: is 3, not an object"),
@@ -106,7 +106,7 @@ def test_bad_input_is_named_in_one_line(clin, changes, said) -> None:
 def test_text_that_is_no_unicode_is_named(clin, tmp_path) -> None:
     clin()
     (tmp_path / "cliniqlink" / "TF.json").write_bytes(b'[{"question": "\xff"}]')
-    with pytest.raises(DatasetError, match=r"TF\.json: is not readable JSON"):
+    with pytest.raises(DatasetError, match=r"TF\.json: cannot be read \(is not UTF-8"):
         load_task_set(DatasetSpec(name="cliniqlink", path=tmp_path / "cliniqlink"))
 
 

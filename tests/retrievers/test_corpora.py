@@ -115,7 +115,7 @@ BAD_LINES = [
     ("{not json", "is not JSON"),
     ("[1]", r"is \[1\], not an object"),
     ('"text"', "is 'text', not an object"),
-    ("[" * 100_000, "is not JSON"),
+    ("[" * 100_000, "holds lists and objects more than 100 deep"),
     ('{"title": "t", "content": "c"}', "id is None, not a text"),
     ('{"id": "", "content": "c"}', "id is '', not a text"),
     ('{"id": true, "content": "c"}', "id is True, not a text"),
@@ -123,7 +123,7 @@ BAD_LINES = [
     ('{"id": "a", "content": " \\n"}', "passage 'a' has no text"),
     ('{"id": "a", "content": ["c"]}', "passage 'a' has no text"),
     ('{"id": "a", "content": "c", "title": 3}', "title of passage 'a' is 3"),
-    ('{"id": "a", "content": "\\ud800"}', "half a surrogate pair"),
+    (f'{{"id": {"9" * 5000}, "content": "c"}}', "is not JSON \\(Exceeds the limit"),
 ]
 
 
@@ -139,7 +139,7 @@ def test_a_bad_line_is_named_or_counted(bad, reason, lines, write) -> None:
 def test_bytes_that_are_no_utf8_are_a_bad_line(lines, tmp_path) -> None:
     path = tmp_path / "latin.jsonl"
     path.write_bytes(lines[0].encode() + b"\n" + '{"id": "a", "content": "gestión"}'.encode("latin-1"))
-    with pytest.raises(DatasetError, match="line 2: is not JSON"):
+    with pytest.raises(DatasetError, match="line 2: is not UTF-8"):
         load_corpus(path)
 
 

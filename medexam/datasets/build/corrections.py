@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import Field, ValidationError
 
-from medexam.errors import DatasetError
+from medexam.errors import DatasetError, SpecError
 from medexam.frozen_model import FrozenModel
+from medexam.inputs import UnreadableError, decode
+from medexam.specs import parse_yaml
 
 
 class Correction(FrozenModel):
@@ -49,11 +50,11 @@ def read_corrections(path: Path, prefix: str, exam: str) -> dict[int, Correction
     entry that is wrong.
     """
     try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError) as error:
+        entries = parse_yaml(decode(path.read_bytes()), str(path), numbered=True) or {}
+    except (OSError, UnreadableError) as error:
         raise DatasetError(f"{path}: cannot be read ({error}): correct --corrections") from None
-    except yaml.YAMLError as error:
-        raise DatasetError(f"{path}: is not YAML ({' '.join(str(error).split())}): correct it") from None
+    except SpecError as error:
+        raise DatasetError(f"{error}: correct it") from None
     if not isinstance(entries, Mapping):
         raise DatasetError(f"{path}: needs an entry for each question: `{prefix}/17: {{stem: ..., reason: ...}}`")
     found: dict[int, Correction] = {}

@@ -6,12 +6,12 @@ It unpacks nothing: an archive's members are read in memory. What a sentence mea
 
 import tarfile
 import unicodedata
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medexam.errors import DatasetError
+from medexam.inputs import first_line, open_unpacked
 
 ARCHIVE = "casimedicos-arg.tar.gz"
 """What its authors call the archive."""
@@ -95,7 +95,7 @@ def _read(path: Path) -> bytes:
 def _read_archive(path: Path, names: Sequence[str]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     try:
-        with tarfile.open(path, "r:*") as archive:
+        with open_unpacked(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
             for member in archive:
                 place = PurePosixPath(member.name)
                 if place.is_absolute() or ".." in place.parts:
@@ -109,8 +109,8 @@ def _read_archive(path: Path, names: Sequence[str]) -> dict[str, bytes]:
                         )
                     stream = archive.extractfile(member)
                     found[name] = b"" if stream is None else stream.read()
-    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
-        raise DatasetError(f"{path}: is not a whole tar archive ({error}): copy it again") from None
+    except (OSError, EOFError, tarfile.TarError, ValueError, OverflowError) as error:
+        raise DatasetError(f"{path}: is not a whole tar archive ({first_line(error)}): copy it again") from None
     if missing := [name for name in names if name not in found]:
         raise DatasetError(f"{path}: lacks {', '.join(missing)}: is it {ARCHIVE}, and whole?")
     return found

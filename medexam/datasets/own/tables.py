@@ -6,9 +6,7 @@ Face hub. A data file is data: nothing in it is run.
 
 import ast
 import csv
-import gzip
 import io
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +17,16 @@ from typing import Any
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.rows import Fault
 from medexam.errors import DatasetError
+from medexam.inputs import (
+    UnreadableError,
+    check_archive,
+    decode,
+    first_line,
+    open_parquet,
+    parquet_rows,
+    parse_json,
+    read_bytes,
+)
 from medexam.specs import DatasetSpec
 from medexam.specs.columns import HubSpec
 
@@ -97,7 +105,7 @@ def unpack(value: Any) -> Any:
     """A list or mapping that stands in a cell as text, as JSON or Python writes it; any other value as it is."""
     if not isinstance(value, str) or value.strip()[:1] not in ("[", "{"):
         return value
-    for parse in (json.loads, ast.literal_eval):
+    for parse in (parse_json, ast.literal_eval):
         try:
             found = parse(value.strip())
         except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -113,15 +121,10 @@ Rows = tuple[str, tuple[str, ...], list[TableRow]]
 
 def _read_text(path: Path) -> str:
     try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
-        return content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DatasetError(
-            f"{path}: is not UTF-8 (byte {error.start:,} is {content[error.start]:#04x}): save it as UTF-8"
-        ) from None
-    except (OSError, EOFError) as error:
+        return decode(read_bytes(path))
+    except UnreadableError as error:
+        raise DatasetError(f"{path}: {error}: save it as UTF-8, or copy it again") from None
+    except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
 
 
@@ -135,9 +138,9 @@ def _read_lines(path: Path) -> Rows:
 
 def _parse_json(text: str) -> tuple[Any, str | None]:
     try:
-        return json.loads(text), None
-    except ValueError as error:
-        return None, f"is not JSON ({error}); the file may be truncated"
+        return parse_json(text), None
+    except UnreadableError as error:
+        return None, f"{error}; the file may be truncated"
 
 
 def _json_row(number: int, place: str, value: object, wrong: str | None = None) -> TableRow:
@@ -211,16 +214,11 @@ def _find_delimiter(text: str) -> str:
 
 
 def _read_parquet(path: Path) -> Rows:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
-        with pq.ParquetFile(path) as file:
-            names = tuple(file.schema_arrow.names)
-            records = [record for batch in file.iter_batches() for record in batch.to_pylist()]
-    except (OSError, pa.ArrowException) as error:
-        raise DatasetError(f"{path}: is not a whole Parquet file ({error}): copy it again") from None
-    return "Parquet", names, _number(records)
+        with open_parquet(path) as file:
+            return "Parquet", tuple(file.schema_arrow.names), _number(parquet_rows(file))
+    except UnreadableError as error:
+        raise DatasetError(f"{path}: {error}: copy it again") from None
 
 
 def _read_excel(path: Path) -> Rows:
@@ -231,11 +229,16 @@ def _read_excel(path: Path) -> Rows:
             f"{path}: reading Excel needs openpyxl: pip install 'medexam[excel]', or save the sheet as CSV (UTF-8)"
         ) from None
     try:
+        check_archive(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except Exception as error:
-        raise DatasetError(f"{path}: is not a whole Excel file ({error}): save it again, or as CSV") from None
-    sheets = {sheet.title: [list(cells) for cells in sheet.iter_rows(values_only=True)] for sheet in book.worksheets}
-    book.close()
+        sheets = {
+            sheet.title: [list(cells) for cells in sheet.iter_rows(values_only=True)] for sheet in book.worksheets
+        }
+        book.close()
+    except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
+        raise DatasetError(
+            f"{path}: is not a whole Excel file ({first_line(error)}): save it again, or as CSV"
+        ) from None
     sheets = {name: rows for name, rows in sheets.items() if any(cell is not None for cells in rows for cell in cells)}
     if len(sheets) != 1:
         names = ", ".join(sheets) or "none"

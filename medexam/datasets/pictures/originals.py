@@ -14,6 +14,7 @@ from medexam.datasets.own.choice import parse_choice
 from medexam.datasets.own.columns import Columns
 from medexam.datasets.own.tables import SourceTable, read_own_table
 from medexam.errors import DatasetError
+from medexam.inputs import open_parquet, parquet_rows
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
 
@@ -53,19 +54,19 @@ def read_embedded(paths: Sequence[Path]) -> Pictures | None:
     Raises `DatasetError` for a file that is not whole.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     found: dict[tuple[str, int], Mapping[str, Any]] = {}
     for path in paths:
         if path.suffix != ".parquet":
             continue
         try:
-            if not pa.types.is_struct(pq.read_schema(path).field("image").type):
-                continue
-            rows = pq.read_table(path, columns=["name", "qid", "image"]).to_pylist()
-        except (OSError, pa.ArrowException) as error:
+            with open_parquet(path) as file:
+                if not pa.types.is_struct(file.schema_arrow.field("image").type):
+                    continue
+                rows = parquet_rows(file, ["name", "qid", "image"])
+                found |= {(row["name"], int(row["qid"])): row["image"] for row in rows if row["image"] is not None}
+        except (KeyError, TypeError, ValueError) as error:
             raise DatasetError(f"{path}: cannot read its pictures ({error}): it may be truncated") from None
-        found |= {(row["name"], int(row["qid"])): row["image"] for row in rows if row["image"] is not None}
     return found or None
 
 

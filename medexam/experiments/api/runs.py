@@ -57,12 +57,13 @@ class Predictions(Mapping[str, Prediction]):
 
         Raises `RunFolderError` if the folder's `predictions.parquet` cannot be read.
         """
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = self._folder.path / PARQUET
         try:
             return pq.read_table(path)
-        except OSError as error:
+        except (OSError, pa.ArrowException) as error:
             raise RunFolderError(f"cannot read {path}: {error}; medexam.load_run writes it anew") from None
 
     def to_pandas(self) -> "pd.DataFrame":

@@ -24,7 +24,7 @@ from mlflow.pyfunc import PythonModel, PythonModelContext
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Retrieval, plan_retrieval
 from medexam.experiments.run.language_model import build_lm
-from medexam.paths import cache_dir
+from medexam.files import cache_dir
 from medexam.predictions import Prediction
 from medexam.programs import ProgramContext, WithNearest, build_failure, build_prediction, build_program
 from medexam.questions import Discipline, Exam, Option, Question

@@ -13,10 +13,10 @@ from medexam.experiments.plan.fit import check_answerable
 from medexam.experiments.plan.leakage import digest_golds
 from medexam.experiments.plan.passage_lookup import Retrieval, plan_retrieval, plan_without_corpus
 from medexam.experiments.plan.words import asked_words
+from medexam.files import cache_dir
 from medexam.gc_pause import gc_paused
 from medexam.items import AnySet
 from medexam.metrics.own import load_metric
-from medexam.paths import cache_dir
 from medexam.plugins import hash_source
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever

@@ -9,7 +9,7 @@ from medexam.errors import SpecError
 from medexam.experiments.report.plots.corpus_map import CorpusMap, make_map
 from medexam.experiments.report.plots.pictures import Picture, render_figure
 from medexam.experiments.reproduce.catalogue import Entry
-from medexam.paths import cache_dir
+from medexam.files import cache_dir
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.retrievers.index_search import DenseRetriever
 from medexam.specs import DatasetSpec, RetrieverSpec

@@ -12,7 +12,7 @@ from typing import Any
 
 from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.errors import DatasetError, RunFolderError
-from medexam.experiments.store.run_folder import PARQUET, RunFolder, RunRecord
+from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.items import AnySet
 from medexam.specs.identity import IDENTITY_SCHEMA, differences
 
@@ -133,14 +133,10 @@ def _begun(folder: RunFolder) -> float:
 
 def _count_changed(folder: RunFolder, record: RunRecord, data: AnySet) -> int | None:
     """How many items of the run's Parquet file have another gold now, or none; None without a readable file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from medexam.experiments.store.parquet import read_rows  # not above: planning imports no pyarrow
 
-    try:
-        with pq.ParquetFile(folder.path / PARQUET) as file:
-            here = [name for name in ("question", "gold", "also_right") if name in file.schema_arrow.names]
-            rows = file.read(here).to_pylist()
-    except (OSError, pa.ArrowException):
+    rows = read_rows(folder, {"gold", "also_right"}.__contains__)
+    if not rows or "gold" not in rows[0]:
         return None
     benchmark = find_benchmark(record.cell.dataset)
     return sum(row["question"] not in data.golds or _differs(benchmark, row, data.golds) for row in rows)

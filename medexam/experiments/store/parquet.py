@@ -3,7 +3,7 @@
 It is made from the items, what is expected of them, and `predictions.jsonl`; the answers themselves stay in that file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -14,6 +14,7 @@ from medexam.benchmarks import Benchmark, Scored
 from medexam.errors import RunFolderError
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.files import whole_file
+from medexam.inputs import UnreadableError, open_parquet, parquet_rows
 from medexam.items import AnySet
 from medexam.predictions import Prediction
 
@@ -54,16 +55,10 @@ def write_parquet(
 
 def read_own_scores(folder: RunFolder) -> dict[str, dict[str, float]]:
     """Metric of the user's own -> question -> its score, as the file holds them; empty if it holds none."""
-    try:
-        with pq.ParquetFile(folder.path / PARQUET) as stored:
-            names = [name for name in stored.schema_arrow.names if name.startswith(OWN)]
-            columns = stored.read(["question", *names]).to_pydict() if names else {}
-    except (OSError, pa.ArrowException):
-        return {}
+    rows = read_rows(folder, lambda name: name.startswith(OWN))
+    names = [name for name in rows[0] if name.startswith(OWN)] if rows else []
     return {
-        name.removeprefix(OWN): {
-            key: score for key, score in zip(columns["question"], columns[name], strict=True) if score is not None
-        }
+        name.removeprefix(OWN): {row["question"]: row[name] for row in rows if isinstance(row[name], float)}
         for name in names
     }
 
@@ -72,14 +67,22 @@ def read_right(folder: RunFolder) -> dict[str, bool]:
     """Question -> whether it was answered rightly, of those that are scored; empty if the file or the column is not
     there.
     """
+    rows = read_rows(folder, lambda name: name == "right")
+    return {row["question"]: row["right"] for row in rows if isinstance(row.get("right"), bool)}
+
+
+def read_rows(folder: RunFolder, wanted: Callable[[str], object] = len) -> list[dict[str, Any]]:
+    """The rows of the file, with their question and the columns that are wanted, all by default.
+
+    Empty if the file is missing or damaged.
+    """
     try:
-        columns = pq.read_table(folder.path / PARQUET, columns=["question", "right"]).to_pydict()
-    except (OSError, pa.ArrowException):
-        return {}
-    if "right" not in columns:
-        return {}
-    pairs = zip(columns["question"], columns["right"], strict=True)
-    return {key: right for key, right in pairs if right is not None}
+        with open_parquet(folder.path / PARQUET) as stored:
+            names = [name for name in stored.schema_arrow.names if name == "question" or wanted(name)]
+            rows = list(parquet_rows(stored, names)) if len(names) > 1 else []
+    except UnreadableError:
+        return []
+    return rows if all(isinstance(row.get("question"), str) for row in rows) else []
 
 
 def _row(prediction: Prediction) -> dict[str, Any]:

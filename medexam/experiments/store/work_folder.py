@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.files import PRIVATE, make_private_folder, write_whole
+from medexam.inputs import UnreadableError, read_json
 from medexam.text import writable
 
 
@@ -92,10 +93,10 @@ class WorkFolder:
         """One of the JSON files; raises `RunFolderError` where it cannot be read."""
         path = self.path / name
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = read_json(path)
         except FileNotFoundError:
             raise RunFolderError(f"{self.path} holds no {name}: it is not a finished {self.kind} folder") from None
-        except (OSError, ValueError) as error:
+        except (OSError, UnreadableError) as error:
             raise RunFolderError(f"cannot read {path}: {error}") from None
         if not isinstance(data, dict):
             raise RunFolderError(f"{path} is not a JSON object")

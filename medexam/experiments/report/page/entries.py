@@ -9,15 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from medexam.benchmarks import Benchmark
 from medexam.errors import DatasetError
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.data_changes import as_asked
-from medexam.experiments.store.parquet import read_own_scores
-from medexam.experiments.store.run_folder import PARQUET
+from medexam.experiments.store.parquet import read_own_scores, read_rows
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.formatting import percent
 from medexam.items import AnySet
@@ -106,17 +102,20 @@ def _asked_of_items(benchmark: Benchmark[Any, Any, Any], items: AnySet) -> dict[
 
 def _asked_of_folder(run: AnyRun) -> dict[str, Asked]:
     """What the run folder tells of each question that was asked; nothing but its key where it has no Parquet file."""
-    try:
-        rows = pq.read_table(run.folder.path / PARQUET).to_pylist()
-    except (OSError, pa.ArrowException):
-        rows = []
-    known = {row["question"]: row for row in rows}
-    nothing = {"language": run.record.cell.dataset.language, "gold": None}
+    known = {row["question"]: row for row in read_rows(run.folder)}
+    language = run.record.cell.dataset.language
     found = {}
     for key in run.record.questions:
-        row = known.get(key, nothing)
+        row = known.get(key, {})
         place = {name: row.get(name) for name in ("exam", "number", *run.benchmark.facets)}
-        found[key] = Asked(key, row["language"], place, _number(row["gold"]), None, tuple(row.get("also_right") or ()))
+        found[key] = Asked(
+            key,
+            row.get("language", language),
+            place,
+            _number(row.get("gold")),
+            None,
+            tuple(row.get("also_right") or ()),
+        )
     return found
 
 

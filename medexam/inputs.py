@@ -1,0 +1,222 @@
+"""Files that others wrote: their bytes, JSON and Parquet rows up to a size and a depth, or one line on what is wrong.
+
+What a packed file may unpack to is bounded, since ten megabytes of gzip can stand for ten gigabytes. It knows formats
+and no meaning; which error a user sees, and the way out, is the caller's.
+"""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from medexam.text import writable
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+MOST_LEVELS = 100
+"""How deep the lists and objects of a JSON text may lie in each other."""
+UNPACKED_FREELY = 1 << 28
+"""Bytes that any packed file may unpack to."""
+MOST_TIMES = 50
+"""How many times its own size a packed file may unpack to beyond that; texts of exams and corpora come to 3 to 15."""
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_SHOWN = 200
+"""Characters of a library's message that are repeated."""
+_BATCH_ROWS = 1024
+_OF_DAMAGE = (OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError)
+_MAGIC: tuple[tuple[bytes, Callable[[IO[bytes]], Any]], ...] = (
+    (b"\x1f\x8b", lambda stream: gzip.GzipFile(fileobj=stream)),
+    (b"\xfd7zXZ\x00", lzma.LZMAFile),
+    (b"BZh", bz2.BZ2File),
+)
+
+
+class UnreadableError(ValueError):
+    """A file is damaged, too large or too deep; the message goes on from its name, such as `is not JSON (...)`."""
+
+
+class _Unpacked(io.RawIOBase):
+    """What a packed stream unpacks to; raises `UnreadableError` where it is damaged, or beyond `most` bytes."""
+
+    def __init__(self, packed: Any, most: int) -> None:
+        self._packed, self._most, self._read = packed, most, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            count: int = self._packed.readinto(buffer)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            raise UnreadableError(f"is not packed whole: {first_line(error)}") from None
+        self._read += count
+        if self._read > self._most:
+            raise UnreadableError(_too_large(self._most))
+        return count
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+
+@contextmanager
+def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """A file's bytes; unpacked if it ends in `.gz`, or begins as files of gzip, xz or bzip2 do.
+
+    Raises `OSError`; reading raises `UnreadableError` where it is damaged or unpacks to more than a packed file may.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(len(_MAGIC[1][0]))
+        stream.seek(0)
+        unpack = next((unpack for magic, unpack in _MAGIC if head.startswith(magic)), None)
+        if path.suffix == ".gz":
+            unpack = _MAGIC[0][1]
+        if unpack is None:
+            yield stream
+            return
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
+        with io.BufferedReader(_Unpacked(unpack(stream), _most_unpacked(size)), 1 << 16) as unpacked:
+            yield unpacked
+
+
+def read_bytes(path: Path) -> bytes:
+    """All bytes of a file, unpacked; raises `OSError` and `UnreadableError` as `open_unpacked` does."""
+    with open_unpacked(path) as stream:
+        return stream.read()
+
+
+def decode(content: bytes) -> str:
+    """Text in UTF-8, or in UTF-16 with its mark; raises `UnreadableError` with the byte that is neither."""
+    try:
+        return content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        place = f"byte {error.start:,} is {content[error.start]:#04x}" if error.start < len(content) else error.reason
+        raise UnreadableError(f"is not UTF-8 ({place})") from None
+
+
+def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+    """The value of a JSON text, with each half of a surrogate pair as its escape.
+
+    Raises `UnreadableError` if it is none, holds a number of thousands of digits, or lies more than `MOST_LEVELS` deep.
+    """
+    text = decode(text) if isinstance(text, bytes) else text
+    try:
+        value = json.loads(text, object_hook=object_hook)
+    except RecursionError:
+        raise UnreadableError(_TOO_DEEP) from None
+    except ValueError as error:
+        raise UnreadableError(f"is not JSON ({first_line(error)})") from None
+    _check_depth(value)
+    return writable(value) if _SURROGATE.search(text) else value
+
+
+def read_json(path: Path, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+    """The value of a JSON file, packed or not; raises `OSError`, and `UnreadableError` as `parse_json` does."""
+    return parse_json(read_bytes(path), object_hook)
+
+
+@contextmanager
+def open_parquet(path: Path) -> "Iterator[ParquetFile]":
+    """A Parquet file; raises `UnreadableError` where it is damaged, then or while `parquet_rows` reads it."""
+    import pyarrow.parquet as pq
+
+    with _naming_damage():
+        file = pq.ParquetFile(path)
+    with file:
+        yield file
+
+
+def parquet_rows(file: "ParquetFile", columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file, a batch in memory at a time.
+
+    Raises `UnreadableError` where it is damaged, or holds more than a packed file may: rows that repeat one long text
+    take no place on the disk.
+    """
+    with _naming_damage():
+        parts = [file.metadata.row_group(group) for group in range(file.metadata.num_row_groups)]
+        sizes = [part.column(at).total_uncompressed_size for part in parts for at in range(part.num_columns)]
+        packed = sum(part.column(at).total_compressed_size for part in parts for at in range(part.num_columns))
+    most, held = _most_unpacked(packed), 0
+    # A value is no longer than its column's part, so a batch of this many rows fits in `most` bytes.
+    rows = max(1, min(_BATCH_ROWS, most // max(1, *sizes, 1)))
+    batches = file.iter_batches(rows, columns=columns)
+    while True:
+        with _naming_damage():
+            batch = next(batches, None)
+            if batch is None:
+                return
+            batch = _written_out(batch)
+            held += batch.nbytes
+            found: list[dict[str, Any]] = batch.to_pylist() if held <= most else []
+        if held > most:
+            raise UnreadableError(_too_large(most))
+        yield from found
+
+
+def check_archive(path: Path) -> None:
+    """Raises `UnreadableError` if a zip file is damaged or holds more than a packed file may; and `OSError`."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise UnreadableError(f"is not packed whole: {first_line(error)}") from None
+    if size > (most := _most_unpacked(path.stat().st_size)):
+        raise UnreadableError(_too_large(most))
+
+
+def first_line(error: Exception) -> str:
+    """What a library's error says, in one line and without what is of no use to a user."""
+    return " ".join(str(error).split(";")[0].split())[:_SHOWN] or type(error).__name__
+
+
+_TOO_DEEP = f"holds lists and objects more than {MOST_LEVELS} deep in each other"
+
+
+def _written_out(batch: Any) -> Any:
+    """The rows with each value in its place, also of columns that name the values of a list."""
+    import pyarrow as pa
+
+    columns = [one.dictionary_decode() if isinstance(one, pa.DictionaryArray) else one for one in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _most_unpacked(size: int) -> int:
+    return max(UNPACKED_FREELY, MOST_TIMES * size)
+
+
+def _too_large(most: int) -> str:
+    return (
+        f"unpacks to more than {most >> 20:,} MiB, and a packed file may to {UNPACKED_FREELY >> 20} MiB or "
+        f"{MOST_TIMES} times its size"
+    )
+
+
+def _check_depth(value: object) -> None:
+    level = [value]
+    for _ in range(MOST_LEVELS + 1):
+        within = [each for each in level if type(each) in (list, dict)]
+        if not within:
+            return
+        level = [inner for each in within for inner in (each.values() if isinstance(each, dict) else each)]  # type: ignore[attr-defined]
+    raise UnreadableError(_TOO_DEEP)
+
+
+@contextmanager
+def _naming_damage() -> Iterator[None]:
+    """Turn what pyarrow raises of a damaged file into an `UnreadableError`."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (*_OF_DAMAGE, pa.ArrowException) as error:
+        raise UnreadableError(f"is not a whole Parquet file ({first_line(error)})") from None

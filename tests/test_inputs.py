@@ -1,0 +1,175 @@
+"""Damaged, packed, deep and endless files: each reader names the file in one line, and reads no more than a limit."""
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from medexam import inputs
+from medexam.datasets.casimedicos.files import read_files
+from medexam.datasets.exam_table import read_files as read_exam_files
+from medexam.datasets.headqa_v1 import read_headqa_v1
+from medexam.datasets.own.tables import read_file
+from medexam.datasets.squad import read_squad
+from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError, open_parquet, parquet_rows, parse_json, read_bytes
+from medexam.retrievers.corpora import load_corpus
+
+MEGABYTE = 1 << 20
+LINE = b'{"id": "a", "content": "c"}\n'
+BOMB = gzip.compress(b" " * 8 * MEGABYTE, 1)
+"""Eight megabytes in a hundredth of them."""
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "UNPACKED_FREELY", MEGABYTE)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_a_packed_file_is_read_whole_and_refused_where_it_is_damaged(
+    pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    content = bytes(range(256)) * 1000
+    packed = pack(content)
+    (tmp_path / "whole").write_bytes(packed)
+    assert read_bytes(tmp_path / "whole") == content
+    (tmp_path / "cut").write_bytes(packed[: len(packed) // 2])
+    (tmp_path / "turned").write_bytes(packed[:-12] + bytes(byte ^ 0xFF for byte in packed[-12:]))
+    for name in ("cut", "turned"):
+        with pytest.raises(UnreadableError, match="is not packed whole"):
+            read_bytes(tmp_path / name)
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("pack", [lambda content: gzip.compress(content, 1), lzma.compress, bz2.compress])
+def test_what_a_packed_file_may_unpack_to_is_bounded(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(pack(b" " * 64 * MEGABYTE))
+    tracemalloc.start()
+    with pytest.raises(UnreadableError, match=r"unpacks to more than \d+ MiB, and a packed file may to 1 MiB or 50"):
+        read_bytes(tmp_path / "a")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 48 * MEGABYTE
+
+
+@pytest.mark.usefixtures("_small")
+def test_rows_that_repeat_a_long_text_are_bounded(tmp_path: Path) -> None:
+    text = pa.array(["x" * 100_000])
+    for name, column in {
+        "plain": pa.array(["x" * 100_000] * 2000),
+        "named": pa.DictionaryArray.from_arrays(pa.array([0] * 2000), text),
+    }.items():
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"id": column}), path)
+        assert path.stat().st_size < MEGABYTE
+        with open_parquet(path) as file, pytest.raises(UnreadableError, match="unpacks to more than"):
+            list(parquet_rows(file))
+
+
+def test_json_is_read_to_a_depth_and_without_halves_of_pairs() -> None:
+    assert parse_json('{"a": ["\\ud800", "\\ud83d\\ude00"]}') == {"a": ["\\ud800", "😀"]}
+    assert parse_json("[" * 100 + "]" * 100)
+    for deep in (101, 900, 100_000):
+        with pytest.raises(UnreadableError, match="more than 100 deep"):
+            parse_json("[" * deep + "]" * deep)
+    with pytest.raises(UnreadableError, match=r"Exceeds the limit \(4300 digits\)"):
+        parse_json("9" * 5000)
+    with pytest.raises(UnreadableError, match="is not UTF-8"):
+        parse_json(b'"\xed\xa0\x80"')
+
+
+def _tar(path: Path) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        member = tarfile.TarInfo("EN/train.tsv")
+        member.size = 100_000
+        archive.addfile(member, io.BytesIO(bytes(range(250)) * 400))
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def _large_tar(path: Path) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        member = tarfile.TarInfo("EN/other.tsv")
+        member.size = 8 * MEGABYTE
+        archive.addfile(member, io.BytesIO(bytes(member.size)))
+
+
+def _xlsx(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", b" " * 64 * MEGABYTE)
+
+
+def _bytes(content: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(content)
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "HEAD_EN.json": lambda path: read_headqa_v1(path, "en"),
+    "HEAD_EN.json.gz": lambda path: read_headqa_v1(path, "en"),
+    "en.parquet": lambda path: list(read_exam_files([path], [])),
+    "spans.json": read_squad,
+    "spans.parquet": read_squad,
+    "own.csv": read_file,
+    "own.csv.gz": read_file,
+    "own.json": read_file,
+    "own.xlsx": read_file,
+    "own.parquet": read_file,
+    "casimedicos-arg.tar.gz": lambda path: list(read_files(path, ["EN/train.tsv"])),
+    "p.jsonl": load_corpus,
+    "p.jsonl.gz": load_corpus,
+    "p.parquet": load_corpus,
+}
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize(
+    ("name", "write", "said"),
+    [
+        ("HEAD_EN.json.gz", _bytes(BOMB), "unpacks to more than"),
+        ("HEAD_EN.json.gz", _bytes(gzip.compress(LINE)[:-6]), "is not packed whole"),
+        ("HEAD_EN.json.gz", _bytes(b"\x1f\x8b\x08" + b"\xff" * 50), "is not packed whole"),
+        ("HEAD_EN.json", _bytes(lzma.compress(LINE * 99)[:-9]), "is not packed whole"),
+        ("HEAD_EN.json", _bytes(b"[" * 200_000), "more than 100 deep"),
+        ("HEAD_EN.json", _bytes(b'{"exams": %b}' % (b"9" * 5000)), "Exceeds the limit"),
+        ("own.csv.gz", _bytes(BOMB), "unpacks to more than"),
+        ("own.csv.gz", _bytes(gzip.compress(b"a,b\n1,2\n" * 99)[:-6]), "is not packed whole"),
+        ("own.json", _bytes(b"[" * 200_000), "more than 100 deep"),
+        ("own.xlsx", _xlsx, "unpacks to more than"),
+        ("own.xlsx", _bytes(b"PK\x03\x04" + b"\xff" * 99), "is not a whole Excel file"),
+        ("casimedicos-arg.tar.gz", _large_tar, "unpacks to more than"),
+        ("casimedicos-arg.tar.gz", _bytes(lzma.compress(bytes(2 * MEGABYTE))[:-99]), "is not a whole tar archive"),
+        ("casimedicos-arg.tar.gz", _tar, "is not a whole tar archive"),
+        ("p.jsonl.gz", _bytes(BOMB), "unpacks to more than"),
+        ("p.jsonl.gz", _bytes(gzip.compress(LINE)[:-6]), "is not packed whole"),
+        ("p.jsonl", _bytes(LINE + b"[" * 200_000), "more than 100 deep"),
+        ("p.jsonl", _bytes(b'{"id": %b}\n' % (b"9" * 5000)), "Exceeds the limit"),
+        ("spans.json", _bytes(b"[" * 200_000), "more than 100 deep"),
+        *(
+            (name, _bytes(b"PAR1\x00\xff\xffPAR1"), "is not a whole Parquet file")
+            for name in READERS
+            if "parquet" in name
+        ),
+        *((name, Path.mkdir, "") for name in READERS if not name.startswith(("p.", "casimedicos"))),
+    ],
+)
+def test_a_reader_names_the_file_in_one_line(
+    name: str, write: Callable[[Path], object], said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    write(path)
+    with pytest.raises(DatasetError) as caught:
+        READERS[name](path)
+    message = str(caught.value)
+    assert name in message
+    assert said in message
+    assert "\n" not in message
+    assert len(message) < 600
