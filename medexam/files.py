@@ -5,12 +5,11 @@ It knows paths and bytes; what they mean, and what a user can do where they cann
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import get_ident
 from typing import IO, TypeVar
 
+from medexam.drafts import drafting
 from medexam.errors import RunFolderError
 from medexam.text import writable
 
@@ -50,24 +49,38 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
 
     A reader sees the file of before or the whole new one, also after a power cut. Raises `OSError`.
     """
-    draft = path.parent / f".{path.name}.{os.getpid()}.{get_ident()}.draft"
-    try:
-        draft.unlink(missing_ok=True)
+    with _drafting_file(path, private=private) as draft:
+        yield draft
+        _sync(draft)
+        draft.replace(path)
+
+
+@contextmanager
+def _drafting_file(path: Path, *, private: bool) -> Iterator[Path]:
+    with drafting(path) as draft:
         draft.touch(PRIVATE if private else 0o666, exist_ok=False)
         yield draft
-        # Synced before the rename: else a power cut may leave the new name with an empty file.
-        with draft.open("rb") as stream:
-            os.fsync(stream.fileno())
-        draft.replace(path)
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
+
+
+def _sync(draft: Path) -> None:
+    # Before the draft gets its name: else a power cut may leave the name with an empty file.
+    with draft.open("rb") as stream:
+        os.fsync(stream.fileno())
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
     """Write a file whole or not at all, text as UTF-8; raises `OSError`."""
     with whole_file(path, private=private) as draft:
         draft.write_bytes(writable(content).encode("utf-8") if isinstance(content, str) else content)
+
+
+def write_new(path: Path, content: str) -> None:
+    """Write a file that is not there yet, whole or not at all, as UTF-8; raises `FileExistsError` and `OSError`."""
+    with _drafting_file(path, private=False) as draft:
+        draft.write_bytes(writable(content).encode("utf-8"))
+        _sync(draft)
+        # A link never replaces a file, as a rename would: the first of two writers wins.
+        os.link(draft, path)
 
 
 @contextmanager
@@ -77,8 +90,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
     Raises `OSError`, also where `path` holds something by then: the first of two writers wins.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent, ignore_cleanup_errors=True) as place:
-        draft = Path(place) / path.name
+    with drafting(path) as draft:
         draft.mkdir()
         yield draft
         draft.rename(path)

@@ -1,12 +1,14 @@
 """Files written whole, folders that appear at once, and logs whose last line is torn."""
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from medexam.errors import RunFolderError
-from medexam.files import cut_torn_line, parse_lines, read_whole_lines, whole_file, whole_folder, write_whole
+from medexam.files import cut_torn_line, parse_lines, read_whole_lines, whole_file, whole_folder, write_new, write_whole
 
 
 def test_a_file_is_replaced_when_the_new_one_is_whole(tmp_path: Path) -> None:
@@ -49,6 +51,43 @@ def test_a_folder_appears_with_all_that_is_in_it(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="folder"), whole_folder(path):
         pass
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_new(path, "first")
+    with pytest.raises(FileExistsError):
+        write_new(path, "second")
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("way", ["whole_file", "whole_folder"])
+def test_what_a_killed_writer_left_goes_when_its_place_is_written_again(way: str, tmp_path: Path) -> None:
+    path = tmp_path / "made"
+    kill = "import os, sys; from pathlib import Path; from medexam import files\n"
+    kill += f"with files.{way}(Path(sys.argv[1])): os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", kill, path], check=False).returncode == -9
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".made.")
+    make = whole_file if way == "whole_file" else whole_folder
+    with make(path), make(path.with_name("other")):
+        assert not left.exists()
+        assert len(list(tmp_path.iterdir())) == 2
+    assert sorted(tmp_path.iterdir()) == [path, path.with_name("other")]
+
+
+def test_a_writer_that_lives_keeps_its_draft(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write = "import sys; from pathlib import Path; from medexam.files import whole_file\n"
+    write += "with whole_file(Path(sys.argv[1])) as draft: print(flush=True); input(); draft.write_text('slow')"
+    command = [sys.executable, "-c", write, path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as slow:
+        assert slow.stdout is not None
+        slow.stdout.readline()
+        write_whole(path, "quick")
+        slow.communicate(b"\n")
+    assert (slow.returncode, path.read_text(), list(tmp_path.iterdir())) == (0, "slow", [path])
 
 
 def test_a_torn_last_line_counts_as_not_written(tmp_path: Path) -> None:

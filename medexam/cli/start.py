@@ -9,6 +9,7 @@ import typer
 from medexam.cli.options import INCOMPLETE
 from medexam.cli.views.output import print_json
 from medexam.errors import SpecError
+from medexam.files import write_new
 
 
 def schema() -> None:
@@ -41,8 +42,7 @@ def init(
     text = starter_spec(file, endpoint=endpoint, dataset=dataset, undecided=undecided)
     build_cells(parse_yaml(text, str(file)), {})
     try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
+        write_new(file, text)
     except FileExistsError:
         raise SpecError(f"{file} exists: choose another name, medexam init FILE") from None
     except OSError as error:

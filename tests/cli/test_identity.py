@@ -7,7 +7,8 @@ import pytest
 import yaml
 from wire_server import Wire, serving
 
-from medexam.serve.discovery.registry import RegisteredServer, Registry, host_name
+from medexam.processes import host_name
+from medexam.serve.discovery.registry import RegisteredServer, Registry
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import pytest
 from fake_vllm import write_fake_vllm, write_model_folder
 
 from medexam.files import cache_dir
-from medexam.serve.discovery.registry import RegisteredServer, Registry, host_name
+from medexam.processes import host_name
+from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.network.keys import read_key_file
 from slurm.cluster import Cluster
 from waiting import BACKSTOP_S

@@ -4,8 +4,6 @@ Each file is written beside its place and moved there whole, the questions last.
 """
 
 import contextlib
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from medexam.datasets.build.pages.opening import INSTALL
 from medexam.datasets.build.report import BuildReport
 from medexam.datasets.exam_table import FIELDS, SOURCE_METADATA, WHOLE, render_record
 from medexam.errors import DatasetError
+from medexam.files import whole_file
 from medexam.questions import Exam, Language
 from medexam.specs.catalogue import BUILT, TERMS
 
@@ -72,26 +71,23 @@ def write_build(out: Path, report: BuildReport, review: str, write_questions: Ca
     others = [other for other in read_reports(out) if other.name != report.name]
     home = parquet_path(out, report).parent
     new = [folder for folder in (home, out) if not folder.exists()]
-    aside = out / f".{report.name}.{os.getpid()}.part"
     try:
-        aside.mkdir(parents=True)
-        write_questions(aside / "questions")
-        (aside / "report").write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        (aside / "review").write_text(review, encoding="utf-8")
-        (aside / "card").write_text(render_card(sorted([*others, report], key=lambda one: one.name)), encoding="utf-8")
-        home.mkdir(exist_ok=True)
-        # The questions come last: if they are there, so are their report and review.
-        for name, path in (
-            ("review", review_path(out, report)),
-            ("report", report_path(out, report)),
-            ("card", out / "README.md"),
-            ("questions", parquet_path(out, report)),
+        home.mkdir(parents=True, exist_ok=True)
+        # They take their places in turn, the last named first: with a report the folder counts as one of built exams,
+        # and if questions are there, so are their report and review.
+        with (
+            whole_file(parquet_path(out, report)) as questions,
+            whole_file(out / "README.md") as card,
+            whole_file(review_path(out, report)) as page,
+            whole_file(report_path(out, report)) as told,
         ):
-            (aside / name).replace(path)
+            write_questions(questions)
+            card.write_text(render_card(sorted([*others, report], key=lambda one: one.name)), encoding="utf-8")
+            told.write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            page.write_text(review, encoding="utf-8")
     except OSError as error:
         raise DatasetError(f"cannot write {out} ({error}): give --out a folder that can be written") from None
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
         for folder in new:
             with contextlib.suppress(OSError):
                 folder.rmdir()  # which does nothing to a folder that holds something
@@ -100,7 +96,7 @@ def write_build(out: Path, report: BuildReport, review: str, write_questions: Ca
 def _check_ours(out: Path, report: BuildReport) -> None:
     if out.exists() and not out.is_dir():
         raise DatasetError(f"{out}: is a file: give --out a folder")
-    if not out.is_dir() or not any(out.iterdir()):
+    if not out.is_dir() or not _holds_files(out):
         return
     if not any(out.glob("*.report.json")):
         raise DatasetError(f"{out}: holds something else than built exams: give --out a new or empty folder")
@@ -108,6 +104,12 @@ def _check_ours(out: Path, report: BuildReport) -> None:
         raise DatasetError(
             f"{parquet_path(out, report)}: was not written by a build: move it, or give --out another folder"
         )
+
+
+def _holds_files(folder: Path) -> bool:
+    """Whether files lie below the folder; hidden ones are drafts that a killed build left, and do not count."""
+    below = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return any(not any(part.startswith(".") for part in path.parts) for path in below)
 
 
 def write_parquet(path: Path, drafts: Sequence[Draft], exam: ExamName, source: str) -> None:

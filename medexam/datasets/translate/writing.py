@@ -14,6 +14,7 @@ from medexam.datasets.review_sheets import COMMENT, Review, render_sheet
 from medexam.datasets.review_sheets import read_reviews as read_sheets
 from medexam.datasets.translate.layout import QuestionText, render_layout
 from medexam.errors import DatasetError
+from medexam.files import write_whole
 from medexam.items import AnswerKey
 from medexam.questions import Question
 
@@ -64,7 +65,7 @@ def write_sheet(path: Path, sources: Sequence[QuestionText], translations: Mappi
         for source in sources
     ]
     try:
-        path.write_bytes(render_sheet(COLUMNS, rows))
+        write_whole(path, render_sheet(COLUMNS, rows))
     except OSError as error:
         raise DatasetError(f"cannot write {path} ({error}): choose another file with --sheet") from None
 

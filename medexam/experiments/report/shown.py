@@ -10,6 +10,7 @@ from rich.console import Console
 
 from medexam.errors import RunFolderError
 from medexam.experiments.report.tables import TerminalTable
+from medexam.files import write_whole
 from medexam.tables import Captioned, Table
 
 
@@ -91,7 +92,7 @@ def shown_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]
 def write_report(text: str, path: Path) -> None:
     """Write Markdown to a file of the user's; raises `RunFolderError` if it cannot be written."""
     try:
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
 

@@ -7,7 +7,6 @@ on disk.
 
 import hashlib
 import json
-import shutil
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from medexam.experiments.track.payload import (
     version_tags,
 )
 from medexam.experiments.track.store import default_tracking_uri, experiment_id, open_store, sqlite_path
+from medexam.files import write_whole
 
 __all__ = ["TrackedRun", "attach_map", "default_tracking_uri", "track"]
 
@@ -81,7 +81,7 @@ def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
     copy = run.folder.path / CORPUS_MAP
     try:
         if not (copy.exists() and copy.samefile(picture)):
-            shutil.copyfile(picture, copy)
+            write_whole(copy, picture.read_bytes(), private=True)
     except OSError as error:
         raise RunFolderError(f"cannot write {copy}: {error}; name another run with --run") from None
     database = sqlite_path(tracking_uri)

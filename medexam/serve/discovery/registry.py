@@ -6,8 +6,6 @@ that several machines share. It names the files of keys and holds no key. This m
 """
 
 import contextlib
-import os
-import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
@@ -21,6 +19,7 @@ from pydantic.dataclasses import dataclass
 from medexam.errors import EngineError
 from medexam.files import cache_dir, write_whole
 from medexam.frozen_model import FrozenModel
+from medexam.processes import host_name, process_lives
 
 STALE_S = 30.0
 """Seconds without a heartbeat after which an entry counts no more; the machines' clocks must agree better."""
@@ -136,27 +135,8 @@ def local_registry() -> Registry:
     return Registry(cache_dir() / "servers.json")
 
 
-def host_name() -> str:
-    """The name of this machine."""
-    return socket.gethostname()
-
-
 def _runs(entry: RegisteredServer) -> bool:
     if time.time() - entry.seen_at > STALE_S:
         return False
     # A process of another machine cannot be looked up here; its heartbeat alone says that it runs.
     return entry.host != host_name() or process_lives(entry.pid)
-
-
-def process_lives(pid: int) -> bool:
-    """Whether the process runs on this machine; a dead one that nobody reaped does not count."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    with contextlib.suppress(OSError, IndexError):
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        return stat.rpartition(")")[2].split()[0] not in "ZX"
-    return True

@@ -16,7 +16,8 @@ from typing import Self
 import httpx
 
 from medexam.errors import EngineError
-from medexam.serve.discovery.registry import RegisteredServer, Registry, host_name
+from medexam.processes import host_name
+from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.launch.processes import Launch, ServerProcess
 
 HEARTBEAT_S = 5.0

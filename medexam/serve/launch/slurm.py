@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medexam.errors import EngineError
+from medexam.files import write_new
 from medexam.serve.launch.processes import Launch
 from medexam.serve.launch.settings import Allocation
 from medexam.serve.launch.slurm_job import ServeJob
@@ -162,8 +163,8 @@ def _leave_sign(folder: Path) -> tuple[Path, str]:
     path = folder / _SIGN
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with contextlib.suppress(FileExistsError), path.open("x", encoding="ascii") as stream:
-            stream.write(secrets.token_hex(8))
+        with contextlib.suppress(FileExistsError):
+            write_new(path, secrets.token_hex(8))
         word = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise EngineError(f"{path}: cannot be written: {error}; name another folder") from None

@@ -1,6 +1,8 @@
-"""`medexam data build`: what it prints and how it refuses."""
+"""`medexam data build`: what it prints, how it refuses, and what a build that was killed leaves behind."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -61,3 +63,36 @@ def test_words_that_are_none(run) -> None:
     with pytest.raises(DatasetError, match="not in fr"):
         run("--language", "fr")
     assert run("--year", "soon").exit_code == 2
+
+
+KILLED_BUILDS = """
+import os, signal, sys
+from pathlib import Path
+from medexam.cli.main import load_command
+
+replace, moves = Path.replace, int(sys.argv[1])
+
+def killed(self, target):
+    global moves
+    if moves == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    moves -= 1
+    return replace(self, target)
+
+Path.replace = killed
+load_command("data")(["build", *sys.argv[2:]])
+"""
+"""Builds an exam and kills itself when as many of its files have taken their places as the first argument says."""
+
+
+@pytest.mark.parametrize("moved", [0, 1, 3])
+def test_a_build_that_was_killed_does_not_block_its_folder(run, moved: int, tmp_path) -> None:
+    out = tmp_path / "built"
+    words = [tmp_path / "booklet.pdf", "--key", tmp_path / "key.csv", "--name", "Cuaderno_2020_0_B", "--out", out]
+    killed = subprocess.run([sys.executable, "-c", KILLED_BUILDS, str(moved), "--booklet", *words], check=False)
+    assert killed.returncode == -9
+    assert sum(path.is_file() and not path.name.startswith(".") for path in out.rglob("*")) == moved
+    assert run().exit_code == 0
+    kept = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
+    name = "Cuaderno_2020_0_B"
+    assert kept == [f"{name}.report.json", f"{name}.review.html", "README.md", f"es/{name}.parquet"]

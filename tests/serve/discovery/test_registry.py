@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import EngineError
-from medexam.serve.discovery.registry import STALE_S, RegisteredServer, Registry, local_registry, process_lives
+from medexam.processes import process_lives
+from medexam.serve.discovery.registry import STALE_S, RegisteredServer, Registry, local_registry
 
 
 def entry(address: str = "http://127.0.0.1:8000/v1", **fields) -> RegisteredServer:

@@ -18,6 +18,7 @@ from medexam.experiments.report.plots.strategies import strategies_plot
 from medexam.experiments.report.plots.style import Draw, Look, Plot, looks
 from medexam.experiments.report.plots.years import years_plot
 from medexam.experiments.store.stored_run import ExamRun
+from medexam.files import write_whole
 
 DPI = 150
 STYLE: dict[Any, Any] = {
@@ -67,7 +68,7 @@ def write_pictures(pictures: Iterable[Picture], folder: Path, option: str) -> li
         path = folder / f"{picture.name}.png"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(picture.png)
+            write_whole(path, picture.png)
         except OSError as error:
             raise MedExamError(f"cannot write {path}: {error}; choose another folder with {option}") from None
         paths.append(path)

@@ -29,10 +29,10 @@ from medexam.experiments.store.shards import shard_path
 from medexam.files import make_private_folder, open_private
 from medexam.gc_pause import gc_paused
 from medexam.predictions import Prediction
+from medexam.processes import host_name
 from medexam.programs import ProgramContext, build_program, find_nearest
 from medexam.questions import Question
 from medexam.serve import Engine, EngineInfo, build_engine
-from medexam.serve.discovery.registry import host_name
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.specs import EngineNeeds, ModelSpec
