@@ -36,11 +36,11 @@ def finetune(
     except KeyboardInterrupt:
         sys.stderr.write("medexam: interrupted: nothing is kept; the same command begins anew\n")
         raise typer.Exit(INCOMPLETE) from None
-    send_to_mlflow(track_finetuning, done, tracking_uri=tracking_uri, runs_dir=default_runs_dir())
     if as_json:
         print_json({"folder": str(done.folder), **done.record})
     else:
         sys.stdout.write("".join(f"{line}\n" for line in _lines(done)))
+    send_to_mlflow(track_finetuning, done, tracking_uri=tracking_uri, runs_dir=default_runs_dir())
 
 
 def _lines(done: "Finetuned") -> list[str]:

@@ -57,12 +57,11 @@ def optimize(settings: OptimizeSettings, spec: OptionalSpec = None, as_json: Jso
     from medexam.cli.views.optimize import optimization_document, print_optimization
     from medexam.experiments.optimize.tracking import track_optimization
 
-    send_to_mlflow(track_optimization, done, tracking_uri=settings.tracking_uri, runs_dir=done.folder.path.parent)
-
     if as_json:
         print_json(optimization_document(done))
     else:
         print_optimization(done)
+    send_to_mlflow(track_optimization, done, tracking_uri=settings.tracking_uri, runs_dir=done.folder.path.parent)
     _say_next(done, spec)
     if not done.finished:
         raise typer.Exit(INCOMPLETE)

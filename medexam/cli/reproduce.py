@@ -69,15 +69,15 @@ def reproduce(
     from medexam.experiments.entry.carry_out import Carriers
 
     done = planned.make(Carriers(max_failures=settings.max_failures), TerminalProgress, say)
-    if done.runs:
-        from medexam.experiments.track.runs import track
-
-        send_to_mlflow(track, done.runs, tracking_uri=settings.tracking_uri, runs_dir=planned.runs_dir)
     _write(done, settings)
     if as_json:
         print_json(done.document)
     else:
         print_reproduced(done)
+    if done.runs:
+        from medexam.experiments.track.runs import track
+
+        send_to_mlflow(track, done.runs, tracking_uri=settings.tracking_uri, runs_dir=planned.runs_dir)
     if not done.complete:
         sys.stderr.write(f"medexam: {name} is incomplete; the same command asks what is pending\n")
         raise typer.Exit(INCOMPLETE)

@@ -114,8 +114,8 @@ def run(
     del plan
     from medexam.experiments.track.runs import track
 
-    send_to_mlflow(track, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
     _print(runs_dir, runs, settings.tracking_uri, as_json=as_json)
+    send_to_mlflow(track, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
     if incomplete:
         sys.stderr.write(incomplete)
         raise typer.Exit(INCOMPLETE)

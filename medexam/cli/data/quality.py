@@ -91,14 +91,14 @@ def quality(
         return
     scored = settings.bert and settings.scored
     bert = BertScore(settings.bert_model or BERT_MODEL, settings.bert_layer) if scored else None
-    found, pending = [], 0
+    found, outcomes, pending = [], [], 0
     for plan in plans:
         outcome = find_outcome(plan)
         measured, left = _measure(plan, outcome, settings, bert)
         plan.folder.write_json(QUALITY, measured.document())
         found.append(measured)
+        outcomes.append(outcome)
         pending += left
-        send_to_mlflow(track_translation, plan, outcome, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if as_json:
         print_json([one.document() for one in found])
     else:
@@ -106,6 +106,8 @@ def quality(
 
         scores = [score_table(found)] if any(one.measured for one in found) else []
         print_tables(Terminal(), [*scores, terms_table(found)])
+    for plan, outcome in zip(plans, outcomes, strict=True):
+        send_to_mlflow(track_translation, plan, outcome, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if pending:
         sys.stderr.write(f"medexam: incomplete: {pending} replies are still pending; run the same again to ask them\n")
         raise typer.Exit(INCOMPLETE)

@@ -79,7 +79,6 @@ def translate(
     outcome = find_outcome(plan)
     plan.folder.write_json(SELECTION, outcome.document())
     written = write_data_set(plan, outcome) if not outcome.pending else None
-    send_to_mlflow(track_translation, plan, outcome, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if outcome.mixed:
         sys.stderr.write(
             f"medexam: warning: more than one model replied ({describe_answerers(outcome.answered)}); translate into "
@@ -90,6 +89,7 @@ def translate(
         print_json(document)
     else:
         _print(outcome, written)
+    send_to_mlflow(track_translation, plan, outcome, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if outcome.pending:
         sys.stderr.write(_incomplete(outcome.pending, stop))
         raise typer.Exit(INCOMPLETE)

@@ -21,6 +21,7 @@ from medexam.experiments.store.freshness import DERIVED, MADE_FROM
 from medexam.experiments.store.run_folder import CORPUS_MAP, ENVIRONMENT, PREDICTIONS, SPEC
 from medexam.experiments.store.stored_run import AnyRun, ExamRun
 from medexam.experiments.track.copies import PARENT, Copy, create_run, end_run, find_runs, put_copy
+from medexam.experiments.track.database import sqlite_path
 from medexam.experiments.track.payload import (
     DIGEST_LENGTH,
     run_params,
@@ -28,7 +29,7 @@ from medexam.experiments.track.payload import (
     started_at,
     version_tags,
 )
-from medexam.experiments.track.store import default_tracking_uri, experiment_id, open_store, sqlite_path
+from medexam.experiments.track.store import default_tracking_uri, experiment_id, open_store
 from medexam.files import write_whole
 
 __all__ = ["TrackedRun", "attach_map", "default_tracking_uri", "track"]

@@ -5,22 +5,23 @@ nothing of exams.
 """
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from medexam.errors import TrackingError
-from medexam.files import make_private_folder, open_private
+from medexam.errors import MedExamError, TrackingError
+from medexam.experiments.track.database import SQLITE, artifact_root, make_database, sqlite_path
+from medexam.experiments.track.time_limits import TimeLimits
+from medexam.files import make_private_folder
 from medexam.library_logging import errors_only
 
-SQLITE = "sqlite:///"
 NOISY_LOGGERS = ("mlflow", "alembic", "urllib3")
 DEFAULTS = {
     # MLflow reports its use to its makers and waits minutes for a server that is down, unless told otherwise.
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
 }
 SEND_LATER = "the run is complete on disk; send it later with `medexam track RUN`"
 EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
@@ -42,37 +43,35 @@ def send_to_store(
         say(str(error))
 
 
-def sqlite_path(tracking_uri: str) -> Path | None:
-    """The database file of a SQLite store; None for any other store."""
-    return Path(tracking_uri.removeprefix(SQLITE)) if tracking_uri.startswith(SQLITE) else None
-
-
-def artifact_root(tracking_uri: str) -> Path | None:
-    """Where a SQLite store's artifacts lie: beside its file. None for a server, which decides on its own."""
-    path = sqlite_path(tracking_uri)
-    return path.resolve().parent / "mlartifacts" if path is not None else None
-
-
 @contextmanager
 def open_store(tracking_uri: str, *, way_out: str = SEND_LATER) -> Iterator[Any]:
     """An `MlflowClient` for `tracking_uri`; the log lines of MLflow and its database tools stay silent meanwhile.
 
-    Whatever goes wrong in the store inside the block becomes a `TrackingError` that ends in `way_out`.
+    Each call of the client ends in time, as `TimeLimits` says. Whatever goes wrong inside the block becomes a
+    `TrackingError` that ends in `way_out`.
     """
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    _check_sqlite(tracking_uri, way_out)
-    # Imported here: it takes over a second, and the defaults above must be known before.
+    # Imported here: it takes over a second, and the defaults above must be known before. It sets levels of loggers.
     from mlflow import MlflowClient
-    from mlflow.exceptions import MlflowException
-    from requests import RequestException
-    from sqlalchemy.exc import SQLAlchemyError
 
+    path, limits = sqlite_path(tracking_uri), TimeLimits()
     with errors_only(*NOISY_LOGGERS):
         try:
-            yield MlflowClient(tracking_uri=tracking_uri)
-        except (MlflowException, SQLAlchemyError, RequestException, OSError) as error:
+            if path is not None:
+                make_database(path)
+            yield limits.bound(limits.call(MlflowClient, tracking_uri=tracking_uri))
+        except MedExamError:
+            raise
+        except Exception as error:
             raise _outage(tracking_uri, error, way_out) from error
+
+
+def tracing_client(client: Any, tracking_uri: str) -> Any:
+    """A client for traces that shares the time limits of `client`, which `open_store` gave."""
+    from mlflow.tracing.client import TracingClient
+
+    return client.limits.bound(TracingClient(tracking_uri))
 
 
 def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
@@ -95,23 +94,11 @@ def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
     return str(found.experiment_id)
 
 
-def _check_sqlite(tracking_uri: str, way_out: str) -> None:
-    """Fail at once where the file cannot be a database; MLflow would try for minutes."""
-    path = sqlite_path(tracking_uri)
-    if path is None:
-        return
-    try:
-        make_private_folder(path.parent)
-        if not path.exists():
-            open_private(path, "ab").close()
-        with closing(sqlite3.connect(path)) as database:
-            database.execute("PRAGMA schema_version")
-    except (OSError, sqlite3.Error) as error:
-        raise _outage(tracking_uri, error, way_out) from error
-
-
 def _outage(tracking_uri: str, error: Exception, way_out: str) -> TrackingError:
     detail = " ".join(str(error).split())
     if len(detail) > 300:
         detail = detail[:300] + " […]"
+    path = sqlite_path(tracking_uri)
+    if path is not None and not isinstance(error, OSError) and "locked" not in detail:
+        way_out += f"; if the store stays so, move {path} away, and a new one is made"
     return TrackingError(f"MLflow at {tracking_uri} took nothing ({type(error).__name__}: {detail}); {way_out}")

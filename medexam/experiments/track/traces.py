@@ -23,6 +23,7 @@ from medexam.experiments.plan.passage_lookup import Preview, Retrieval
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.experiments.track.copies import find_traces
+from medexam.experiments.track.store import tracing_client
 from medexam.experiments.track.trace_spans import QuestionTrace, Step, build_spans
 from medexam.predictions import FollowUp, Prediction, RetrievedPassage, Status
 from medexam.programs import Call, ExamProgram, replay
@@ -57,7 +58,7 @@ def trace_run(client: Any, run: ExamRun, *, mlflow_run_id: str, experiment_id: s
     if outdated:
         client.delete_traces(experiment_id, trace_ids=outdated)
     missing = [trace for trace_id, trace in wanted.items() if trace_id not in known]
-    _send(missing, run, mlflow_run_id, experiment_id, tracking_uri)
+    _send(missing, run, mlflow_run_id, experiment_id, tracing_client(client, tracking_uri))
     return list(wanted)
 
 
@@ -180,9 +181,7 @@ def _calls(program: ExamProgram, question: Question, said: Prediction) -> Iterat
     steps.close()
 
 
-def _send(
-    traces: Sequence[QuestionTrace], run: ExamRun, mlflow_run_id: str, experiment_id: str, tracking_uri: str
-) -> None:
+def _send(traces: Sequence[QuestionTrace], run: ExamRun, mlflow_run_id: str, experiment_id: str, client: Any) -> None:
     """Spans first: MLflow finds a trace by its run only when its summary is there, so a half-sent one is sent again."""
     from mlflow.entities import (
         AssessmentSource,
@@ -193,9 +192,7 @@ def _send(
         TraceLocation,
         TraceState,
     )
-    from mlflow.tracing.client import TracingClient
 
-    client = TracingClient(tracking_uri)
     began = run.environment.get("started_at")
     start_ns = round(1e9 * datetime.fromisoformat(began).timestamp()) if began else 0
     code = AssessmentSource(source_type=AssessmentSourceType.CODE, source_id="medexam")

@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 from medexam.errors import TrackingError
-from medexam.experiments.track.store import artifact_root, open_store, sqlite_path
+from medexam.experiments.track.database import artifact_root, sqlite_path
+from medexam.experiments.track.store import open_store
 
 SHUTDOWN_S = 10.0
 SERVER_ENVIRONMENT = {

@@ -12,9 +12,9 @@ import pytest
 from medexam.errors import TrackingError
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.store.stored_run import load_run
+from medexam.experiments.track.database import artifact_root
 from medexam.experiments.track.payload import run_params
 from medexam.experiments.track.runs import track
-from medexam.experiments.track.store import artifact_root
 from stored_runs import made_up_exams
 
 ZERO_SHOT = {"kind": "zero_shot"}

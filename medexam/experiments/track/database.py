@@ -1,0 +1,73 @@
+"""The SQLite file of an MLflow store: made whole before it gets its name, and made anew where it was left half made.
+
+MLflow makes its tables in some fifty steps, and refuses a file for good in which a process was killed between two of
+them, or in which two processes made them at once.
+"""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from filelock import FileLock
+
+from medexam.drafts import drafting
+from medexam.files import PRIVATE, make_private_folder
+
+SQLITE = "sqlite:///"
+_WAIT_S = 60.0
+"""What another process may take to make the tables; it takes two seconds on an idle machine."""
+_BESIDE = ("-journal", "-wal", "-shm")
+"""Ends of the names of the files that SQLite keeps beside a database."""
+
+
+def sqlite_path(tracking_uri: str) -> Path | None:
+    """The database file of a SQLite store; None for any other store."""
+    return Path(tracking_uri.removeprefix(SQLITE)) if tracking_uri.startswith(SQLITE) else None
+
+
+def artifact_root(tracking_uri: str) -> Path | None:
+    """Where a SQLite store's artifacts lie: beside its file. None for a server, which decides on its own."""
+    path = sqlite_path(tracking_uri)
+    return path.resolve().parent / "mlartifacts" if path is not None else None
+
+
+def make_database(path: Path) -> None:
+    """Make the store at `path` unless it is there, for its owner alone; one that was left half made is replaced.
+
+    Raises `OSError` where it cannot be made or another process makes it for too long, and `sqlite3.Error` where the
+    file is no database or stays locked.
+    """
+    make_private_folder(path.parent)
+    if path.exists() and not _is_half_made(path):
+        return
+    with FileLock(path.parent / f".{path.name}.lock", timeout=_WAIT_S, mode=PRIVATE):
+        if path.exists() and not _is_half_made(path):
+            return
+        # A folder, since SQLite keeps files beside a database that must go with it.
+        with drafting(path) as folder:
+            folder.mkdir(mode=0o700)
+            draft = folder / path.name
+            _make_tables(draft, path)
+            draft.chmod(PRIVATE)
+            with draft.open("rb") as stream:
+                os.fsync(stream.fileno())
+            for end in _BESIDE:
+                path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
+            draft.replace(path)
+
+
+def _make_tables(draft: Path, path: Path) -> None:
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    root = path.resolve().parent / "mlartifacts"
+    SqlAlchemyStore(f"{SQLITE}{draft}", root.as_uri()).engine.dispose()
+
+
+def _is_half_made(path: Path) -> bool:
+    """Whether the database holds not even the experiment that MLflow makes last, nor anything else."""
+    with closing(sqlite3.connect(path)) as database:
+        found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        tables = {str(name) for (name,) in found if name not in ("alembic_version", "sqlite_sequence")}
+        # One with rows is another's database, or has lost a table: it is never replaced.
+        return not any(database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone() for name in tables)  # noqa: S608
