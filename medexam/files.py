@@ -1,24 +1,24 @@
-"""Files that appear whole or not at all, files of their owner alone, logs whose last line may be torn, and the cache.
+"""Files and folders that appear whole or not at all, files of their owner alone, and the cache.
 
 It knows paths and bytes; what they mean, and what a user can do where they cannot be written, is the caller's.
 """
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TypeVar
+from threading import get_ident
+from typing import IO
 
-from medexam.drafts import drafting
-from medexam.errors import RunFolderError
 from medexam.text import writable
 
 PRIVATE = 0o600
 """Mode of a file that its owner alone may read."""
-_BLOCK = 4096
-"""Bytes read at once where a file's last line is searched; most lines are shorter."""
-
-Parsed = TypeVar("Parsed")
+_DRAFT = ".draft"
+"""How the name of a draft ends."""
 
 
 def cache_dir() -> Path:
@@ -96,45 +96,60 @@ def whole_folder(path: Path) -> Iterator[Path]:
         draft.rename(path)
 
 
-def read_whole_lines(path: Path) -> Iterator[bytes]:
-    """Each line of a log with its end; a torn last one counts as not written. None without a file."""
-    if path.exists():
-        with path.open("rb") as stream:
-            yield from (line for line in stream if line.endswith(b"\n"))
+@contextmanager
+def drafting(path: Path) -> Iterator[Path]:
+    """Where to make what will be `path`; nothing is there at first, and what is left there at the end is removed.
 
-
-def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[int, int, Parsed]]:
-    """Each line's number, the byte at which it begins and what `parse` makes of it, as `read_whole_lines` reads them.
-
-    Raises `RunFolderError` for a line that `parse` refuses by `ValueError`, `KeyError` or `TypeError`.
+    It lies beside `path`, hidden, and is named after its writer: the machine, the process and the thread. Drafts of
+    `path` whose processes were killed are removed first. Raises `OSError`.
     """
-    begins = 0
-    for number, line in enumerate(read_whole_lines(path), start=1):
-        try:
-            parsed = parse(line)
-        except (ValueError, KeyError, TypeError) as error:
-            from pydantic import ValidationError  # not above: `medexam --help` imports no pydantic
-
-            detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-            raise RunFolderError(
-                f"{path}, line {number} is damaged ({detail}); remove the line to ask it again"
-            ) from None
-        yield number, begins, parsed
-        begins += len(line)
+    for left in _abandoned(path):
+        with suppress(OSError):
+            _remove(left)
+    draft = path.parent / f"{_opening(path)}{os.getpid()}.{get_ident()}{_DRAFT}"
+    _remove(draft)
+    try:
+        yield draft
+    finally:
+        with suppress(OSError):
+            _remove(draft)
 
 
-def cut_torn_line(path: Path) -> None:
-    """Cut off what a dead process left behind the last whole line; only the file's end is read."""
-    if not path.exists():
-        return
-    with path.open("rb+") as stream:
-        size = end = stream.seek(0, os.SEEK_END)
-        whole = 0
-        # Backwards from the end: the log of a large run takes long to read.
-        while end and not whole:
-            begins = max(0, end - _BLOCK)
-            stream.seek(begins)
-            found = stream.read(end - begins).rfind(b"\n")
-            whole, end = (begins + found + 1 if found >= 0 else 0), begins
-        if whole < size:
-            stream.truncate(whole)
+def _opening(path: Path) -> str:
+    return f".{path.name}.{host_name()}."
+
+
+def _abandoned(path: Path) -> list[Path]:
+    """Drafts of `path` of this machine's dead processes; those of other machines cannot be looked up here."""
+    form = re.compile(rf"{re.escape(_opening(path))}(\d+)\.\d+{re.escape(_DRAFT)}")
+    # One look at the folder, and no sort: it may hold many files.
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        found = [(path.parent / entry.name, match[1]) for entry in entries if (match := form.fullmatch(entry.name))]
+        return [draft for draft, pid in found if not process_lives(int(pid))]
+    return []
+
+
+def _remove(draft: Path) -> None:
+    if draft.is_dir() and not draft.is_symlink():
+        shutil.rmtree(draft)
+    else:
+        draft.unlink(missing_ok=True)
+
+
+def host_name() -> str:
+    """The name of this machine."""
+    return socket.gethostname()
+
+
+def process_lives(pid: int) -> bool:
+    """Whether the process runs on this machine; a dead one that nobody reaped does not count."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    with suppress(OSError, IndexError):
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return stat.rpartition(")")[2].split()[0] not in "ZX"
+    return True

@@ -1,4 +1,4 @@
-"""Files written whole, folders that appear at once, and logs whose last line is torn."""
+"""Files written whole, folders that appear at once, and what killed writers leave."""
 
 import stat
 import subprocess
@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.errors import RunFolderError
-from medexam.files import cut_torn_line, parse_lines, read_whole_lines, whole_file, whole_folder, write_new, write_whole
+from medexam.files import whole_file, whole_folder, write_new, write_whole
 
 
 def test_a_file_is_replaced_when_the_new_one_is_whole(tmp_path: Path) -> None:
@@ -88,20 +87,3 @@ def test_a_writer_that_lives_keeps_its_draft(tmp_path: Path) -> None:
         write_whole(path, "quick")
         slow.communicate(b"\n")
     assert (slow.returncode, path.read_text(), list(tmp_path.iterdir())) == (0, "slow", [path])
-
-
-def test_a_torn_last_line_counts_as_not_written(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    assert list(read_whole_lines(path)) == []
-    cut_torn_line(path)
-    path.write_bytes(b"1\n23\n4")
-    assert list(parse_lines(path, int)) == [(1, 0, 1), (2, 2, 23)]
-    cut_torn_line(path)
-    assert path.read_bytes() == b"1\n23\n"
-
-
-def test_a_damaged_line_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(b"1\nx\n")
-    with pytest.raises(RunFolderError, match=r"log, line 2 is damaged .*; remove the line to ask it again"):
-        list(parse_lines(path, int))

@@ -99,7 +99,7 @@ def _plan(model: str, settings: ServerSettings, flags: Sequence[str], *, show: b
 
 
 def _serve_here(launches: "Sequence[Launch]", listens_on: str, settings: FleetSettings) -> None:
-    from medexam.processes import host_name
+    from medexam.files import host_name
     from medexam.serve.launch.fleet import ClientAccess, Fleet
     from medexam.serve.network.keys import kept_key, make_key
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from wire_server import Wire, serving
 
-from medexam.processes import host_name
+from medexam.files import host_name
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 
 

@@ -12,8 +12,7 @@ import httpx
 import pytest
 from fake_vllm import write_fake_vllm, write_model_folder
 
-from medexam.files import cache_dir
-from medexam.processes import host_name
+from medexam.files import cache_dir, host_name
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.network.keys import read_key_file
 from slurm.cluster import Cluster

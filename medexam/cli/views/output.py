@@ -32,7 +32,7 @@ def write_markdown(text: str, path: Path) -> None:
 def send_to_mlflow(send: Callable[..., object], *what: object, tracking_uri: str | None, runs_dir: Path) -> None:
     """Call `send` with a store, by default that of `runs_dir`; an outage costs only a line: folders are complete.
 
-    Whoever reads standard output has all that was printed before: a store may take its time.
+    What was printed before is flushed first: a store may take its time.
     """
     sys.stdout.flush()
     from medexam.experiments.track.store import send_to_store

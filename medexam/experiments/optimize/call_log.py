@@ -13,7 +13,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from medexam.errors import RunFolderError
-from medexam.files import cut_torn_line, open_private, parse_lines
+from medexam.experiments.store.log_lines import cut_torn_line, parse_lines
+from medexam.files import open_private
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 from filelock import FileLock
 
 from medexam.errors import DatasetError, MedExamError, RunFolderError
-from medexam.files import cut_torn_line, read_whole_lines
+from medexam.experiments.store.log_lines import cut_torn_line, read_whole_lines
 from medexam.predictions import Prediction
 from medexam.programs import Supports
 from medexam.questions import Language, Question

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medexam.errors import RunFolderError
-from medexam.files import parse_lines
+from medexam.experiments.store.log_lines import parse_lines
 from medexam.predictions import Prediction, Status
 
 _BLOCK = 4096

@@ -20,11 +20,12 @@ from pydantic import TypeAdapter, ValidationError
 from medexam.errors import RunFolderError
 from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
+from medexam.experiments.store.log_lines import cut_torn_line
 from medexam.experiments.store.prediction_lines import Outcome, StoredPredictions, scan_predictions
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
 from medexam.experiments.store.trust import check_trusted
 from medexam.experiments.store.work_folder import WorkFolder
-from medexam.files import cut_torn_line, open_private
+from medexam.files import open_private
 from medexam.predictions import Prediction, Reason, Status
 from medexam.specs import CellSpec
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from medexam.drafts import drafting
-from medexam.files import PRIVATE, make_private_folder
+from medexam.files import PRIVATE, drafting, make_private_folder
 
 SQLITE = "sqlite:///"
 _WAIT_S = 60.0

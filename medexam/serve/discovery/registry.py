@@ -17,9 +17,8 @@ from pydantic import ValidationError
 from pydantic.dataclasses import dataclass
 
 from medexam.errors import EngineError
-from medexam.files import cache_dir, write_whole
+from medexam.files import cache_dir, host_name, process_lives, write_whole
 from medexam.frozen_model import FrozenModel
-from medexam.processes import host_name, process_lives
 
 STALE_S = 30.0
 """Seconds without a heartbeat after which an entry counts no more; the machines' clocks must agree better."""

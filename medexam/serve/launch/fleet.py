@@ -16,7 +16,7 @@ from typing import Self
 import httpx
 
 from medexam.errors import EngineError
-from medexam.processes import host_name
+from medexam.files import host_name
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.launch.processes import Launch, ServerProcess
 

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from medexam.errors import MedExamError
-from medexam.processes import host_name
+from medexam.files import host_name
 from medexam.serve.discovery.registry import Registry
 from medexam.serve.launch.fleet import ClientAccess, Fleet
 from medexam.serve.launch.ports import next_free

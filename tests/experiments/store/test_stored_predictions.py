@@ -9,9 +9,9 @@ from medexam.errors import RunFolderError
 from medexam.experiments.run.ray.dispatcher import Dispatcher, RemoteWorker
 from medexam.experiments.run.ray.messages import WorkerReport
 from medexam.experiments.run.scheduler import FailureBudget
+from medexam.experiments.store.log_lines import cut_torn_line
 from medexam.experiments.store.prediction_lines import Outcome
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
-from medexam.files import cut_torn_line
 from medexam.predictions import Failure, Prediction, Status
 
 

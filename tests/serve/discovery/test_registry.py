@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import EngineError
-from medexam.processes import process_lives
+from medexam.files import process_lives
 from medexam.serve.discovery.registry import STALE_S, RegisteredServer, Registry, local_registry
 
 

@@ -14,7 +14,7 @@ import pytest
 from fake_vllm import free_port, write_fake_vllm
 
 from medexam.errors import EndpointUnreachableError, EngineError
-from medexam.processes import host_name
+from medexam.files import host_name
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.launch import guard
 from medexam.serve.launch.fleet import ClientAccess, Fleet

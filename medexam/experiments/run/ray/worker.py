@@ -26,10 +26,9 @@ from medexam.experiments.run.ray.messages import Assignment, LookedUp, WorkerRep
 from medexam.experiments.run.scheduler import FailureBudget, Scheduler, Work
 from medexam.experiments.store.run_folder import PredictionLog
 from medexam.experiments.store.shards import shard_path
-from medexam.files import make_private_folder, open_private
+from medexam.files import host_name, make_private_folder, open_private
 from medexam.gc_pause import gc_paused
 from medexam.predictions import Prediction
-from medexam.processes import host_name
 from medexam.programs import ProgramContext, build_program, find_nearest
 from medexam.questions import Question
 from medexam.serve import Engine, EngineInfo, build_engine

@@ -1,0 +1,60 @@
+"""Logs to which lines are appended, whose last line may be torn: a process was killed while it wrote it.
+
+What a line holds is known elsewhere.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from medexam.errors import RunFolderError
+
+_BLOCK = 4096
+"""Bytes read at once where a file's last line is searched; most lines are shorter."""
+
+Parsed = TypeVar("Parsed")
+
+
+def read_whole_lines(path: Path) -> Iterator[bytes]:
+    """Each line of a log with its end; a torn last one counts as not written. None without a file."""
+    if path.exists():
+        with path.open("rb") as stream:
+            yield from (line for line in stream if line.endswith(b"\n"))
+
+
+def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[int, int, Parsed]]:
+    """Each line's number, the byte at which it begins and what `parse` makes of it, as `read_whole_lines` reads them.
+
+    Raises `RunFolderError` for a line that `parse` refuses by `ValueError`, `KeyError` or `TypeError`.
+    """
+    begins = 0
+    for number, line in enumerate(read_whole_lines(path), start=1):
+        try:
+            parsed = parse(line)
+        except (ValueError, KeyError, TypeError) as error:
+            from pydantic import ValidationError  # not above: `medexam --help` imports no pydantic
+
+            detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+            raise RunFolderError(
+                f"{path}, line {number} is damaged ({detail}); remove the line to ask it again"
+            ) from None
+        yield number, begins, parsed
+        begins += len(line)
+
+
+def cut_torn_line(path: Path) -> None:
+    """Cut off what a dead process left behind the last whole line; only the file's end is read."""
+    if not path.exists():
+        return
+    with path.open("rb+") as stream:
+        size = end = stream.seek(0, os.SEEK_END)
+        whole = 0
+        # Backwards from the end: the log of a large run takes long to read.
+        while end and not whole:
+            begins = max(0, end - _BLOCK)
+            stream.seek(begins)
+            found = stream.read(end - begins).rfind(b"\n")
+            whole, end = (begins + found + 1 if found >= 0 else 0), begins
+        if whole < size:
+            stream.truncate(whole)
