@@ -89,6 +89,11 @@ class PairedRuns(ABC):
 
     @property
     @abstractmethod
+    def known_by(self) -> Sequence[Difference]:
+        """The difference of each pair in that measure."""
+
+    @property
+    @abstractmethod
     def differences(self) -> Iterator[Difference]:
         """Every difference over all items."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medexam.cli.options import JsonOption, RunsDirOption
-from medexam.cli.views.output import print_json, write_markdown
+from medexam.cli.views.output import print_json, write_file
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def import_ratings(
     sys.stderr.write("".join(f"medexam: {line}\n" for line in describe_changes(ratings)))
     audit = find_audit(ratings)
     if markdown is not None:
-        write_markdown(audit_report(audit), markdown)
+        write_file(audit_report(audit), markdown)
     if as_json:
         print_json(audit_document(audit))
         return

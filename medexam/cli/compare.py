@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption
-from medexam.cli.views.output import print_json, write_markdown
+from medexam.cli.views.output import print_json, write_file
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
+    from medexam.experiments.compare.gate import Gate
     from medexam.experiments.compare.result import Comparison
     from medexam.experiments.report.shown import Block
     from medexam.experiments.store.run_folder import RunFolder
     from medexam.specs.programs.ensembles import Combine
 
+GATE_FAILED = 1
+"""Exit code of a comparison whose gate did not pass."""
 RunsArgument = Annotated[
     list[Path],
     typer.Argument(
@@ -44,6 +47,11 @@ def compare(
         str | None,
         typer.Option(help="MLflow store or server, with --track; by default the store beside the first run."),
     ] = None,
+    fail_if: Annotated[
+        str | None,
+        typer.Option(metavar="worse:POINTS", help="Exit 1 unless every run is shown to lose less than that."),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write what --fail-if found as JUnit XML.")] = None,
     runs_dir: RunsDirOption = None,
     trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
 ) -> None:
@@ -59,6 +67,7 @@ def compare(
             "--ensemble compares runs as they are and stores nothing: leave --languages and --track out, or run a spec "
             "with program.kind=ensemble to keep and track it"
         )
+    gate = _read_gate(fail_if, junit)
     paths = run_paths(runs, where := runs_dir or default_runs_dir())
     if baseline is not None:
         (first,) = run_paths([baseline], where)
@@ -68,7 +77,7 @@ def compare(
         sys.stderr.write(f"medexam: warning: {warning}\n")
     found, report, blocks = _find(folders, ensemble, languages=languages)
     if markdown is not None:
-        write_markdown(report(), markdown)
+        write_file(report(), markdown)
     if as_json:
         print_json(found.document())
     else:
@@ -86,6 +95,27 @@ def compare(
         uri = tracking_uri or default_tracking_uri(runs_dir or folders[0].path.resolve().parent)
         mlflow_run_id = track_comparison(found, tracking_uri=uri)
         sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {uri}\n")
+    if gate is not None and not _passes(gate, found, junit):
+        raise typer.Exit(GATE_FAILED)
+
+
+def _read_gate(fail_if: str | None, junit: Path | None) -> "Gate | None":
+    from medexam.experiments.compare.gate import Gate
+
+    if fail_if is None and junit is not None:
+        raise SpecError("--junit writes what --fail-if finds: give --fail-if worse:POINTS with it")
+    return None if fail_if is None else Gate.parse(fail_if)
+
+
+def _passes(gate: "Gate", found: "Comparison", junit: Path | None) -> bool:
+    """Whether every run passes; says why, and writes it to the file `junit`."""
+    from medexam.experiments.compare.gate import render_junit
+
+    checked = gate.check(found)
+    sys.stderr.writelines(f"medexam: {'passed' if one.passed else 'FAILED'}: {one.said}\n" for one in checked)
+    if junit is not None:
+        write_file(render_junit(checked, found.names[0]), junit, "--junit")
+    return all(one.passed for one in checked)
 
 
 def _find(

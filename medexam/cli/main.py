@@ -1,7 +1,8 @@
 """The command line: parse, call, print.
 
-Commands print results on standard output and everything else on standard error. Exit codes: 0 complete, 2 wrong spec or
-usage or nothing usable came out, 3 incomplete. A command's module is imported when it is called.
+Commands print results on standard output and everything else on standard error. Exit codes: 0 complete, 1 a gate that
+did not pass, 2 wrong spec or usage or nothing usable came out, 3 incomplete. A command's module is imported when it is
+called.
 """
 
 import io

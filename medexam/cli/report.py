@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption
-from medexam.cli.views.output import print_json, write_markdown
+from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.paper_layout import check_layout, print_layout
 from medexam.cli.views.runs import read_current
 from medexam.errors import SpecError
@@ -67,7 +67,7 @@ def report(
         print_layout(stored, layout, markdown, as_json=as_json)
         return
     if markdown is not None:
-        write_markdown(found.markdown(), markdown)
+        write_file(found.markdown(), markdown)
     if as_json:
         print_json(found.document())
     else:

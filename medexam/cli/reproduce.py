@@ -9,7 +9,7 @@ import typer
 
 from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, RunsDirOption, TrackingOption, settings_as_flags
 from medexam.cli.run import OverridesOption
-from medexam.cli.views.output import print_json, send_to_mlflow, write_markdown
+from medexam.cli.views.output import print_json, send_to_mlflow, write_file
 from medexam.cli.views.runs import say
 from medexam.errors import SpecError
 from medexam.settings import Setting
@@ -86,7 +86,7 @@ def reproduce(
 def _write(done: "Reproduced", settings: ReproduceSettings) -> None:
     """What goes to files."""
     if settings.markdown is not None:
-        write_markdown(done.markdown(), settings.markdown)
+        write_file(done.markdown(), settings.markdown)
     if settings.out is not None:
         from medexam.experiments.report.plots.pictures import write_pictures
 

@@ -55,6 +55,18 @@ def run(runs_dir):
     return find
 
 
+def test_a_gate_fails_and_passes_with_its_exit_code(medexam, run, tmp_path) -> None:
+    code, _, err = medexam(
+        "compare", run("random"), run("longest"), "--fail-if", "worse:1", "--junit", tmp_path / "j.xml"
+    )
+    assert (code, "FAILED: longest may be worse than random by 1.0 percentage points or more" in err) == (1, True)
+    assert 'failures="1"' in (tmp_path / "j.xml").read_text()
+    code, _, err = medexam("compare", run("random"), run("longest"), "--fail-if", "worse:50")
+    assert (code, "passed: longest is not worse than random by 50.0 percentage points" in err) == (0, True)
+    code, _, err = medexam("compare", run("random"), run("longest"), "--junit", tmp_path / "j.xml")
+    assert (code, "give --fail-if worse:POINTS with it" in err) == (2, True)
+
+
 def test_any_run_of_a_folder_can_be_the_baseline(medexam, run, runs_dir) -> None:
     chosen = run("blind").name.rpartition("-")[2]
     _, out, _ = medexam(

@@ -9,6 +9,7 @@ from medexam.benchmarks.paired import Flipped, Group, Pair, PairedRuns, TableRun
 from medexam.items import AnswerKey
 from medexam.metrics import Metrics
 from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, judge
+from medexam.metrics.paired.power import detectable_difference
 from medexam.metrics.paired.results import Complementarity, Difference, Paired, Verdict
 from medexam.predictions import Prediction
 from medexam.questions import Question
@@ -39,6 +40,11 @@ class PairedExams(PairedRuns):
     def verdicts(self) -> list[Verdict]:
         """What may be said of each pair's accuracy."""
         return [pair.verdict for pair in self.pairs]
+
+    @property
+    def known_by(self) -> list[Difference]:
+        """Each pair's accuracy."""
+        return [pair.paired.accuracy for pair in self.pairs]
 
     @property
     def paired(self) -> tuple[Pair, ...]:
@@ -215,4 +221,5 @@ def _paired_document(paired: Paired, p_adjusted: float) -> dict[str, Any]:
         "both_wrong": flips.both_wrong,
         "p": flips.p,
         "p_holm": p_adjusted,
+        "detectable_difference": detectable_difference(paired.n, paired.flipped),
     }

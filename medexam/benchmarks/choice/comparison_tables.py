@@ -9,6 +9,7 @@ from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, Flipped, Group, Pair, 
 from medexam.benchmarks.resampling import describe_resampling, why_none
 from medexam.formatting import NONE, coefficient, decimal, equals, p_value, percent, with_interval
 from medexam.metrics import Metrics
+from medexam.metrics.paired.power import detectable_difference, questions_needed
 from medexam.metrics.paired.results import Complementarity, Paired
 from medexam.metrics.results import Resampling
 from medexam.tables import Captioned, Table
@@ -151,7 +152,20 @@ def verdict(pairs: Sequence[Pair], at: int, names: Sequence[str], clusters: str)
         test += f", {p_value(pair.p_adjusted)} after Holm"
     if accuracy.interval is None:
         test += f", no interval, for {why_none(accuracy.resampled, clusters)}"
-    return f"{name} {TOLD[pair.verdict]} {names[0]} in accuracy: {difference} percentage points, {test}."
+    told = f"{name} {TOLD[pair.verdict]} {names[0]} in accuracy: {difference} percentage points, {test}."
+    return told if pair.verdict != "not told apart" else f"{told} {_power(pair.paired)}".rstrip()
+
+
+def _power(paired: Paired) -> str:
+    """How small a difference these questions show, and how many the difference found would need, in a sentence."""
+    shown, needed = (
+        detectable_difference(paired.n, paired.flipped),
+        questions_needed(paired.accuracy.value, paired.flipped),
+    )
+    if shown is None:
+        return ""
+    said = f"{paired.n:,} questions show a difference of {percent(shown)} four times in five"
+    return f"{said}." if needed is None else f"{said}; this one needs {needed:,}."
 
 
 def _oracle(all_metrics: Sequence[Metrics], together: Complementarity) -> str:

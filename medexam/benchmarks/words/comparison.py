@@ -55,6 +55,11 @@ class PairedMeasures(PairedRuns):
         return [pair.measures[self.first].verdict for pair in self.pairs]
 
     @property
+    def known_by(self) -> list[Difference]:
+        """The first measure of each pair."""
+        return [pair.measures[self.first].difference for pair in self.pairs]
+
+    @property
     def differences(self) -> Iterator[Difference]:
         """Every measure of each pair."""
         return (measure.difference for pair in self.pairs for measure in pair.measures.values())

@@ -21,11 +21,11 @@ def print_json(document: Any) -> None:
     sys.stdout.write(json.dumps(writable(document), ensure_ascii=False, indent=2) + "\n")
 
 
-def write_markdown(text: str, path: Path) -> None:
-    """Write what `--markdown FILE` asks for and say so; raises `RunFolderError` if the file cannot be written."""
+def write_file(text: str, path: Path, option: str = "--markdown") -> None:
+    """Write what `option` FILE asks for and say so; raises `RunFolderError` if the file cannot be written."""
     from medexam.experiments.report.shown import write_report
 
-    write_report(text, path)
+    write_report(text, path, option)
     sys.stderr.write(f"wrote {path}\n")
 
 

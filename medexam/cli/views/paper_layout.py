@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medexam.cli.views.output import print_json, write_markdown
+from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import print_ranking_notes, print_tables
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def print_layout(stored: "Sequence[ExamRun]", layout: str, markdown: Path | None
 
     tables = paper_tables(stored, load_paper(layout))
     if markdown is not None:
-        write_markdown(render_paper_report(tables, ranking_notes(stored)), markdown)
+        write_file(render_paper_report(tables, ranking_notes(stored)), markdown)
     if as_json:
         print_json([table.document() for table in tables])
         return

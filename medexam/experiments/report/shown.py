@@ -89,12 +89,12 @@ def shown_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]
     return Table(title, tuple(headers), tuple(map(tuple, rows)), text_columns=text_columns), ""
 
 
-def write_report(text: str, path: Path) -> None:
-    """Write Markdown to a file of the user's; raises `RunFolderError` if it cannot be written."""
+def write_report(text: str, path: Path, option: str = "--markdown") -> None:
+    """Write what `option` asks for to a file of the user's; raises `RunFolderError` if it cannot be written."""
     try:
         write_whole(path, text)
     except OSError as error:
-        raise RunFolderError(f"cannot write {path}: {error}; choose another file with --markdown") from None
+        raise RunFolderError(f"cannot write {path}: {error}; choose another file with {option}") from None
 
 
 @cache

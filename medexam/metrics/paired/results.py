@@ -77,6 +77,11 @@ class Paired(FrozenModel):
     """Cohen's kappa of the answers, where no answer is a category too: 1 where all agree, 0 if no more agree than
     by chance. None if both runs always give one and the same answer."""
 
+    @property
+    def flipped(self) -> float:
+        """Share of the questions that one of the two has right and the other has not."""
+        return (len(self.flips.right_to_wrong) + len(self.flips.wrong_to_right)) / self.n
+
 
 class Complementarity(FrozenModel):
     """What several runs have right together; counts of questions."""

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from medexam.benchmarks.choice import benchmark as choice
-from medexam.cli.views.output import write_markdown
+from medexam.cli.views.output import write_file
 from medexam.errors import DatasetError, RunFolderError, SpecError, TrackingError
 from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.report.comparison_tables import comparison_tables, headline, paired_report, verdicts
@@ -196,14 +196,14 @@ def test_the_terminal_shows_every_table_within_its_width(compare, make_run, widt
 def test_markdown_names_the_flipped_questions_and_the_folders(compare, make_run, tmp_path) -> None:
     runs = make_run(ZERO_SHOT, "rwwww"), make_run(REASONING, "urwww")
     found = compare(*runs)
-    write_markdown(paired_report(found), tmp_path / "compare.md")
+    write_file(paired_report(found), tmp_path / "compare.md")
     text = (tmp_path / "compare.md").read_text()
     assert text.startswith("# chain_of_thought against zero_shot\n")
     assert "| headqa-v1/2013/biology/1 | 1 | **1** | - |" in text
     assert "| headqa-v1/2013/biology/2 | 1 | 2 | **1** |" in text
     assert str(runs[1].folder.path) in text
     with pytest.raises(RunFolderError, match="choose another file with --markdown"):
-        write_markdown(paired_report(found), tmp_path)
+        write_file(paired_report(found), tmp_path)
 
 
 def test_runs_that_agree_have_no_flipped_questions(compare, make_run) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from case_files import CLAIM, REST, write_cases
-from medexam.cli.views.output import write_markdown
+from medexam.cli.views.output import write_file
 from medexam.datasets import load_task_set
 from medexam.errors import DatasetError
 from medexam.experiments.compare.result import Comparison
@@ -261,7 +261,7 @@ def test_markdown_holds_it_all(make_run, tmp_path) -> None:
     for part in ("- ", "## Scores on the same questions", ", by group", "## Runs", "| Components: F1 | 48 | 0.0 |"):
         assert part in text
     assert "**+100.0 [100.0, 100.0]**" in text
-    write_markdown(text, tmp_path / "compare.md")
+    write_file(text, tmp_path / "compare.md")
     assert (tmp_path / "compare.md").read_text() == text
 
 

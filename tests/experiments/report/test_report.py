@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from medexam.cli.views.output import write_markdown
+from medexam.cli.views.output import write_file
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.report.findings import findings
 from medexam.experiments.report.markdown import comparison_report, run_report
@@ -165,7 +165,7 @@ def test_the_report_of_several_runs(make_run, tmp_path) -> None:
     assert re.search(r"\| zero_shot-guided \| 20 \| \*\*75\.0 \[", text)
     assert str(runs[0].folder.path) in text
     with pytest.raises(RunFolderError, match="--markdown"):
-        write_markdown(text, tmp_path / "no" / "both.md")
+        write_file(text, tmp_path / "no" / "both.md")
 
 
 def test_plots_are_pictures(make_run, tmp_path) -> None:
