@@ -5,7 +5,9 @@ They are replaced where text enters, by the escape that a reader sees, so that n
 Sentences are cut by a rule of punctuation that knows no abbreviations: "Dr. Smith" is cut in two.
 """
 
+import difflib
 import re
+from collections.abc import Iterable
 from typing import TypeVar
 
 Value = TypeVar("Value")
@@ -15,6 +17,11 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u206
 """Control characters but tab and new line, marks that turn the direction of writing, and halves of pairs."""
 _BORDER = re.compile("\\n\\s*|(?<=[.!?\u2026])[\"'\u00bb\u201d)]*\\s+")
 _FIRST = re.compile(r"\w")
+
+
+def nearest(written: str, known: Iterable[str], *, most: int = 2, alike: float = 0.6) -> str:
+    """`a or b`: what somebody may have meant, at most so many names; empty if none is at least so alike (0 to 1)."""
+    return " or ".join(difflib.get_close_matches(written, dict.fromkeys(known), n=most, cutoff=alike))
 
 
 def writable(value: Value) -> Value:

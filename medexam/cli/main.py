@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from medexam.cli.progress.hashing import ReadingLine
+from medexam.cli.usage import usage_in_one_line
 from medexam.errors import MedExamError
 from medexam.fingerprints import watch_hashing
 from medexam.text import visible
@@ -72,6 +73,16 @@ _TAKES_FLAGS_OF_VLLM = {"allow_extra_args": True, "ignore_unknown_options": True
 
 class Commands(TyperGroup):
     """Replaces the command that is called, and no other, with the one in its module."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """As usual; wrong usage is one line."""
+        with usage_in_one_line():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        """As usual; wrong usage is one line."""
+        with usage_in_one_line():
+            return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Name, command and the words behind it; fails as usual for a name that there is not."""

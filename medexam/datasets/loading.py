@@ -4,7 +4,6 @@ The one entrance for those who ask questions: it sends each data set to the read
 unsound, and selects.
 """
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,6 +29,7 @@ from medexam.items import AnswerKey, ExamSet, Gold, TaskSet
 from medexam.questions import Language, Question
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import find_entry
+from medexam.text import nearest
 
 
 def load_exam_set(spec: DatasetSpec) -> ExamSet:
@@ -144,8 +144,8 @@ def find_question(exam_set: ExamSet, key: str) -> Question:
         raise DatasetError(
             f"{exam_set.name}: {key} has no official answer, or several that must all be named, and is left out"
         )
-    near = difflib.get_close_matches(key, [question.key for question in exam_set.questions], n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"its keys look like {exam_set.questions[0].key}"
+    near = nearest(key, (question.key for question in exam_set.questions), most=3)
+    hint = f"did you mean {near}?" if near else f"its keys look like {exam_set.questions[0].key}"
     raise DatasetError(f"{exam_set.name} holds no question {key!r} in {exam_set.language}: {hint}")
 
 

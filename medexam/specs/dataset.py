@@ -20,6 +20,7 @@ from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE, SAMPLE, Form
 from medexam.specs.columns import ColumnsSpec, HubSpec, PublishedSpec
 from medexam.specs.names import BENCHMARKS, part_name, short_name
+from medexam.text import nearest
 
 
 def _is_known(name: str) -> str:
@@ -113,10 +114,15 @@ class DatasetSpec(Spec):
         if own is None and is_own_name(name, BENCHMARKS):
             return part_name(name, CATALOGUE, BENCHMARKS)
         if own is None and name not in CATALOGUE:
-            known = ", ".join([*CATALOGUE, *added_names(BENCHMARKS)])
+            known = [*CATALOGUE, *added_names(BENCHMARKS)]
+            if "/" in name or "." in name:
+                raise ValueError(
+                    f"{name!r} is no name of a data set: `medexam data init {name}` writes a spec for a file of yours"
+                )
+            near = nearest(name, known)
             raise ValueError(
-                f"no data set is called {name!r}: the names are {known}; questions of your own need a kind "
-                f"({', '.join(get_args(OwnKind))}) and a path"
+                f"no data set is called {name!r}: {f'did you mean {near}? ' if near else ''}the names are "
+                f"{', '.join(known)}; questions of your own need a kind ({', '.join(get_args(OwnKind))}) and a path"
             )
         if own is not None and (name in CATALOGUE or not name.strip()):
             raise ValueError(f"{name!r} is not free: choose another name for your own questions")

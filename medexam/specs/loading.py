@@ -1,6 +1,5 @@
 """Specs from YAML files and from the command line's `--set key=value`."""
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
@@ -13,6 +12,7 @@ from medexam.errors import SpecError
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.strict_yaml import parse_yaml
+from medexam.text import nearest
 
 _BESIDE = re.compile(r"(?![/~])[^:]+\.py:[\w.]+")
 SpecSource = str | Path | Mapping[str, Any] | Spec
@@ -57,22 +57,29 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
-            shipped = library_names()
-            near = difflib.get_close_matches(str(spec), [*shipped, *CATALOGUE], n=2, cutoff=0.6)
-            hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise SpecError(
-                f"no spec {spec!s}: {hint}give a YAML file, a data set's name, or a shipped experiment "
-                f"({', '.join(shipped)})"
-            ) from None
+            raise SpecError(_unknown_spec(path)) from None
         except (OSError, UnicodeDecodeError) as error:
             raise SpecError(f"cannot read {where}: {error}") from None
     document = parse_yaml(text, where)
     if not isinstance(document, Mapping):
-        raise SpecError(f"{where}: a spec is a mapping of keys to values, this is {type(document).__name__}")
+        found = "the file is empty" if document is None else "this is none"
+        raise SpecError(
+            f"{where}: a spec is a mapping of keys to values, and {found}; `medexam init` writes one to start from"
+        )
     placed = {key: _placed(value, beside) for key, value in document.items()}
     if isinstance(placed.get("dataset"), Mapping):
         placed["dataset"] = _find_own_data(placed["dataset"], beside)
     return placed
+
+
+def _unknown_spec(path: Path) -> str:
+    """What is said of a spec that is not there: the nearest names, or all of them if none is near."""
+    shipped = library_names()
+    beside = [str(other) for ending in ("*.yaml", "*.yml") for other in sorted(path.parent.glob(ending))]
+    near = nearest(str(path), [*beside, *shipped, *CATALOGUE])
+    if near:
+        return f"no spec {path}: did you mean {near}?"
+    return f"no spec {path}: give a YAML file, a data set's name, or a shipped experiment ({', '.join(shipped)})"
 
 
 def _read_shipped(name: str) -> str:

@@ -18,6 +18,7 @@ SYNONYMS: Mapping[str, str] = types.MappingProxyType(
         "rag": "retrieve_then_answer",
         "logprob": "likelihood",
         "logprobs": "likelihood",
+        "shots": "examples",
         "zeroshot": "zero_shot",
         "fewshot": "few_shot",
         "year": "years",
@@ -45,8 +46,14 @@ def field_at(model: type[BaseModel], path: str, *, what: str = "spec") -> None:
         known = sorted({name for one in models for name in one.model_fields})
         if key not in known:
             where = ".".join(path.split(".")[:depth])
-            raise SpecError(f"{what}: {path!r} does not exist: {_unknown(key, known, where, _elsewhere(model, key))}")
+            raise SpecError(f"{what}: {path!r} does not exist: {_unknown(key, known, where, find_places(model, key))}")
         models = [inner for one in models if key in one.model_fields for inner in _models(one, key)]
+
+
+def find_places(model: type[BaseModel], key: str) -> list[str]:
+    """Where else in a spec there is a key of this name: `model.temperature` for `temperature`."""
+    parts = [name for name in model.model_fields if name in ("dataset", "model", "program")]
+    return [f"{part}.{key}" for part in parts if any(key in inner.model_fields for inner in _models(model, part))]
 
 
 def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
@@ -55,7 +62,7 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
         where = ".".join(str(part) for part in item["loc"])
         if item["type"] == "extra_forbidden":
             known = _known(model, loc[:-1])
-            elsewhere = _elsewhere(model, loc[-1])
+            elsewhere = [place for place in find_places(model, loc[-1]) if place.split(".")[0] != loc[0]]
             yield f"unknown key {where!r}: {_unknown(loc[-1], known, '.'.join(loc[:-1]), elsewhere)}"
         elif item["type"] == "union_tag_not_found":
             yield f"{where}: needs a kind"
@@ -68,7 +75,24 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
         elif item["type"] == "value_error":
             yield f"{where or 'spec'}: {item['ctx']['error']}"
         else:
-            yield f"{where or 'spec'}: {item['msg'][0].lower()}{item['msg'][1:]}, found {_told(item['input'])}"
+            yield f"{where or 'spec'}: {_wanted(item)}, found {_told(item['input'])}"
+
+
+_WANTED: Mapping[str, str] = types.MappingProxyType(
+    {
+        "string_pattern_mismatch": "input should be at most 64 letters, digits, dots, hyphens and underscores",
+        "list_type": "input should be a list, such as [a, b]",
+        "int_parsing": "input should be a whole number",
+        "float_parsing": "input should be a number",
+        "bool_parsing": "input should be true or false",
+    }
+)
+"""What pydantic wants, by the type of its error, in the words of a spec."""
+
+
+def _wanted(item: Mapping[str, Any]) -> str:
+    said: str = _WANTED.get(item["type"], item["msg"])
+    return f"{said[0].lower()}{said[1:]}"
 
 
 def _told(value: Any) -> str:
@@ -82,12 +106,6 @@ def _unknown(key: str, known: list[str], where: str, elsewhere: Sequence[str] = 
     near = elsewhere or meant or difflib.get_close_matches(key, known, n=1, cutoff=0.6)
     of = f" of {where}" if where else ""
     return (f"did you mean {near[0]!r}? " if near else "") + f"the choices{of} are {', '.join(known)}"
-
-
-def _elsewhere(model: type[BaseModel], key: str) -> list[str]:
-    """Where else in a spec there is a key of this name: `model.temperature` for `temperature`."""
-    parts = [name for name in model.model_fields if name in ("dataset", "model", "program")]
-    return [f"{part}.{key}" for part in parts if any(key in inner.model_fields for inner in _models(model, part))]
 
 
 def _known(model: type[BaseModel], loc: list[str]) -> list[str]:

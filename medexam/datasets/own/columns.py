@@ -1,6 +1,5 @@
 """Which column of a table a field is read from: the one that the spec names, or the one of the field's own name."""
 
-import difflib
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -13,6 +12,7 @@ from medexam.errors import DatasetError
 from medexam.questions import Exam
 from medexam.specs import DatasetSpec
 from medexam.specs.columns import ColumnsSpec
+from medexam.text import nearest
 
 STANDARD: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -178,8 +178,8 @@ def _cell(record: Record, column: str) -> Any:
 def _check_there(column: str, field: str, table: SourceTable) -> None:
     if column in table.columns or column.partition(".")[0] in table.columns:
         return
-    near = difflib.get_close_matches(column, table.columns, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    near = nearest(column, table.columns, most=1)
+    hint = f"did you mean {near!r}? " if near else ""
     raise DatasetError(
         f"{table.source}: columns.{field} is {column!r}, and there is no such column: {hint}its columns are "
         f"{_list(table.columns)}"

@@ -1,10 +1,10 @@
 """The tables and figures that `medexam reproduce` makes, as the papers' data files list them."""
 
-import difflib
 from dataclasses import dataclass
 
 from medexam.errors import SpecError
 from medexam.experiments.report.papers.paper import Grid, Item, Paper, all_papers
+from medexam.text import nearest
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def find_entry(name: str) -> Entry:
     """The entry of a name; raises `SpecError` naming the nearest ones if there is none."""
     entries = {entry.name: entry for entry in list_entries()}
     if name not in entries:
-        near = difflib.get_close_matches(name, entries, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        near = nearest(name, entries, most=3, alike=0.5)
+        hint = f"did you mean {near}? " if near else ""
         raise SpecError(f"nothing is called {name!r}: {hint}`medexam reproduce --list` names all tables and figures")
     return entries[name]

@@ -1,11 +1,11 @@
 """Where runs lie, unless a command is told otherwise, and which one a text means."""
 
-import difflib
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from medexam.errors import RunFolderError
+from medexam.text import nearest
 
 SHOWN = 5
 """How many runs are named that a text may mean."""
@@ -38,7 +38,7 @@ def find_path(run: str, runs_dir: Path) -> Path:
             f"{run} may be {len(found)} runs in {runs_dir}: {', '.join(found[:SHOWN])}{more}; give more of the id, or "
             "the first digits behind its last hyphen"
         )
-    near = [] if found else difflib.get_close_matches(run, names, n=2, cutoff=0.7)
+    near = "" if found else nearest(run, names, alike=0.7)
     if near:
-        raise RunFolderError(f"no run {run} in {runs_dir}: did you mean {' or '.join(near)}?")
+        raise RunFolderError(f"no run {run} in {runs_dir}: did you mean {near}?")
     return runs_dir / found[0] if found else whole

@@ -151,7 +151,7 @@ def find_run(run: str, runs_dir: Path) -> RunFolder:
     for folder in (RunFolder(Path(run).resolve()), RunFolder(find_path(run, runs_dir))):
         if folder.exists():
             return folder
-    raise RunFolderError(f"no run {run} to resume here or in {runs_dir}: give its folder or its id")
+    raise RunFolderError(f"no run {run} here or in {runs_dir}: give its folder or its id; `medexam list` shows them")
 
 
 def shown_as_scored(reason: str) -> str:

@@ -70,6 +70,7 @@ async def connect_litellm(spec: ModelSpec, needs: EngineNeeds) -> "LiteLLMEngine
     await asyncio.to_thread(get_litellm)
     engine = LiteLLMEngine(spec)
     try:
+        engine.check_key()
         await engine.check_settings(spec)
         if needs.guided:
             await engine.check_guided()
@@ -146,6 +147,20 @@ class LiteLLMEngine(HostedEngine):
         if request.config.top_k is not None:
             fields["top_k"] = request.config.top_k
         return await self._chat(fields)
+
+    def check_key(self) -> None:
+        """Raise `EngineError` where a provider's key is in no variable that litellm reads.
+
+        A provider that is reached in other ways too, such as by the profile of a cloud, is asked without a check.
+        """
+        if self._connection:
+            return
+        missing = get_litellm().validate_environment(model=self.model)["missing_keys"]
+        if missing and all(name.endswith("_API_KEY") for name in missing):
+            raise EngineError(
+                f"{self.model} needs a key: set {' or '.join(missing)} in the environment, or name another variable in "
+                "model.api_key_env"
+            )
 
     async def check_settings(self, spec: ModelSpec) -> None:
         """Raise `EngineError` for a setting that litellm cannot pass on to this model, or that the model refuses.

@@ -1,0 +1,89 @@
+"""The likeliest mistakes of a newcomer: each is answered by one line that names the way out."""
+
+import pytest
+
+FILES = {
+    "ok.yaml": "name: s\ndataset: {name: headqa_sample, limit: 2}\nprogram: longest\n",
+    "questions.csv": "question,a,b,answer\nWhat?,x,y,1\n",
+    "strange.csv": "q;a\n1;2\n",
+    "empty.yaml": "",
+    "list.yaml": "- a\n- b\n",
+    "tab.yaml": "name: s\ndataset:\n\tname: headqa_sample\n",
+    "matrix.yaml": "name: s\ndataset: headqa_sample\nmatrix: {program.kind: random}\n",
+    "twice.yaml": "name: s\nname: t\n",
+}
+SPEC = "name: s\ndataset: {name: headqa_sample, limit: 2}\nprogram: zero_shot\n"
+MISTAKES = [
+    # What was typed, and what the line must hold.
+    ("rum ok.yaml", "Did you mean 'rm', 'run'"),
+    ("run", "give a SPEC, or a run to continue with --resume RUN"),
+    ("run ok.yml", "did you mean ok.yaml or"),
+    ("run quickstrat", "did you mean quickstart?"),
+    ("run headqav1", "did you mean headqa_v1"),
+    ("run questions.csv", "`medexam data init questions.csv`"),
+    ("run empty.yaml", "the file is empty; `medexam init` writes one"),
+    ("run list.yaml", "and this is none; `medexam init` writes one"),
+    ("run tab.yaml", "tab.yaml, line 3"),
+    ("run twice.yaml", "line 2"),
+    ("run ok.yaml --engine vllm", "write --set model.engine=..."),
+    ("run ok.yaml --temperature 1", "write --set model.temperature=..."),
+    ("run ok.yaml --limit many", "valid integer"),
+    ("run ok.yaml --limit=-1", "greater than or equal to 1"),
+    ("run ok.yaml --set engine=vllm", "did you mean 'model.engine'?"),
+    ("run ok.yaml --set temperature=0.3", "did you mean 'model.temperature'?"),
+    ("run ok.yaml --set program.kind", "such as --set dataset.language=es"),
+    ("run ok.yaml --set program.kind=zeroshot", "did you mean 'zero_shot'?"),
+    ("run ok.yaml --set program.kind=cot", "did you mean 'chain_of_thought'?"),
+    ("run ok.yaml --set program.temperature=1", "did you mean 'model.temperature'?"),
+    ("run zero.yaml --set program.answer_format=json", "'free' or 'guided'"),
+    ("run ok.yaml --set program.answer_format=guided", "the choices of program.longest are kind"),
+    ("run ok.yaml --set program=few_shot --set program.shots=3", "did you mean 'examples'?"),
+    ("run ok.yaml --set program=zero_shot --set program.samples=8", "set model.temperature, such as 0.7"),
+    ("run ok.yaml --set dataset.name=headqa", "did you mean headqa_v"),
+    ("run ok.yaml --set dataset.name=./nothere.csv", "`medexam data init ./nothere.csv`"),
+    ("run ok.yaml --set dataset.year=2016", "did you mean 'years'?"),
+    ("run ok.yaml --set dataset.years=[1999]", "there are years 2013"),
+    ("run ok.yaml --set dataset.disciplines=[surgery]", "the disciplines are biology"),
+    ("run ok.yaml --set dataset.language=fr", "published in en, es"),
+    ("run ok.yaml --set dataset.limit=ten", "a whole number"),
+    ("run matrix.yaml", "a list, such as [a, b]"),
+    ("run ok.yaml --set name=my/run", "letters, digits, dots, hyphens and underscores"),
+    ("run ok.yaml --set model.engine=vlm", "embedded, vllm, litellm, scripted"),
+    ("run zero.yaml --set model.engine=litellm", "needs a name, such as openai/gpt-4o-mini"),
+    ("run zero.yaml --set model={engine: litellm, name: openai/gpt-4o-mini}", "needs a key: set OPENAI_API_KEY"),
+    ("run zero.yaml --set model={engine: vllm, endpoints: [http://127.0.0.1:9/v1]}", "start one with `medexam serve"),
+    ("run zero.yaml --set model={engine: embedded, path: nothere.gguf}", "no such model folder or GGUF file"),
+    ("run ok.yaml --set program.kind=./nothere.py:Mine", "there is no file"),
+    ("report", "missing argument 'RUN...'"),
+    ("report nothere", "give a run folder, or a folder that holds run folders"),
+    ("rm nothere", "`medexam list` shows them"),
+    ("data show headqa", "did you mean headqa_v"),
+    ("data init strange.csv", "name them in a spec, columns:"),
+    ("optimize ok.yaml", "add `optimizer: {kind: random_search}`"),
+    ("init ok.yaml", "choose another name"),
+    ("reproduce headqa-v1/table-55", "did you mean headqa-v1/table-5"),
+    ("doctor 127.0.0.1:9", "start one with `medexam serve"),
+    ("ui --port 99999", "less than or equal to 65535"),
+]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with the files, and no key, server or data of the machine's."""
+    for name, text in {**FILES, "zero.yaml": SPEC}.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    for variable in ("OPENAI_API_KEY", "MEDEXAM_DATA", "MEDEXAM_RUNS"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.mark.parametrize(("typed", "way_out"), MISTAKES, ids=[typed for typed, _ in MISTAKES])
+def test_a_mistake_is_one_line_with_the_way_out(typed, way_out, medexam, here) -> None:
+    before, braced, model = typed.partition("model={")
+    code, out, err = medexam(*before.split(), *([f"{braced}{model}"] if braced else []))
+    lines = [line for line in err.splitlines() if not line.startswith(("Preparing", "preparing"))]
+    assert (code, out, len(lines)) == (2, "", 1), err
+    assert lines[0].startswith("medexam: ")
+    assert way_out in lines[0]
+    assert "Traceback" not in err
+    assert "pydantic" not in err.lower()
