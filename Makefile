@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A file's tests share what takes long to make, so they stay together.
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: quickstart test chaos bench lint clean
+.PHONY: quickstart test chaos fuzz bench lint clean
 
 quickstart: $(VENV)/.local
 	$(BIN)/medexam run quickstart
@@ -19,6 +19,10 @@ test: $(VENV)/.dev
 
 chaos: $(VENV)/.dev
 	$(BIN)/python -m pytest -m chaos
+
+# EXAMPLES: inputs of each boundary; SEED repeats a search.
+fuzz: $(VENV)/.dev
+	PYTHONPATH=.:tests:tests/serve $(BIN)/python -m generated.fuzz $(if $(EXAMPLES),--examples $(EXAMPLES)) $(if $(SEED),--seed $(SEED))
 
 # ENDPOINT: a live vLLM server of SmolLM2, for the rows that need one.
 bench: $(VENV)/.dev

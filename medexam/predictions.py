@@ -71,7 +71,11 @@ class FollowUp(FrozenModel):
     """What the model made of them; None where the passages themselves were kept."""
 
 
-ThinkingTokens = Annotated[int | None, Field(exclude_if=lambda tokens: tokens is None)]
+Number = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+"""The printed number of an option, or a place in a text, which tables hold in 32 bits."""
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+"""Tokens or characters, which tables hold in 64 bits and JSON exactly."""
+ThinkingTokens = Annotated[Count | None, Field(exclude_if=lambda tokens: tokens is None)]
 
 
 class Reply(FrozenModel):
@@ -80,9 +84,9 @@ class Reply(FrozenModel):
     text: str
     finish_reason: str
     """`stop` or `length`, as the engine reported it."""
-    prompt_tokens: int | None = None
+    prompt_tokens: Count | None = None
     """None when the engine did not report it."""
-    completion_tokens: int | None = None
+    completion_tokens: Count | None = None
     """None when the engine did not report it."""
     thinking_tokens: ThinkingTokens = None
     """Those of the completion's that are thinking. Left out where the engine did not report it."""
@@ -93,11 +97,11 @@ class Reply(FrozenModel):
 class Usage(FrozenModel):
     """Tokens and time of one question, over all its calls."""
 
-    prompt_tokens: int | None = None
+    prompt_tokens: Count | None = None
     """None when the engine did not report it."""
-    completion_tokens: int | None = None
+    completion_tokens: Count | None = None
     """None when the engine did not report it."""
-    thinking_tokens: int | None = None
+    thinking_tokens: Count | None = None
     """Those of the completion's that are thinking; None where no call's are reported."""
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -127,11 +131,11 @@ class Prediction(FrozenModel, populate_by_name=True):
     status: Status
     reason: Reason | None = None
     """Only when unanswered."""
-    answer: int | None = None
+    answer: Number | None = None
     """The printed number of the chosen option; None unless answered so."""
     text: str | None = None
     """The answer to an open question; None unless answered so."""
-    span: tuple[int, int] | None = None
+    span: tuple[Number, Number] | None = None
     """Where `text` stands in the question's context, first character and the one after the last; None where it was not
     looked for there."""
     alignment: Alignment | None = None
@@ -140,8 +144,8 @@ class Prediction(FrozenModel, populate_by_name=True):
     """What the model wrote, unchanged; None when no model was asked or none replied."""
     rationale: str | None = None
     """The reasoning before the answer; None when none was asked for."""
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
     thinking_tokens: ThinkingTokens = None
     """Those of the completion's that are thinking. Left out of a line where the engine did not report it."""
     latency_s: float | None = None
@@ -158,7 +162,7 @@ class Prediction(FrozenModel, populate_by_name=True):
     """The unit of `option_scores`, such as `nats per token`."""
     score_norm: str | None = None
     """What a score was divided by or compared with; see docs/protocol.md."""
-    tied: int | None = None
+    tied: Number | None = None
     """How many options share the best score: 1 where one option is ahead. Of tied options the first is chosen."""
     label_mass: float | None = None
     """Probability that the next token is any of the option numbers, 0 to 1; None where no numbers were read."""
@@ -172,7 +176,7 @@ class Prediction(FrozenModel, populate_by_name=True):
     """Why they were read that way; None where none were."""
     passages: tuple[RetrievedPassage, ...] | None = None
     """The passages that were found, most relevant first; None where none were looked for."""
-    passages_cut: int | None = None
+    passages_cut: Count | None = None
     """Characters of the passages that were left out because the context was too small; None where none were shown."""
     failure: Failure | None = None
     """Only when failed."""

@@ -16,6 +16,8 @@ _LONE = re.compile("[\ud800-\udfff]")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but tab and new line, marks that turn the direction of writing, and halves of pairs."""
 _BORDER = re.compile("\\n\\s*|(?<=[.!?\u2026])[\"'\u00bb\u201d)]*\\s+")
+_LONGEST_LINE = 2000
+"""Characters of a message; a list of all ways out has some hundred."""
 _FIRST = re.compile(r"\w")
 
 
@@ -43,6 +45,12 @@ def writable(value: Value) -> Value:
 def visible(text: str) -> str:
     """The text for a terminal: what would move its cursor, colour it or reverse it stands as an escape."""
     return _UNSEEN.sub(_escape, text)
+
+
+def one_line(text: str) -> str:
+    """A message as one line of a terminal; of a very long one, the beginning and the end."""
+    line = visible(" ".join(part.strip() for part in text.splitlines() if part.strip()))
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE // 2]} ... {line[-_LONGEST_LINE // 2 :]}"
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:

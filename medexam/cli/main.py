@@ -20,7 +20,7 @@ from medexam.cli.progress.hashing import ReadingLine
 from medexam.cli.usage import usage_in_one_line
 from medexam.errors import MedExamError
 from medexam.fingerprints import watch_hashing
-from medexam.text import visible
+from medexam.text import one_line
 
 USAGE = 2
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -147,5 +147,5 @@ def main() -> None:
         with watch_hashing(ReadingLine()):
             app()
     except MedExamError as error:
-        sys.stderr.write(f"medexam: {visible(str(error))}\n")
+        sys.stderr.write(f"medexam: {one_line(str(error))}\n")
         sys.exit(USAGE)

@@ -4,6 +4,7 @@ A reader turns its own format into a `Reading`, or into a `TaskReading` if quest
 refuses a reading with faults; checking reports them. It knows no file format.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,9 @@ Record = Mapping[str, object]
 Pool = dict[tuple[int, str], Option]
 """The options that one reading has met, so that those of the same number and text are one object."""
 
+_LARGEST = 2**31 - 1
+"""Of a printed number, a year or a place in a text; the tables of runs hold none beyond it."""
+_DIGITS = re.compile(r"\s*[0-9]{1,20}\s*")
 _SPELLINGS = {"nursery": Discipline.NURSING}
 
 
@@ -62,16 +66,13 @@ class RowError(ValueError):
 
 
 def parse_whole_number(value: object) -> int | None:
-    """The whole number in `value`, which may be text or a float such as 3.0; None if it holds none."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-        return int(value.strip())
-    return None
+    """The whole number in `value`, which may be text or a float such as 3.0; None without one, or for one too large."""
+    number = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif (isinstance(value, float) and value.is_integer()) or (isinstance(value, str) and _DIGITS.fullmatch(value)):
+        number = int(value)
+    return number if number is not None and abs(number) <= _LARGEST else None
 
 
 def parse_discipline(value: object) -> Discipline | None:

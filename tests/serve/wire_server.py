@@ -291,7 +291,7 @@ def _answers_unlike_a_server(handler: BaseHTTPRequestHandler, wire: Wire, body: 
     handler.close_connection = True
     if unusual is not None:
         headers, parts = unusual
-        handler.send_response(200)
+        handler.send_response(int(headers.pop(":status", 200)))
         for name, value in {"Content-Type": "application/json", "Connection": "close", **headers}.items():
             handler.send_header(name, value)
         handler.end_headers()

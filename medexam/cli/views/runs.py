@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from medexam.text import visible
+from medexam.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +31,7 @@ def read_current(folders: "Iterable[RunFolder]", metrics: Sequence[str] = ()) ->
 
 def say(line: str) -> None:
     """Tell the user in one line on standard error."""
-    sys.stderr.write(f"medexam: {visible(line)}\n")
+    sys.stderr.write(f"medexam: {one_line(line)}\n")
 
 
 def print_tables(console: "Console", tables: "Iterable[Captioned]") -> None:

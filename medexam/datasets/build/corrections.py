@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError, SpecError
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import UnreadableError, decode
@@ -74,7 +75,7 @@ def _parse_key(key: object, prefix: str, exam: str) -> int | None:
     if not isinstance(key, str):
         return None
     before, _, number = key.rpartition("/")
-    return int(number) if before in (prefix, f"{prefix}/{exam}", exam, "") and number.isdigit() else None
+    return parse_whole_number(number) if before in (prefix, f"{prefix}/{exam}", exam, "") else None
 
 
 def _parse(path: Path, key: object, value: Any) -> Correction:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.work_folder import WorkFolder
+from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.frozen_model import FrozenModel
 from medexam.model_identity import Answerer, ModelIdentity
 from medexam.predictions import Prediction, Status
@@ -51,7 +51,7 @@ def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]
         return {key: KnownModel.model_validate(value) for key, value in folder.read_json(file).items()}
     except ValidationError as error:
         raise RunFolderError(
-            f"{folder.path / file} is damaged ({error.errors()[0]['msg']}), so nobody knows which model answered; "
+            f"{folder.path / file} is damaged ({describe_fault(error)}), so nobody knows which model answered; "
             "restore it, or start another run with --fresh"
         ) from None
 

@@ -22,9 +22,10 @@ from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
 from medexam.experiments.store.log_lines import cut_torn_line
 from medexam.experiments.store.prediction_lines import Outcome, StoredPredictions, scan_predictions
+from medexam.experiments.store.ran import Ran
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
 from medexam.experiments.store.trust import check_trusted
-from medexam.experiments.store.work_folder import WorkFolder
+from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.files import open_private
 from medexam.predictions import Prediction, Reason, Status
 from medexam.specs import CellSpec
@@ -108,10 +109,8 @@ class RunFolder(WorkFolder):
             cell = stored.get("cell")
             record = _RECORD.validate_python({**stored, "cell": as_asked_before(cell)} if cell else stored)
         except ValidationError as error:
-            fault = error.errors()[0]
-            where = ".".join(map(str, fault["loc"]))
             raise RunFolderError(
-                f"{self.path / SPEC} is not a spec of this package ({where}: {fault['msg']})"
+                f"{self.path / SPEC} is not a spec of this package ({describe_fault(error)})"
             ) from None
         if record.cell.dataset.is_own:
             check_trusted(self.path, f"benchmark {record.cell.dataset.called}")
@@ -123,8 +122,20 @@ class RunFolder(WorkFolder):
         self.write_json(SPEC, data)
 
     def read_environment(self) -> dict[str, Any]:
-        """What really ran, by name of the part; empty if the run stopped before it was known."""
-        return self.read_json(ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
+        """What really ran, by name of the part; empty if the run stopped before it was known.
+
+        Raises `RunFolderError` where a part that is read is none.
+        """
+        if not (self.path / ENVIRONMENT).exists():
+            return {}
+        stored = self.read_json(ENVIRONMENT)
+        try:
+            Ran.model_validate(stored)
+        except ValidationError as error:
+            raise RunFolderError(
+                f"{self.path / ENVIRONMENT} is damaged ({describe_fault(error)}); restore it, or move it away"
+            ) from None
+        return stored
 
     def read_metrics(self) -> dict[str, Any]:
         """The stored metrics, as JSON."""

@@ -18,6 +18,7 @@ from medexam.experiments.store.costs import Costs, compute_costs
 from medexam.experiments.store.freshness import digest_metrics
 from medexam.experiments.store.paths import find_path
 from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord
+from medexam.experiments.store.work_folder import describe_fault
 from medexam.metrics import Metrics
 from medexam.metrics.results import RunMetrics
 from medexam.predictions import Prediction
@@ -134,10 +135,8 @@ def load_run(folder: RunFolder) -> AnyRun:
     try:
         metrics = benchmark.metrics_type.model_validate(stored)
     except ValidationError as error:
-        detail = error.errors()[0]
-        where = ".".join(str(part) for part in detail["loc"])
         raise RunFolderError(
-            f"{folder.path / METRICS} holds no metrics of this version ({where}: {detail['msg']}); "
+            f"{folder.path / METRICS} holds no metrics of this version ({describe_fault(error)}); "
             "run its spec again: nothing that is answered is asked again"
         ) from None
     return stored_run(folder, metrics, folder.read_predictions() if metrics.failed else {})

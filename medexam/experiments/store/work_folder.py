@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from filelock import FileLock, Timeout
+from pydantic import ValidationError
 
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.files import PRIVATE, make_private_folder, write_whole
@@ -24,6 +25,13 @@ from medexam.text import writable
 def name_part(text: str) -> str:
     """A text as a part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9._]+", "_", text)
+
+
+def describe_fault(error: ValidationError) -> str:
+    """Place and kind of the first thing that is wrong with a file."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else str(first["msg"])
 
 
 def folders_of(experiment: str, digest: str, parent: Path) -> dict[int, Path]:

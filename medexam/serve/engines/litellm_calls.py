@@ -141,9 +141,13 @@ def _counts(usage: Any) -> Any:
     return {key: value for key, value in counts.items() if isinstance(value, dict) or is_count(value)}
 
 
+_MOST_TOKENS = 2**40
+"""Of one reply; those of thousands of replies together still fit in any table."""
+
+
 def is_count(value: Any) -> bool:
     """Whether a server's number of tokens can be one."""
-    return isinstance(value, int) and value >= 0
+    return isinstance(value, int) and 0 <= value < _MOST_TOKENS
 
 
 def _transport_fault(error: Exception, timeout_s: float) -> LM15Error | None:

@@ -1,0 +1,71 @@
+"""The form of `environment.json`, as far as anything is made of it: what is written there by hand is refused early.
+
+What it says beside this is shown as it stands.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from medexam.predictions import Count
+
+
+def _check_time(text: str) -> str:
+    """Raises `ValueError` unless `datetime` has that time; years have four digits there."""
+    datetime.fromisoformat(text).timestamp()
+    return text
+
+
+_Time = Annotated[str, AfterValidator(_check_time)]
+_Number = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+
+class _Engine(_Form):
+    model: str = ""
+    details: dict[str, Any] | None = None
+
+
+class _PrefixCache(_Form):
+    tokens: Count = 0
+    hits: Count = 0
+
+
+class _Prices(_Form):
+    prompt_usd: _Number
+    completion_usd: _Number
+
+
+class _Member(_Form):
+    label: str
+    weight: float | None = None
+
+
+class _Fitted(_Form):
+    questions: Count
+    log_loss: float
+    uniform_log_loss: float
+
+
+class _Ensemble(_Form):
+    members: list[_Member]
+    fitted: _Fitted | None
+
+
+class Ran(_Form):
+    """The parts of `environment.json` that are read; every one may be missing."""
+
+    started_at: _Time | None = None
+    ended_at: _Time | None = None
+    asked_s: _Number | None = None
+    asked: Count | None = None
+    engine: _Engine | None = None
+    prefix_cache: _PrefixCache | None = None
+    prices: _Prices | None = None
+    ensemble: _Ensemble | None = None
+    medexam: str | None = None
+    git_commit: str | None = None
