@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A file's tests share what takes long to make, so they stay together.
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: quickstart test chaos fuzz bench lint clean
+.PHONY: quickstart test chaos fuzz soak bench lint clean
 
 quickstart: $(VENV)/.local
 	$(BIN)/medexam run quickstart
@@ -23,6 +23,11 @@ chaos: $(VENV)/.dev
 # EXAMPLES: inputs of each boundary; SEED repeats a search.
 fuzz: $(VENV)/.dev
 	PYTHONPATH=.:tests:tests/serve $(BIN)/python -m generated.fuzz $(if $(EXAMPLES),--examples $(EXAMPLES)) $(if $(SEED),--seed $(SEED))
+
+# MINUTES: how long; SEED: any text, drawn if there is none; ARGS: see `python -m soak --help`.
+MINUTES ?= 60
+soak: $(VENV)/.dev
+	PYTHONPATH=.:tests:tests/serve $(BIN)/python -m soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 # ENDPOINT: a live vLLM server of SmolLM2, for the rows that need one.
 bench: $(VENV)/.dev

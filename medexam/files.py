@@ -84,6 +84,20 @@ def write_new(path: Path, content: str) -> None:
 
 
 @contextmanager
+def written_by_library() -> Iterator[None]:
+    """Raises `OSError` for anything that a library raises which writes files in the block.
+
+    Libraries in Rust, such as safetensors and tokenizers, have exceptions of their own for a full disk.
+    """
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(" ".join(str(error).split())) from error
+
+
+@contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """An empty folder beside `path` to fill, which is renamed to it once the block ends without an error.
 

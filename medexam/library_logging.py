@@ -1,18 +1,27 @@
 """Keeping the log lines and progress bars of libraries off the terminal."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 
-@contextmanager
-def errors_only(*loggers: str) -> Iterator[None]:
+def errors_only(*loggers: str) -> AbstractContextManager[None]:
     """Hold back what these loggers say below an error, and put their levels back afterwards."""
+    return _held_back(loggers, logging.ERROR)
+
+
+def silent(*loggers: str) -> AbstractContextManager[None]:
+    """Hold back all that these loggers say, where what they say of errors is raised too."""
+    return _held_back(loggers, logging.CRITICAL + 1)
+
+
+@contextmanager
+def _held_back(loggers: Iterable[str], level: int) -> Iterator[None]:
     held = [logging.getLogger(name) for name in loggers]
     levels = [logger.level for logger in held]
     for logger in held:
-        logger.setLevel(logging.ERROR)
+        logger.setLevel(level)
     try:
         yield
     finally:

@@ -17,7 +17,8 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from medexam.cli.progress.hashing import ReadingLine
-from medexam.cli.usage import usage_in_one_line
+from medexam.cli.views.interrupts import interrupts_heard
+from medexam.cli.views.usage import usage_in_one_line
 from medexam.errors import MedExamError
 from medexam.fingerprints import watch_hashing
 from medexam.text import one_line
@@ -80,8 +81,8 @@ class Commands(TyperGroup):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
-        """As usual; wrong usage is one line."""
-        with usage_in_one_line():
+        """As usual; wrong usage is one line, and so is Ctrl-C that the command does not hear."""
+        with interrupts_heard(), usage_in_one_line():
             return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from retrievers.tiny_models import save_bert
+from soak.disks import limited_files
 
 
 @pytest.fixture
@@ -51,6 +52,15 @@ def test_mistakes_are_one_line(medexam, train, tmp_path) -> None:
     assert (code, err) == (2, f"medexam: {tmp_path / 'no'}: no such model folder\n")
     code, _, err = medexam("finetune", "--model", "m", "--train", train, "--out", "o", "--learning-rate", -1)
     assert (code, err.count("\n"), "learning_rate" in err) == (2, 1, True)
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(medexam, train, tmp_path) -> None:
+    base = save_bert(tmp_path / "base", 1)
+    with limited_files(20_000):
+        code, _, err = medexam("finetune", "--model", base, "--train", train, "--epochs", 1, "--out", "out")
+    *_, last = err.splitlines()
+    assert (code, last.startswith("medexam: out: cannot be written: "), "Traceback" in err) == (2, True, False)
+    assert not [path for path in tmp_path.iterdir() if "out" in path.name]
 
 
 def test_a_grid_is_planned_learnt_and_printed(medexam, train, tmp_path, uri, client) -> None:

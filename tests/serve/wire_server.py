@@ -223,9 +223,12 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(wire: Wire, tls: ssl.SSLContext | None = None) -> Iterator[Wire]:
-    """Serve until the block ends, over TLS where a certificate is given; `wire.address` is the base address."""
-    with _Server(("127.0.0.1", 0), _build_handler(wire)) as server:
+def serving(wire: Wire, tls: ssl.SSLContext | None = None, port: int = 0) -> Iterator[Wire]:
+    """Serve until the block ends, over TLS where a certificate is given; `wire.address` is the base address.
+
+    Port 0 is any that is free.
+    """
+    with _Server(("127.0.0.1", port), _build_handler(wire)) as server:
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)

@@ -13,7 +13,7 @@ from medexam.experiments.finetune.settings import FinetuningSettings
 from medexam.experiments.finetune.training import FinetuningObserver, teach
 from medexam.experiments.finetune.windows import SpanFile, make_lessons, read_span_file, seen_before
 from medexam.experiments.store.environment import describe_environment
-from medexam.files import whole_folder
+from medexam.files import whole_folder, written_by_library
 from medexam.library_logging import quiet_transformers
 from medexam.metrics.spans import SpanSetScores, score_spans
 from medexam.retrievers.reading.loading import LoadedReader, load_trainable
@@ -117,7 +117,7 @@ def _answer(loaded: LoadedReader, file: SpanFile, settings: FinetuningSettings) 
 
 
 def _write(loaded: LoadedReader, folder: Path, record: dict[str, Any], predictions: dict[str, str] | None) -> None:
-    with quiet_transformers():
+    with quiet_transformers(), written_by_library():
         loaded.model.save_pretrained(folder, safe_serialization=True)
         loaded.tokenizer.save_pretrained(folder)
     (folder / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

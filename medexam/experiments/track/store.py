@@ -14,7 +14,7 @@ from medexam.errors import MedExamError, TrackingError
 from medexam.experiments.track.database import SQLITE, artifact_root, make_database, sqlite_path
 from medexam.experiments.track.time_limits import TimeLimits
 from medexam.files import make_private_folder
-from medexam.library_logging import errors_only
+from medexam.library_logging import silent
 
 NOISY_LOGGERS = ("mlflow", "alembic", "urllib3")
 DEFAULTS = {
@@ -56,7 +56,7 @@ def open_store(tracking_uri: str, *, way_out: str = SEND_LATER) -> Iterator[Any]
     from mlflow import MlflowClient
 
     path, limits = sqlite_path(tracking_uri), TimeLimits()
-    with errors_only(*NOISY_LOGGERS):
+    with silent(*NOISY_LOGGERS):
         try:
             if path is not None:
                 make_database(path)

@@ -15,7 +15,7 @@ from typing import Any
 from filelock import FileLock
 
 from medexam.errors import EngineError
-from medexam.files import cache_dir, whole_folder
+from medexam.files import cache_dir, whole_folder, written_by_library
 from medexam.fingerprints import hash_files
 from medexam.library_logging import quiet_transformers
 from medexam.serve.local_model.gguf_rope import ROPE_TENSOR, rope_parameters
@@ -119,8 +119,9 @@ def _unpack(file: Path, folder: Path) -> None:
     rope_parameters(file, fields, tensors, model.config)
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(file.parent, **source)
     model.generation_config.eos_token_id = _ends(fields, tokenizer)
-    model.to(dtype).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    with written_by_library():
+        model.to(dtype).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
 
 
 def _check_whole(file: Path, fields: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from medexam.experiments.track import time_limits
 from medexam.experiments.track.runs import track
 from medexam.experiments.track.store import open_store
 from medexam.experiments.track.time_limits import TimeLimits
+from soak.disks import limited_files
 
 ZERO_SHOT = {"kind": "zero_shot"}
 
@@ -112,6 +113,14 @@ def test_a_locked_database_costs_no_more_than_a_call(make_run, uri: str, monkeyp
         with pytest.raises(TrackingError, match="send it later"):
             track([run], tracking_uri=uri)
         assert time.monotonic() - began < 10
+
+
+def test_a_full_disk_is_one_message_and_no_log(make_run, uri: str, capfd) -> None:
+    run = make_run(ZERO_SHOT, "r")
+    # A small part of the store may be written: the first commit fails.
+    with limited_files(20_000), pytest.raises(TrackingError, match="disk"):
+        track([run], tracking_uri=uri)
+    assert capfd.readouterr().err == ""
 
 
 def test_many_calls_together_end_in_time_too(monkeypatch) -> None:

@@ -1,0 +1,22 @@
+"""What the script `medexam` runs: the command line, and no traceback if Ctrl-C comes before or after it."""
+
+import signal
+import sys
+
+INTERRUPTED = 3
+"""Exit code as of any command that Ctrl-C ends, whose constant takes long to import."""
+
+
+def run_script() -> None:
+    """Import the command line and run it."""
+    try:
+        from medexam.cli.main import main
+
+        main()
+    except KeyboardInterrupt:
+        sys.stderr.write("medexam: interrupted\n")
+        sys.exit(INTERRUPTED)
+    finally:
+        # What is left is Python's own end, which would print a traceback: from here on Ctrl-C ends the process at once.
+        if callable(signal.getsignal(signal.SIGINT)):
+            signal.signal(signal.SIGINT, signal.SIG_DFL)

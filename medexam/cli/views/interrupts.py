@@ -1,0 +1,69 @@
+"""Ctrl-C in a command that does not listen to it itself: one line and an exit code, wherever it arrives."""
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from medexam.cli.options import INCOMPLETE
+from medexam.errors import MedExamError
+
+AGAIN_S = 0.05
+"""Seconds after which a lost Ctrl-C is sent again."""
+
+
+@contextmanager
+def interrupts_heard() -> Iterator[None]:
+    """Make of Ctrl-C that ends the block one line on standard error and the exit code `INCOMPLETE`.
+
+    What is raised after Ctrl-C counts as Ctrl-C, unless it is an error of this package: libraries in C replace the
+    `KeyboardInterrupt` by an exception of their own. Python only prints what is raised while an object is destroyed:
+    there Ctrl-C would be lost, and is sent to the main thread again.
+    """
+    heard = False
+
+    def hear(_number: int, _frame: FrameType | None) -> None:
+        nonlocal heard
+        heard = True
+        raise KeyboardInterrupt
+
+    with _handled_by(hear):
+        try:
+            yield
+        except MedExamError:
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if not heard and not isinstance(error, KeyboardInterrupt):
+                raise
+            sys.stderr.write("medexam: interrupted: the same command continues with what is kept\n")
+            sys.exit(INCOMPLETE)
+
+
+@contextmanager
+def _handled_by(hear: Any) -> Iterator[None]:
+    """Have `hear` handle Ctrl-C, unless it is ignored, as under `nohup`, and lose none of it."""
+    here = threading.current_thread() is threading.main_thread()
+    handled = signal.getsignal(signal.SIGINT) if here else None
+    printed = sys.unraisablehook
+
+    def send_again(unraisable: Any) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            printed(unraisable)
+            return
+        # Not at once: it would be raised within the same destructor, and lost again.
+        timer = threading.Timer(AGAIN_S, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        timer.daemon = True
+        timer.start()
+
+    if callable(handled):
+        signal.signal(signal.SIGINT, hear)
+    sys.unraisablehook = send_again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = printed
+        if callable(handled):
+            signal.signal(signal.SIGINT, handled)
