@@ -21,15 +21,15 @@ def read_words_file(source: str | Path, what: str, suffix: str = "") -> tuple[st
     `what` is the key of the program's spec that names it. Raises `SpecError` if there is neither.
     """
     shipped = WORDS / f"{source}{suffix}.yaml"
-    if str(source) == Path(source).name and shipped.is_file():
-        return shipped.read_text(encoding="utf-8"), f"{what} {str(source)!r}"
     try:
+        if str(source) == Path(source).name and shipped.is_file():
+            return shipped.read_text(encoding="utf-8"), f"{what} {str(source)!r}"
         return Path(source).read_text(encoding="utf-8"), str(source)
     except FileNotFoundError:
         raise SpecError(
             f"program.{what}: no file {str(source)!r}, and no set of that name; the shipped ones are {_shipped(suffix)}"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise SpecError(f"program.{what}: cannot read {source}: {error}") from None
 
 

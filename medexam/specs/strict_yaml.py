@@ -50,9 +50,12 @@ class _Loader(yaml.SafeLoader):
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
-            return super().construct_object(node, deep)
+            value = super().construct_object(node, deep)
         except (ValueError, OverflowError) as error:
             raise _WrongError(f"a value cannot be read: {str(error).split(';')[0]}", node) from None
+        if isinstance(value, str) and "\0" in value:
+            raise _WrongError("a text holds a null character, which no path and no prompt has", node)
+        return value
 
 
 def _construct(loader: _Loader, keys: frozenset[str]) -> Any:

@@ -44,7 +44,11 @@ def fuzz(boundary: Boundary, examples: int, number: int) -> tuple[int, Counter[s
             failures[error.kind] += 1
             shown.setdefault(error.kind, f"{one!r:.1500}\n{error}")
 
-    search()
+    try:
+        search()
+    except Exception as error:  # the search itself broke off
+        failures["the search"] += 1
+        shown["the search"] = str(error)
     return tried, failures, shown
 
 

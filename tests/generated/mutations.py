@@ -41,7 +41,7 @@ def deep(levels: int) -> Any:
 
 _numbers = st.one_of(st.sampled_from(NUMBERS), st.integers(), st.floats())
 _texts = st.one_of(st.sampled_from(TEXTS), st.text(st.characters(codec=None), max_size=20))
-_others = st.one_of(st.sampled_from(OTHERS), st.sampled_from((20, 90, 150)).map(deep))
+_others = st.one_of(st.sampled_from(OTHERS).map(copy.deepcopy), st.sampled_from((20, 90, 150)).map(deep))
 hostile_values = st.one_of(_numbers, _texts, _others)
 
 
@@ -74,9 +74,8 @@ def changed_value(draw: st.DrawFn, seeds: Sequence[Any]) -> Any:
                 other, place = draw(st.sampled_from(places))
                 holder[key] = copy.deepcopy(other[place])
             case _ if isinstance(holder, dict):
-                holder[draw(st.sampled_from(["", "x", "\ud800", "kind", "path", str(key) + "_"]))] = draw(
-                    hostile_values
-                )
+                added = draw(st.sampled_from(["", "x", "\ud800", "kind", "path", f"{key}_"]))
+                holder[added] = draw(hostile_values)
             case _:
                 holder.insert(key, copy.deepcopy(holder[key]))
     return document

@@ -30,6 +30,7 @@ BOMB = "".join(
         ("a: 1\nb: 2020-13-45\n", "x.yaml, line 2: a value cannot be read: month must be in 1..12"),
         (f"a: {'9' * 5000}\n", "x.yaml, line 1: a value cannot be read: Exceeds the limit"),
         ("a: b\x00c\n", "x.yaml: not YAML: "),
+        ('a: 1\nb: "c\\0d"\n', "x.yaml, line 2: a text holds a null character"),
         ("a: !!python/object:os.system x\n", "x.yaml, line 1: not YAML: could not determine a constructor"),
         ("a: *b\n", "x.yaml, line 1: not YAML: found undefined alias"),
         ("a: 1\n---\nb: 2\n", "x.yaml, line 2: not YAML: but found another document"),

@@ -13,7 +13,9 @@ from pathlib import Path
 from medexam.datasets.build.pages.glyphs import Glyph, PageText
 from medexam.datasets.build.pages.opening import open_booklet
 from medexam.datasets.build.pages.rows import render_glyphs
+from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError, decode
 
 SHOWN = 5
 """Question numbers that an error names."""
@@ -93,23 +95,24 @@ def _show(key: Key, number: int) -> str:
 
 def _read_csv(path: Path, version: str | None) -> tuple[str | None, dict[int, int | None]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path}: is neither a PDF nor text in UTF-8 ({error}): save it as CSV in UTF-8") from None
-    delimiter = max(",;\t", key=text.count)
-    rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines(), delimiter=delimiter)]
+        text = decode(path.read_bytes())
+        delimiter = max(",;\t", key=text.count)
+        rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines(), delimiter=delimiter)]
+    except (OSError, UnreadableError, csv.Error) as error:
+        raise DatasetError(f"{path}: is neither a PDF nor CSV in UTF-8 ({error}): save it as CSV in UTF-8") from None
     answers: dict[int, int | None] = {}
     column, stated = 1, None
     for place, row in enumerate(rows, start=1):
         if not any(row):
             continue
-        if not row[0].isdigit():
+        number = parse_whole_number(row[0])
+        if number is None:
             if answers:
-                raise DatasetError(f"{path}, line {place}: {row[0]!r} is not a question's number: correct it")
+                raise DatasetError(f"{path}, line {place}: {row[0]!r:.60} is not a question's number: correct it")
             column, stated = _choose_column(path, row, version)
             continue
         answer = _parse_answer(row[column] if column < len(row) else "", f"{path}, line {place}")
-        _add(answers, int(row[0]), answer, path)
+        _add(answers, number, answer, path)
     return stated, answers
 
 
@@ -131,9 +134,9 @@ def _choose_column(path: Path, headings: list[str], version: str | None) -> tupl
 def _parse_answer(text: str, place: str) -> int | None:
     if _ANNULLED.match(text):
         return None
-    if text.isdigit():
-        return int(text)
-    raise DatasetError(f"{place}: the answer {text!r} is neither an option's number nor empty: correct it")
+    if (number := parse_whole_number(text)) is not None:
+        return number
+    raise DatasetError(f"{place}: the answer {text!r:.60} is neither an option's number nor empty: correct it")
 
 
 def _add(answers: dict[int, int | None], number: int, answer: int | None, path: Path) -> None:
@@ -190,15 +193,14 @@ def _read_table(
         following = min((other for other in questions if other > place), default=len(columns))
         answers = _choose_answers(table, range(place + 1, following), path, version)
         for row in table:
-            if row.get(place, "").isdigit():
-                number = int(row[place])
+            if (number := parse_whole_number(row.get(place))) is not None:
                 yield number, _parse_answer(row.get(answers, ""), f"{path}, question {number}")
 
 
 def _find_columns(rows: list[list[tuple[float, str]]]) -> list[float]:
     """Centres of the columns that hold numbers, from the left."""
     columns: list[list[float]] = []
-    for x in sorted(x for row in rows for x, text in row if text.isdigit()):
+    for x in sorted(x for row in rows for x, text in row if parse_whole_number(text) is not None):
         if columns and x - columns[-1][-1] < _COLUMN_GAP:
             columns[-1].append(x)
         else:
@@ -211,7 +213,7 @@ def _nearest(columns: list[float], x: float) -> int:
 
 
 def _counts_on(table: list[dict[int, str]], place: int) -> bool:
-    numbers = [int(row[place]) for row in table if row.get(place, "").isdigit()]
+    numbers = [number for row in table if (number := parse_whole_number(row.get(place))) is not None]
     steps = [two - one for one, two in pairwise(numbers)]
     return bool(steps) and min(steps) > 0 and steps.count(1) > len(steps) / 2
 

@@ -11,11 +11,16 @@ from medexam.specs.catalogue import CATALOGUE
 _FIELD = "as_published"
 
 
-def as_asked_before(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored cell, or another mapping with a `dataset`, whose data set says in which texts it was asked."""
+def as_asked_before(cell: Any) -> Any:
+    """A stored cell, or another mapping with a `dataset`, whose data set says in which texts it was asked.
+
+    What is none is returned as it is.
+    """
+    if not isinstance(cell, Mapping):
+        return cell
     dataset = cell.get("dataset")
     if not isinstance(dataset, Mapping) or _FIELD in dataset or dataset.get("kind") is not None:
         return dict(cell)
-    entry = CATALOGUE.get(dataset.get("name", ""))
+    entry = CATALOGUE.get(str(dataset.get("name")))
     corrected = entry is not None and _FIELD in entry.fields
     return {**cell, "dataset": {**dataset, _FIELD: True}} if corrected else dict(cell)

@@ -34,7 +34,9 @@ def name_words(cell: CellSpec, identity: Mapping[str, Any]) -> CellSpec:
 
     `identity` holds the words that were asked in. A run's digest covers words and no name, so it stays the same.
     """
-    asked = identity.get("words", {})
+    asked = identity.get("words")
+    if not isinstance(asked, Mapping):
+        return cell
     held = {"prompt": "instructions", "examples": "examples"}
     update = {
         field: NOW

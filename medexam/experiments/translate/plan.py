@@ -163,7 +163,7 @@ def plan_stored(path: Path) -> TranslationPlan:
     """
     folder = TranslationFolder(path)
     record = folder.read_json(RECORD)
-    spec = validate(TranslationSpec, as_asked_before(record["spec"]))
+    spec = validate(TranslationSpec, as_asked_before(record.get("spec")))
     if record.get("schema") == IDENTITY_SCHEMA:
         return plan_translation(spec, runs_dir=path.parent, out=path)
     plan = TranslationPlan(spec, load_exam_set(spec.dataset), (), folder, record["identity"], goes_on=False)

@@ -25,7 +25,7 @@ from medexam.serve.diagnostics.read_check import ReadCheck, check_reads
 from medexam.serve.diagnostics.replicas import ReplicaComparison, compare_replicas, take_sample
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import named_endpoints
-from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, probe_endpoint
+from medexam.serve.discovery.probe import DEADLINE_S, PROBE_TIMEOUT_S, probe_endpoint
 from medexam.serve.discovery.registry import RegisteredServer, Registry, local_registry
 from medexam.serve.discovery.server_calls import ServerCalls
 from medexam.serve.network.connections import open_client
@@ -168,16 +168,11 @@ async def diagnose(targets: Sequence[ModelSpec], *, burst_s: float) -> Diagnosis
 async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | None]:
     endpoint = _endpoint(target)
     try:
-        seen = await probe_endpoint(endpoint, target.name, pictures=True)
-        engine = await build_engine(target.model_copy(update={"name": seen.model}))
-        try:
-            reads = await check_reads(engine)
-            sample = await take_sample(engine)
-        finally:
-            await engine.aclose()
-        async with open_client(endpoint, PROBE_TIMEOUT_S) as client:
-            clock = await _read_clock(client, endpoint)
-            api = await check_api(ServerCalls(client, endpoint, PROBE_TIMEOUT_S, seen.model)) if seen.chat else ()
+        async with asyncio.timeout(DEADLINE_S):
+            diagnosis, sample = await _ask(target, endpoint)
+    except TimeoutError:
+        said = f"{endpoint.base} did not answer all that it was asked within {DEADLINE_S:.0f} s; look into its log"
+        return Diagnosis(endpoint=endpoint.base, fault=said, silent=True), None
     except EngineError as fault:
         silent = isinstance(fault, EndpointSilentError)
         return Diagnosis(endpoint=endpoint.base, fault=str(fault), silent=silent), None
@@ -185,12 +180,27 @@ async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | No
         said = f"{endpoint.base} fell silent while it was asked ({str(fault) or type(fault).__name__}); ask again"
         return Diagnosis(endpoint=endpoint.base, fault=said, silent=True), None
     counted = await count_prefixes([endpoint.base], endpoint.ca_bundle)
+    rate = round(counted.hits / counted.tokens, 4) if counted and counted.tokens else None
+    return diagnosis.model_copy(update={"prefix_hit_rate": rate}), sample
+
+
+async def _ask(target: ModelSpec, endpoint: Endpoint) -> tuple[Diagnosis, ContinuationLogprobs | None]:
+    """All that a server is asked but its counters; raises what its faults raise."""
+    seen = await probe_endpoint(endpoint, target.name, pictures=True)
+    engine = await build_engine(target.model_copy(update={"name": seen.model}))
+    try:
+        reads = await check_reads(engine)
+        sample = await take_sample(engine)
+    finally:
+        await engine.aclose()
+    async with open_client(endpoint, PROBE_TIMEOUT_S) as client:
+        clock = await _read_clock(client, endpoint)
+        api = await check_api(ServerCalls(client, endpoint, PROBE_TIMEOUT_S, seen.model)) if seen.chat else ()
     diagnosis = Diagnosis(
         endpoint=endpoint.base,
         seen=seen,
         reads=tuple(reads),
         api=api,
-        prefix_hit_rate=round(counted.hits / counted.tokens, 4) if counted and counted.tokens else None,
         clock_ahead_s=clock,
     )
     return diagnosis, sample

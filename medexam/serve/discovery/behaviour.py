@@ -32,6 +32,8 @@ TEXT_FIELDS = {
 }
 """The body of a completions request that reads `TEXT` and continues it."""
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_LEAST = 1e6
+"""Nats below zero that no token has."""
 _DATE = re.compile(
     rf"\b(\d{{4}}-\d\d-\d\d|\d\d?[ -]({_MONTHS})[a-z]*[ -]\d{{4}}|({_MONTHS})[a-z]* \d\d?, \d{{4}}"
     r"|\d\d?[/.]\d\d?[/.]\d{4})"
@@ -41,7 +43,7 @@ _DATE = re.compile(
 
 def hash_dialogue(reply: Mapping[str, Any]) -> str | None:
     """Hash of the rendered dialogue as `/tokenize` gave it, dates left out; None if it gave none."""
-    words = reply.get("token_strs")
+    words = _list(reply, "token_strs")
     if words:
         # Byte-level tokenizers write a space as Ġ, sentencepiece writes it as ▁.
         text = "".join(map(str, words)).replace("Ġ", " ").replace("▁", " ")
@@ -66,13 +68,19 @@ def _read_text(reply: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[float, 
     if not choices:
         return None
     choice = choices[0]
-    tokens = tuple(choice.get("prompt_token_ids") or ())
-    values = (choice.get("logprobs") or {}).get("token_logprobs") or []
+    tokens = tuple(token for token in _list(choice, "prompt_token_ids") if isinstance(token, int))
+    values = _list(choice.get("logprobs"), "token_logprobs")
     # A server that does not echo gives the continuation's alone.
     read = values[1 : len(tokens)] if values and values[0] is None and tokens else []
-    whole = bool(read) and all(isinstance(value, int | float) for value in read)
+    whole = bool(read) and all(isinstance(value, int | float) and abs(value) <= _LEAST for value in read)
     text = str(choice.get("text") or "")
     return tokens, tuple(round(float(value), 4) for value in read) if whole else (), text.removeprefix(TEXT)
+
+
+def _list(holder: object, name: str) -> list[Any]:
+    """A list that a part of a reply holds; empty if it holds none."""
+    value = holder.get(name) if isinstance(holder, Mapping) else None
+    return value if isinstance(value, list) else []
 
 
 def _short_hash(text: str) -> str:

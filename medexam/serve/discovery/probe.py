@@ -27,6 +27,8 @@ from medexam.serve.network.endpoints import Endpoint
 
 PROBE_TIMEOUT_S = 60.0
 """A busy server answers late."""
+DEADLINE_S = 300.0
+"""What a server may take for all that the probe asks; on a busy CPU it takes a minute or two."""
 
 _SYSTEM = "Be brief."
 _PROMPTS = ["Two and two make", "The capital of France is"]
@@ -51,8 +53,14 @@ async def probe_endpoint(
     `name` None takes the only model that it serves; `pictures` shows it one as well. `EndpointSilentError` is one that
     may answer later.
     """
-    async with _probing(endpoint, timeout_s) as probe:
-        return await probe.capabilities(name, pictures=pictures)
+    try:
+        async with asyncio.timeout(DEADLINE_S), _probing(endpoint, timeout_s) as probe:
+            return await probe.capabilities(name, pictures=pictures)
+    except TimeoutError:
+        raise EndpointSilentError(
+            f"the server at {endpoint.base} did not answer all that it was asked within {DEADLINE_S:.0f} s; look into "
+            "its log, and ask again"
+        ) from None
 
 
 async def ask_name(endpoint: Endpoint, *, timeout_s: float = PROBE_TIMEOUT_S) -> str:

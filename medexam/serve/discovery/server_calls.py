@@ -13,6 +13,7 @@ import httpx
 from dspy.lm15 import LM15Error, TransportError
 
 from medexam.errors import EndpointSilentError, EndpointUnreachableError
+from medexam.inputs import UnreadableError, parse_json
 from medexam.serve.network.connections import certificate_fault, open_client, redirect_fault
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import reply_object
@@ -22,6 +23,8 @@ _STARTING = (502, 503, 504)
 """What a gateway answers while the server behind it is not there."""
 _REFUSALS = (500, 501)
 """What some servers answer to fields and messages that they do not take; asking again would not help."""
+_MOST_TOKENS = 2**31
+"""No server has a vocabulary or a context of as many."""
 _SAID = 160
 """Characters of a refusal that are kept."""
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
@@ -71,7 +74,7 @@ class ServerCalls:
             raise EndpointUnreachableError(moved)
         cards = _object(reply).get("data")
         if isinstance(cards, list) and all(isinstance(card, dict) and card.get("id") for card in cards):
-            return cards
+            return [_card(card) for card in cards]
         if name is None:
             raise self.no_server(f"HTTP {reply.status_code}")
         return []
@@ -114,7 +117,8 @@ class ServerCalls:
 
         async def attempt() -> dict[str, Any]:
             try:
-                return await reply_object(self.client.post(address, json={"model": self.model, **body}), address)
+                asked = self.client.post(address, json={"model": self.model, **body})
+                return _sound(await reply_object(asked, address))
             except LM15Error as fault:
                 if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
                     raise
@@ -172,6 +176,27 @@ async def open_calls(endpoint: Endpoint, timeout_s: float) -> AsyncIterator[Serv
             raise _lost_server(calls, error) from error
 
 
+def _sound(reply: dict[str, Any]) -> dict[str, Any]:
+    """The reply without main parts that are not as the protocol has them."""
+    choices, tokens = reply.get("choices"), reply.get("tokens")
+    fits = {
+        "choices": isinstance(choices, list)
+        and all(isinstance(one, dict) and isinstance(one.get("message") or {}, dict) for one in choices),
+        "tokens": isinstance(tokens, list) and all(type(one) is int and 0 <= one < _MOST_TOKENS for one in tokens),
+    }
+    return {name: value for name, value in reply.items() if fits.get(name, True)}
+
+
+def _card(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of `/models` without what is not as the protocol has it."""
+    context, root = entry.get("max_model_len"), entry.get("root")
+    kept = {
+        "max_model_len": context if type(context) is int and 0 < context < _MOST_TOKENS else None,
+        "root": root if isinstance(root, str) else None,
+    }
+    return {**entry, **kept, "id": str(entry["id"])}
+
+
 def _lost_server(calls: ServerCalls, error: Exception) -> EndpointUnreachableError:
     """What a connection that failed means: `EndpointSilentError` unless its certificate is not believed."""
     endpoint = calls.endpoint
@@ -197,7 +222,7 @@ def _lost_server(calls: ServerCalls, error: Exception) -> EndpointUnreachableErr
 
 def _object(reply: httpx.Response) -> dict[str, Any]:
     """The JSON object of a successful reply, else an empty one."""
-    with suppress(ValueError):
-        body = reply.json() if reply.status_code == httpx.codes.OK else {}
+    with suppress(UnreadableError):
+        body = parse_json(reply.content) if reply.status_code == httpx.codes.OK else {}
         return body if isinstance(body, dict) else {}
     return {}

@@ -22,6 +22,7 @@ from dspy.lm15 import (
 )
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
+from medexam.inputs import UnreadableError, parse_json
 from medexam.serve.network.connections import redirect_fault
 from medexam.serve.network.endpoints import hide_key
 
@@ -46,9 +47,9 @@ async def reply_object(sending: Awaitable[httpx.Response], what: str) -> dict[st
     if reply.status_code != httpx.codes.OK:
         raise _http_error(reply)
     try:
-        body = reply.json()
-    except (ValueError, RecursionError) as error:
-        raise ServerError(f"{what}: the reply is no JSON: {error}") from error
+        body = parse_json(reply.content)
+    except UnreadableError as error:
+        raise ServerError(f"{what}: the reply {error}") from error
     if not isinstance(body, dict):
         raise ServerError(f"{what}: the reply is no JSON object")
     return body
@@ -71,8 +72,8 @@ def retry_after_s(header: str | None) -> float | None:
 
 def _http_error(reply: httpx.Response) -> LM15Error:
     try:
-        body = reply.json()
-    except (ValueError, RecursionError):
+        body = parse_json(reply.content)
+    except UnreadableError:
         body = {}
     detail = body.get("error", body) if isinstance(body, dict) else {}
     message = detail.get("message") if isinstance(detail, dict) else None

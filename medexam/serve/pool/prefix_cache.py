@@ -11,10 +11,13 @@ from pathlib import Path
 
 import httpx
 
-from medexam.serve.network.connections import trusted
+from medexam.serve.network.connections import open_client
+from medexam.serve.network.endpoints import NO_KEY, Endpoint
 
 _TIMEOUT_S = 2.0
-_COUNTER = re.compile(r"^vllm:prefix_cache_(queries|hits)_total(?:\{.*\})? (\S+)$", re.MULTILINE)
+_COUNTER = re.compile(
+    r"^vllm:prefix_cache_(queries|hits)_total(?:\{.*\})? (\d{1,18}(?:\.\d+)?(?:e\+?\d\d?)?)$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -32,17 +35,17 @@ async def count_prefixes(addresses: Sequence[str], ca_bundle: Path | None = None
     `addresses` are base addresses of OpenAI APIs, such as http://127.0.0.1:8000/v1. Raises `SpecError` for a CA bundle
     that cannot be read.
     """
-    async with httpx.AsyncClient(timeout=_TIMEOUT_S, verify=trusted(ca_bundle), follow_redirects=False) as client:
-        counts = await asyncio.gather(*(_count(client, base) for base in addresses))
+    counts = await asyncio.gather(*(_count(Endpoint(base, NO_KEY, ca_bundle)) for base in addresses))
     known = [count for count in counts if count is not None]
     if not known or len(known) < len(addresses):
         return None
     return PrefixCount(sum(one.tokens for one in known), sum(one.hits for one in known))
 
 
-async def _count(client: httpx.AsyncClient, base: str) -> PrefixCount | None:
+async def _count(endpoint: Endpoint) -> PrefixCount | None:
     try:
-        reply = await client.get(f"{base.removesuffix('/v1')}/metrics")
+        async with open_client(endpoint, _TIMEOUT_S) as client:
+            reply = await client.get(f"{endpoint.root}/metrics")
     except httpx.HTTPError:
         return None
     counted = {"queries": 0.0, "hits": 0.0}
