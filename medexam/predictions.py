@@ -37,6 +37,8 @@ class Reason(StrEnum):
     CONTEXT_OVERFLOW = "context_overflow"
     NOT_IN_CONTEXT = "not_in_context"
     """What was to be quoted does not stand in the text."""
+    NOT_TOLD = "not_told"
+    """Imported results say that the answer is wrong, and not which it was."""
 
 
 class Failure(FrozenModel):

@@ -26,7 +26,7 @@ INNER_FLOORS = {
     "experiments": (
         *("store", "plan", "score", "compare"),
         *("report", "report.plots", "report.papers", "report.page", "track"),
-        *("run", "run.ray", "entry", "audit", "translate", "finetune", "optimize", "reproduce", "api"),
+        *("run", "run.ray", "imports", "entry", "audit", "translate", "finetune", "optimize", "reproduce", "api"),
     ),
     "serve": (
         *(
@@ -51,7 +51,7 @@ INNER_FLOORS = {
         *("", "casimedicos", "own", "readers", "loading", "pictures", "fetching", "checking", "translate"),
         *("build.pages", "build"),
     ),
-    "cli": ("options", "terminal", "progress", "views", "data", ""),
+    "cli": ("options", "terminal", "progress", "views", "data", "training", ""),
 }
 """Wing -> its rooms from the ground up; a room imports itself and those before it. `""`: modules beside the rooms."""
 MOST_MODULES = 20

@@ -2,15 +2,18 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption
+from medexam.cli.imports import ImportSettings, replace_files
+from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption, settings_as_flags
 from medexam.cli.views.output import print_json, write_file
 from medexam.errors import SpecError
+from medexam.settings import Setting
 
 if TYPE_CHECKING:
     from medexam.experiments.compare.gate import Gate
@@ -25,13 +28,27 @@ RunsArgument = Annotated[
     list[Path],
     typer.Argument(
         metavar="RUN RUN...",
-        help="The baseline, then what to compare with it: run folders, folders of runs, or ids in the runs directory.",
+        help="The baseline, then what to compare with it: run folders, folders of runs, ids in the runs directory, or "
+        "other harnesses' files of results, as `medexam import` reads them.",
     ),
 ]
 
 
+@dataclass(frozen=True)
+class GateSettings:
+    """What a comparison in continuous integration fails at, and where that is written."""
+
+    fail_if: Annotated[
+        str | None, Setting("Exit 1 unless every run is shown to lose less than that.", metavar="worse:POINTS")
+    ] = None
+    junit: Annotated[Path | None, Setting("Write what --fail-if found as JUnit XML.", metavar="FILE")] = None
+
+
+@settings_as_flags
 def compare(
     runs: RunsArgument,
+    importing: ImportSettings,
+    gating: GateSettings,
     baseline: BaselineOption = None,
     as_json: JsonOption = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
@@ -47,11 +64,6 @@ def compare(
         str | None,
         typer.Option(help="MLflow store or server, with --track; by default the store beside the first run."),
     ] = None,
-    fail_if: Annotated[
-        str | None,
-        typer.Option(metavar="worse:POINTS", help="Exit 1 unless every run is shown to lose less than that."),
-    ] = None,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write what --fail-if found as JUnit XML.")] = None,
     runs_dir: RunsDirOption = None,
     trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
 ) -> None:
@@ -59,7 +71,7 @@ def compare(
     from medexam.experiments.compare.ranking import mixed_notes
     from medexam.experiments.compare.runs import find_compared
     from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.store.paths import default_runs_dir, run_paths
+    from medexam.experiments.store.paths import default_runs_dir
     from medexam.experiments.store.stored_run import reading_warnings
 
     if ensemble is not None and (languages or track or tracking_uri is not None):
@@ -67,10 +79,10 @@ def compare(
             "--ensemble compares runs as they are and stores nothing: leave --languages and --track out, or run a spec "
             "with program.kind=ensemble to keep and track it"
         )
-    gate = _read_gate(fail_if, junit)
-    paths = run_paths(runs, where := runs_dir or default_runs_dir())
+    gate = _read_gate(gating.fail_if, gating.junit)
+    paths = replace_files(runs, importing, where := runs_dir or default_runs_dir())
     if baseline is not None:
-        (first,) = run_paths([baseline], where)
+        first, *_ = replace_files([baseline], importing, where)
         paths = [first, *(path for path in paths if path.resolve() != first.resolve())]
     folders = find_compared(paths)
     for warning in reading_warnings(folders):
@@ -95,7 +107,7 @@ def compare(
         uri = tracking_uri or default_tracking_uri(runs_dir or folders[0].path.resolve().parent)
         mlflow_run_id = track_comparison(found, tracking_uri=uri)
         sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {uri}\n")
-    if gate is not None and not _passes(gate, found, junit):
+    if gate is not None and not _passes(gate, found, gating.junit):
         raise typer.Exit(GATE_FAILED)
 
 

@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "compare:compare",
             "Compare stored runs with the first one on the questions that all have scored; asks no model.",
         ),
+        "import": ("imports:import_results", "Make runs of the results of other harnesses; asks no model."),
         "reproduce": (
             "reproduce:reproduce",
             "Make a table or figure of a paper anew, beside the one that is printed.",
@@ -48,11 +49,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "Optimize a program's demonstrations and instructions, or continue where that stopped.",
         ),
         "finetune": (
-            "finetune:finetune",
+            "training.finetune:finetune",
             "Fine-tune an encoder on spans, into a folder that `span_reader` reads with.",
         ),
         "finetune-grid": (
-            "finetune_grid:finetune_grid",
+            "training.grid:finetune_grid",
             "Fine-tune encoders in every training and variant of a grid, or continue where that stopped.",
         ),
         "track": ("track:track", "Send stored runs and optimizations to MLflow; what is already there is updated."),

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import dspy
 
+from medexam.errors import SpecError
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import AskingProgram
 from medexam.programs.combining.ensembles import Ensemble, MemberAnswers
@@ -40,6 +41,7 @@ from medexam.specs import (
     SpanReaderSpec,
 )
 from medexam.specs.dataset import Split
+from medexam.specs.programs.imported import ImportedSpec
 from medexam.specs.programs.own import ModuleSpec, OwnSpec, SignatureSpec
 
 T = TypeVar("T")
@@ -83,6 +85,13 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
     """
     build: Builder = BUILDERS.get(spec.kind, _build_own)
     return build(spec, language, context)
+
+
+def _refuse_imported(spec: ImportedSpec, *_: object) -> dspy.Module:
+    raise SpecError(
+        f"program.kind imported: its answers were read from {spec.file}, and nobody can be asked; `medexam import` "
+        "reads a file of results, `medexam report` shows the run"
+    )
 
 
 def _build_reply(spec: ReplySpec, language: Language, context: ProgramContext) -> dspy.Module:
@@ -187,6 +196,7 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(
         ),
         "blind": lambda spec, *_: BlindChoice(spec.option),
         "longest": lambda *_: LongestChoice(),
+        "imported": _refuse_imported,
     }
 )
 """Kind of program that ships -> what builds it; every other kind is a module of the user's own."""

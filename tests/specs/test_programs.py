@@ -14,8 +14,19 @@ REQUIRED = {
     "entailment": {"reader": "r"},
     "signature": {"signature": "question -> answer: int"},
     "ensemble": {"members": ("longest", "random")},
+    "imported": {"harness": "table", "task": "a", "measure": "b", "sha256": "c", "file": "d"},
 }
-SILENT = {"ensemble", "random", "random_in_order", "blind", "longest", "relevance", "span_reader", "entailment"}
+SILENT = {
+    "ensemble",
+    "imported",
+    "random",
+    "random_in_order",
+    "blind",
+    "longest",
+    "relevance",
+    "span_reader",
+    "entailment",
+}
 """Kinds that ask no model."""
 
 

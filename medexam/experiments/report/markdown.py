@@ -65,7 +65,7 @@ def describe_settings(run: AnyRun) -> Table:
         "golds SHA-256": record.dataset_golds or "in that of the data set",
         **flatten(record.cell.model_dump(mode="json", include={"dataset", "program"})),
     }
-    if run.model is not None:
+    if record.cell.program.asks_model:
         rows |= flatten(record.cell.model_dump(mode="json", include={"model"}))
     models = describe_models(run.answerers, read_models(run.folder))
     rows |= {"answered by" if place == 0 else f"and by ({place})": said for place, said in enumerate(models)}

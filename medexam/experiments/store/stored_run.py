@@ -82,8 +82,8 @@ class StoredRun(Generic[M_co]):
     def model(self) -> str | None:
         """The short name of the model that really ran, or of all with their answers; None for a control."""
         cell = self.record.cell
-        if not self.record.cell.program.asks_model:
-            return None
+        if not cell.program.asks_model:
+            return cell.program.model_name
         if self.mixed:
             return label_answerers(self.answerers)
         served: str = (self.environment.get("engine") or {}).get("model", "")

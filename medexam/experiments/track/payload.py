@@ -34,7 +34,8 @@ def run_params(run: AnyRun) -> dict[str, str]:
 def run_tags(run: AnyRun) -> dict[str, str]:
     """What the run is called, what it ran on and which questions it was last asked; without its parent."""
     record, environment = run.record, run.environment
-    cell = record.cell.model_dump(mode="json", include={"dataset", "program", *(["model"] if run.model else [])})
+    asked = record.cell.program.asks_model
+    cell = record.cell.model_dump(mode="json", include={"dataset", "program", *(["model"] if asked else [])})
     params = run_params(run)
     engine = environment.get("engine") or {}
     tags = {
@@ -52,7 +53,9 @@ def run_tags(run: AnyRun) -> dict[str, str]:
         **version_tags(environment),
     }
     if run.model is not None:
-        tags |= {"medexam.engine": record.cell.model.engine, "medexam.model": run.model}
+        tags["medexam.model"] = run.model
+    if asked:
+        tags["medexam.engine"] = record.cell.model.engine
     if run.mixed:
         tags["medexam.mixed_models"] = describe_answerers(run.answerers)
     return {key: value[:TAG_LENGTH] for key, value in tags.items() if value}

@@ -86,6 +86,11 @@ class ProgramSpec(Spec):
         return self.kind
 
     @property
+    def model_name(self) -> str | None:
+        """The model whose answers it holds without asking it; None for every program that answers by itself."""
+        return None
+
+    @property
     def asked_as(self) -> str:
         """The kind of program that the question is asked as; another one only behind passages."""
         return self.kind

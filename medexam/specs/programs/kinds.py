@@ -10,6 +10,7 @@ from medexam.plugins import is_own_name
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.controls import BlindSpec, LongestSpec, RandomInOrderSpec, RandomSpec, RelevanceSpec
 from medexam.specs.programs.ensembles import EnsembleSpec, MemberSpec
+from medexam.specs.programs.imported import ImportedSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import PROGRAMS, OwnSpec, SignatureSpec
 from medexam.specs.programs.readers import EntailmentSpec, SpanReaderSpec
@@ -39,6 +40,7 @@ _Shipped = (
     | ShortAnswerSpec
     | SignatureSpec
     | EnsembleSpec
+    | ImportedSpec
 )
 
 KINDS: Mapping[str, type[ProgramSpec]] = MappingProxyType(

@@ -1,0 +1,155 @@
+"""`medexam import`: results of other harnesses as runs, without asking a model."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from medexam.cli.options import JsonOption, RunsDirOption, settings_as_flags
+from medexam.cli.views.output import print_json
+from medexam.cli.views.runs import print_tables, say
+from medexam.errors import SpecError
+from medexam.settings import Setting
+
+if TYPE_CHECKING:
+    from medexam.experiments.imports.importing import Imported
+    from medexam.specs import DatasetSpec
+
+MOST_UNMATCHED = 0.01
+INSIDE = ".imported"
+"""The folder in the runs directory where `medexam compare` keeps the runs of files; other commands do not list it."""
+
+
+@dataclass(frozen=True)
+class ImportSettings:
+    """What files of results are matched with, and how."""
+
+    dataset: Annotated[
+        str | None, Setting("Files of results: the data set whose questions they answer.", metavar="NAME")
+    ] = None
+    language: Annotated[str | None, Setting("Files of results: its language; en by default.")] = None
+    overrides: Annotated[
+        tuple[str, ...],
+        Setting("Files of results: a key of the data set, such as dataset.path=a.json.", "--set", metavar="KEY=VALUE"),
+    ] = ()
+    measure: Annotated[
+        str | None, Setting("Files of results: the measure that chooses answers, such as acc_norm; all by default.")
+    ] = None
+    most_unmatched: Annotated[
+        float, Setting("Files of results: the share of samples that may match no question, 0 to 1.", min=0, max=1)
+    ] = MOST_UNMATCHED
+
+    def read_dataset(self) -> "DatasetSpec | None":
+        """The data set that is named; None if none is. Raises `SpecError` if there is no such data set."""
+        from medexam.specs import DatasetSpec, parse_overrides
+        from medexam.specs.validation import validate
+
+        tree = {key.removeprefix("dataset."): value for key, value in parse_overrides(self.overrides).items()}
+        told = {"name": self.dataset, "language": self.language}
+        tree |= {key: value for key, value in told.items() if value is not None}
+        return validate(DatasetSpec, tree) if {"name", "kind"} & tree.keys() else None
+
+
+@settings_as_flags
+def import_results(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="samples_*.jsonl of lm-evaluation-harness, a log of Inspect, or a table of question and answer.",
+        ),
+    ],
+    settings: ImportSettings,
+    runs_dir: RunsDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make runs of the results of other harnesses; asks no model."""
+    from medexam.experiments.store.paths import default_runs_dir
+
+    found = take_files(files, settings, settings.read_dataset(), runs_dir or default_runs_dir())
+    if as_json:
+        print_json([_document(one) for one in found])
+    else:
+        _print(found)
+    for one in found:
+        say(f"{one.run.folder.path}")
+
+
+def take_files(
+    files: Sequence[Path], settings: ImportSettings, dataset: "DatasetSpec | None", runs_dir: Path
+) -> "list[Imported]":
+    """The runs that files of results become, with a line for each warning; raises `SpecError` without a data set."""
+    from medexam.experiments.imports.importing import Importer
+
+    if dataset is None:
+        raise SpecError(
+            f"{files[0]} is a file of results: name the data set whose questions it answers, such as --dataset NAME "
+            "--language en"
+        )
+    importer = Importer(dataset, runs_dir, most_unmatched=settings.most_unmatched)
+    found = [one for file in files for one in importer.take(file, say, settings.measure)]
+    for one in found:
+        for warning in one.run.record.warnings:
+            say(f"warning: {one.run.program}: {warning}")
+    return found
+
+
+def replace_files(runs: Sequence[Path], settings: ImportSettings, runs_dir: Path) -> list[Path]:
+    """`runs` with the run folders that its files of results become, in a folder of their own inside `runs_dir`.
+
+    Without `--dataset` it is that of the first run among them.
+    """
+    from medexam.experiments.store.paths import run_paths
+
+    files = [run for run in runs if run.is_file()]
+    if not files:
+        return run_paths(runs, runs_dir)
+    stored = iter(run_paths([run for run in runs if run not in files], runs_dir))
+    paths = {run: [run] if run in files else [next(stored)] for run in runs}
+    dataset = settings.read_dataset() or _dataset_of(path for run, (path,) in paths.items() if run not in files)
+    for file in files:
+        found = take_files([file], settings, dataset, runs_dir / INSIDE)
+        paths[file] = [one.run.folder.path for one in found]
+    return [path for run in runs for path in paths[run]]
+
+
+def _dataset_of(paths: Iterable[Path]) -> "DatasetSpec | None":
+    """The whole data set of the first run; None if there is no run."""
+    from medexam.experiments.store.run_folder import find_runs
+
+    first = next(iter(find_runs(paths)), None)
+    return None if first is None else first.read_record().cell.dataset.whole
+
+
+def _document(one: "Imported") -> dict[str, Any]:
+    from medexam.experiments.store.stored_run import run_document
+
+    return {**run_document(one.run), "imported": one.said}
+
+
+def _print(found: "list[Imported]") -> None:
+    from medexam.cli.terminal import Terminal
+    from medexam.formatting import NONE, percent
+    from medexam.tables import Table
+
+    rows = []
+    for one in found:
+        said, metrics = one.said, one.run.metrics
+        ways = ", ".join(f"{count:,} by {way}" for way, count in said["by"].items())
+        lost = [f"{said[name]:,} {name}" for name in ("unmatched", "ambiguous", "repeated", "failed") if said[name]]
+        rows.append(
+            (
+                one.run.program,
+                one.run.model or NONE,
+                ways,
+                ", ".join(lost) or "none",
+                f"{metrics.n:,}",
+                percent(metrics.right / metrics.n) if metrics.n else NONE,
+                NONE if said["stated"] is None else percent(said["stated"]),
+            )
+        )
+    headers = ("Run", "Model", "Matched", "Left out", "n", "Right, %", "By the harness, %")
+    caption = "By the harness: the score that its own file states, over all of its samples."
+    print_tables(Terminal(), [(Table("Imported", headers, tuple(rows), text_columns=4), caption)])

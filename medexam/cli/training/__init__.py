@@ -1,0 +1,1 @@
+"""`medexam finetune` and `medexam finetune-grid`."""

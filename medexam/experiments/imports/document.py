@@ -1,0 +1,70 @@
+"""The question that a harness keeps with each sample, in the field names of common data sets."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from medexam.datasets.rows import RowError, parse_exam
+
+_STEMS = ("question", "qtext", "query", "stem", "Question", "problem", "sent1", "input", "prompt", "text")
+_OPTIONS = ("options", "choices", "answers", "endings", "mc1_targets")
+_OPTION_TEXTS = ("text", "atext", "option", "content", "value")
+_COLUMNS = (
+    ("opa", "opb", "opc", "opd", "ope"),
+    ("A", "B", "C", "D", "E"),
+    ("ending0", "ending1", "ending2", "ending3", "ending4"),
+    ("option_a", "option_b", "option_c", "option_d", "option_e"),
+)
+"""Names of columns that hold an option each."""
+_IDS = ("key", "id", "question_id", "qid", "ID")
+
+
+def read_stem(document: Mapping[str, Any]) -> str | None:
+    """The question's text; None if no field is known to hold it."""
+    for name in _STEMS:
+        value = document.get(name)
+        if isinstance(value, Mapping):
+            value = value.get("stem") or value.get("text")
+        if isinstance(value, str) and value.strip():
+            return value
+    return None
+
+
+def read_options(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """The texts of the options in their order; empty if no field is known to hold them."""
+    inner = document.get("question")
+    for record in (document, inner if isinstance(inner, Mapping) else {}):
+        for name in _OPTIONS:
+            if found := option_texts(record.get(name)):
+                return found
+    for columns in _COLUMNS:
+        values = [document.get(name) for name in columns]
+        texts = [str(value) for value in values if value not in (None, "")]
+        if len(texts) >= 2 and values[: len(texts)] == [value for value in values if value not in (None, "")]:
+            return tuple(texts)
+    return ()
+
+
+def option_texts(value: Any) -> tuple[str, ...]:
+    """The texts of a list of options, of a mapping from labels to texts, or of lists of both; empty if it is none."""
+    if isinstance(value, Mapping):
+        value = value.get("text") or value.get("choices") or list(value.values())
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return ()
+    texts = [_option_text(each) for each in value]
+    return tuple(text for text in texts if text is not None) if len(texts) >= 2 and None not in texts else ()
+
+
+def read_ids(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """What may be the question's key, or the key without the name of its data set: year, discipline and number."""
+    found = [str(document[name]) for name in _IDS if document.get(name) not in (None, "")]
+    try:
+        exam = parse_exam(document.get("name"), document.get("category"), document.get("year"))
+    except RowError:
+        return tuple(found)
+    return (*found, *(f"{exam.year}/{exam.discipline}/{each}" for each in found))
+
+
+def _option_text(value: Any) -> str | None:
+    if isinstance(value, Mapping):
+        value = next((value[name] for name in _OPTION_TEXTS if name in value), None)
+    return str(value) if isinstance(value, (str, int, float)) else None

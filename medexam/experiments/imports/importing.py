@@ -1,0 +1,198 @@
+"""From a file of results to run folders: read, matched with a data set, written and scored like any run.
+
+A run's digest covers the SHA-256 of its file, so a file that was imported before is found and not written again.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from medexam.benchmarks import find_benchmark
+from medexam.errors import SpecError
+from medexam.experiments.imports.answers import make_prediction, other_gold
+from medexam.experiments.imports.matching import Matched, Matcher
+from medexam.experiments.imports.reading import read_results
+from medexam.experiments.imports.samples import Results, ResultsError
+from medexam.experiments.report.current import current_run
+from medexam.experiments.report.derived import score_cell
+from medexam.experiments.store.environment import describe_environment
+from medexam.experiments.store.freshness import Say
+from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS, RunFolder, RunRecord
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.work_folder import name_part
+from medexam.files import whole_file
+from medexam.gc_pause import gc_paused
+from medexam.items import ExamSet
+from medexam.predictions import Prediction, Reason
+from medexam.specs import CellSpec, DatasetSpec
+from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
+from medexam.specs.programs.imported import ImportedSpec
+
+NAME = "imported"
+"""What the experiment of imported runs is called."""
+MOST_UNMATCHED = 0.01
+"""Share of a file's samples that may be of no question, unless the user says otherwise."""
+
+_LEFT_OUT = {
+    "unmatched": "match no question",
+    "ambiguous": "may be of several questions",
+    "repeated": "are further ones of the same question",
+    "failed": "could not be asked or scored there",
+}
+"""Count of samples that are left out -> what is said of them."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One run that was made of a file, or found from before."""
+
+    run: AnyRun
+    said: dict[str, Any]
+    """What `environment.json` keeps of the file and of how its samples were matched."""
+
+
+class Importer:
+    """Makes runs of files, all on one data set."""
+
+    def __init__(self, dataset: DatasetSpec, runs_dir: Path, *, most_unmatched: float = MOST_UNMATCHED) -> None:
+        """Raises `SpecError` for a data set without numbered options, and `DatasetError` if it cannot be read."""
+        if dataset != dataset.whole:
+            raise SpecError("an import matches the whole data set: leave out what selects a part of it")
+        if dataset.question_form != "choice":
+            raise SpecError(f"{dataset.called} is answered in words; results are imported for numbered options alone")
+        self._dataset = dataset
+        self._runs_dir = runs_dir
+        self._most = most_unmatched
+        with gc_paused():
+            self.items: ExamSet = find_benchmark(dataset).load(dataset)
+        self._matcher = Matcher(self.items.questions)
+
+    def take(self, path: Path, say: Say, measure: str | None = None) -> Iterator[Imported]:
+        """The runs that a file becomes, one for each measure; only `measure` if it is named.
+
+        Raises `ResultsError` if the file cannot be read or too many of its samples are of no question.
+        """
+        sha256 = _hash(path)
+        with gc_paused():
+            for results in read_results(path, measure):
+                program = ImportedSpec(
+                    harness=results.harness,
+                    task=results.task,
+                    measure=results.measure,
+                    answered_by=results.model,
+                    sha256=sha256,
+                    file=path.name,
+                )
+                cell = CellSpec(name=NAME, dataset=self._dataset, program=program)
+                yield self._import(path, results, cell, say)
+
+    def _import(self, path: Path, results: Results, cell: CellSpec, say: Say) -> Imported:
+        known = identity(cell, fingerprint=self.items.fingerprint, words={})
+        name = "-".join(map(name_part, [NAME, cell.program.label, cell.dataset.language, digest(known)]))
+        folder = RunFolder(self._runs_dir / name)
+        if folder.exists():
+            return Imported(current_run(folder, say), folder.read_environment()["imported"])
+        matched = self._matcher.match(results.samples)
+        self._check(path, matched)
+        items = replace(self.items, questions=tuple(one for one in self.items.questions if one.key in matched.pairs))
+        predictions = self._predict(results, matched, items, cell, digest(known))
+        said = _describe(path, results, matched, items)
+        folder.create()
+        with folder.locked():
+            _write_predictions(folder, predictions)
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            times = {"started_at": now, "ended_at": now, "asked_s": 0.0, "asked": 0, "engine": None}
+            folder.write_json(ENVIRONMENT, {**times, **describe_environment(), "imported": said})
+            # Written last: a folder without it is no run yet.
+            folder.write_record(_record(folder, cell, known, items, _warnings(results, said, predictions)))
+            return Imported(score_cell(folder, items), said)
+
+    def _check(self, path: Path, matched: Matched) -> None:
+        lost = matched.unmatched + matched.ambiguous
+        if not matched.samples:
+            raise ResultsError(f"{path}: holds no samples")
+        if matched.pairs and lost <= self._most * matched.samples:
+            return
+        what = f"{self._dataset.called} in {self._dataset.language}"
+        way = f", or --most-unmatched {min(1.0, lost / matched.samples + 0.005):.2f} to take the others" * bool(
+            matched.pairs
+        )
+        told = f" ({matched.example!r} is the first)" if matched.example else ""
+        raise ResultsError(
+            f"{path}: {lost:,} of {matched.samples:,} samples match no question of {what}, or may be of several{told}; "
+            f"name their data set by --dataset and --language{way}"
+        )
+
+    def _predict(
+        self, results: Results, matched: Matched, items: ExamSet, cell: CellSpec, spec_digest: str
+    ) -> list[Prediction]:
+        label = cell.program.label
+        return [
+            make_prediction(
+                matched.pairs[one.key], one, items.golds[one.key], results, program=label, spec_digest=spec_digest
+            )
+            for one in items.questions
+        ]
+
+
+def _describe(path: Path, results: Results, matched: Matched, items: ExamSet) -> dict[str, Any]:
+    """What is kept of the file, JSON-ready."""
+    told = {name: value for name, value in asdict(replace(results, samples=())).items() if name != "samples"}
+    golds = sum(other_gold(matched.pairs[one.key], one, items.golds[one.key]) for one in items.questions)
+    return {"file": str(path), **told, **matched.counts(), "other_gold": golds}
+
+
+def _warnings(results: Results, said: dict[str, Any], predictions: Sequence[Prediction]) -> tuple[str, ...]:
+    """What a reader of the run's scores should know."""
+    found = list(results.notes)
+    lost = [f"{said[name]:,} {word}" for name, word in _LEFT_OUT.items() if said[name]]
+    if lost:
+        found.append(f"of {said['samples']:,} samples in the file {', '.join(lost)}; they are not counted")
+    if said["other_gold"]:
+        found.append(f"the file names another right answer than the data set to {said['other_gold']:,} questions")
+    if untold := sum(one.reason is Reason.NOT_TOLD for one in predictions):
+        found.append(
+            f"the file says of {untold:,} answers only that they are wrong: they count as unanswered, so accuracy is "
+            "the harness's own, and exam score and points are higher than what was answered"
+        )
+    return tuple(found)
+
+
+def _record(
+    folder: RunFolder, cell: CellSpec, known: dict[str, Any], items: ExamSet, warnings: Sequence[str]
+) -> RunRecord:
+    return RunRecord(
+        run_id=folder.name,
+        schema=IDENTITY_SCHEMA,
+        spec_digest=digest(known),
+        identity=known,
+        cell=cell,
+        description="",
+        dataset_version=items.version,
+        dataset_source=items.source,
+        dataset_fingerprint=items.fingerprint,
+        dataset_as_published=items.published_fingerprint,
+        dataset_corrected=items.corrected,
+        dataset_golds=items.golds_fingerprint,
+        questions=tuple(question.key for question in items.questions),
+        experiment_digest=digest({"name": NAME, "cells": [digest(known)]}),
+        warnings=(*items.notes, *warnings),
+    )
+
+
+def _write_predictions(folder: RunFolder, predictions: Sequence[Prediction]) -> None:
+    with whole_file(folder.path / PREDICTIONS, private=True) as draft, draft.open("w", encoding="utf-8") as lines:
+        for prediction in predictions:
+            lines.write(json.dumps(prediction.to_json(), ensure_ascii=False) + "\n")
+
+
+def _hash(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read ({error.strerror or error}); give a file of results") from None

@@ -1,0 +1,160 @@
+"""Inspect's logs: `.eval`, a zip of JSON files, and `.json`, one document of the same; read without Inspect itself.
+
+`header.json` says what was run, `samples/ID_epoch_N.json` holds a sample each. Newer versions pack them by Zstandard,
+which Python's `zipfile` does not know: those members are cut out and unpacked here. Each scorer and epoch is one run.
+"""
+
+import struct
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from medexam.experiments.imports.samples import Results, ResultsError, Sample
+from medexam.inputs import UnreadableError, check_archive, first_line, parse_json
+
+Record = Mapping[str, Any]
+_ZSTANDARD = 93
+"""The zip format's number of this compression."""
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+_VERDICTS: Mapping[Any, bool] = {"C": True, "I": False, "N": False, 1: True, 0: False}
+"""A score's value -> whether it is right: correct, incorrect, no answer."""
+
+
+def is_inspect(document: object) -> bool:
+    """Whether a JSON document is a log of Inspect."""
+    return isinstance(document, Mapping) and {"eval", "status", "version"} <= document.keys()
+
+
+def read_inspect(path: Path, document: Any = None) -> list[Results]:
+    """The samples of each scorer and epoch; `document` is what a JSON log holds, None for a zip.
+
+    Raises `ResultsError` if the log is damaged or holds none.
+    """
+    try:
+        header, samples = _read_archive(path) if document is None else (document, document.get("samples") or ())
+        found = _sort(path, header, samples)
+    except (OSError, UnreadableError, zipfile.BadZipFile, KeyError, TypeError, AttributeError) as error:
+        raise ResultsError(f"{path}: is no whole log of Inspect ({first_line(error)})") from None
+    if not found:
+        raise ResultsError(
+            f"{path}: no scorer says right or wrong of its samples, so there is no answer to import; were samples "
+            "logged (--log-samples) and scored?"
+        )
+    return found
+
+
+def _read_archive(path: Path) -> tuple[Record, Iterator[Record]]:
+    check_archive(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename: member for member in archive.infolist()}
+    # A log that was cut off has no header yet, and its journal says how it began.
+    first = members.get("header.json") or members["_journal/start.json"]
+    samples = [member for name, member in members.items() if name.startswith("samples/")]
+    return next(_unpack(path, [first])), _unpack(path, samples)
+
+
+def _unpack(path: Path, members: Iterable[zipfile.ZipInfo]) -> Iterator[Any]:
+    with path.open("rb") as stream, zipfile.ZipFile(path) as archive:
+        for member in members:
+            packed = member.compress_type == _ZSTANDARD
+            yield parse_json(_unpack_zstandard(stream, member) if packed else archive.read(member))
+
+
+def _unpack_zstandard(stream: IO[bytes], member: zipfile.ZipInfo) -> bytes:
+    import pyarrow as pa
+
+    stream.seek(member.header_offset)
+    header = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+    stream.seek(header[-2] + header[-1], 1)  # the name and the extra field
+    content = stream.read(member.compress_size)
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as unpacked:
+            found: bytes = unpacked.read(member.file_size + 1)
+    except OSError as error:
+        raise UnreadableError(first_line(error)) from None
+    if len(found) != member.file_size:
+        raise UnreadableError(f"{member.filename} has another size than the zip file says")
+    return found
+
+
+def _sort(path: Path, header: Record, samples: Iterable[Record]) -> list[Results]:
+    """Results by scorer and epoch; a sample that failed stands in each of its epoch."""
+    told = header["eval"]
+    names = [str(each["name"]) for each in told.get("scorers") or ()]
+    values: dict[tuple[str, int], list[Sample]] = {}
+    unclear: set[str] = set()
+    failed: dict[int, list[Sample]] = {}
+    for record in samples:
+        epoch, scores = int(record.get("epoch") or 1), record.get("scores") or {}
+        if not scores:
+            failed.setdefault(epoch, []).append(_sample(record, {}))
+        for name, score in scores.items():
+            if _verdict(score) is None:
+                unclear.add(name)
+            values.setdefault((name, epoch), []).append(_sample(record, score))
+        names += [name for name in scores if name not in names]
+    epochs = sorted({epoch for _, epoch in values})
+    stated = _stated(header)
+    return [
+        Results(
+            harness="inspect",
+            task=str(told.get("task") or path.name.partition(".")[0]).rpartition("/")[2],
+            measure=name if len(epochs) == 1 else f"{name}-epoch-{epoch}",
+            samples=[*values[name, epoch], *failed.get(epoch, ())],
+            version=(told.get("packages") or {}).get("inspect_ai"),
+            model=told.get("model"),
+            stated=stated.get(name) if len(epochs) == 1 else None,
+        )
+        for name in names
+        for epoch in epochs
+        if (name, epoch) in values and name not in unclear
+    ]
+
+
+def _stated(header: Record) -> dict[str, float]:
+    """Scorer -> the accuracy that the log states."""
+    scores = (header.get("results") or {}).get("scores") or ()
+    stated = {str(each.get("name")): (each.get("metrics") or {}).get("accuracy", {}).get("value") for each in scores}
+    return {name: float(value) for name, value in stated.items() if isinstance(value, (int, float))}
+
+
+def _verdict(score: Record) -> bool | None:
+    value = score.get("value")
+    return _VERDICTS.get(value) if isinstance(value, (str, bool, int, float)) else None
+
+
+def _sample(record: Record, score: Record) -> Sample:
+    output = record.get("output") or {}
+    usage = output.get("usage") or {}
+    return Sample(
+        ids=(str(record["id"]),),
+        stem=_text(record.get("input")),
+        options=tuple(map(str, record.get("choices") or ())),
+        chosen=_letter(score.get("answer")),
+        target=_letter(record.get("target")),
+        right=_verdict(score) if score else None,
+        reply=output.get("completion") or None,
+        prompt_tokens=usage.get("input_tokens"),
+        completion_tokens=usage.get("output_tokens"),
+        latency_s=output.get("time"),
+        failed=not score,
+    )
+
+
+def _letter(value: Any) -> str | None:
+    """One answer as it is written; None for none and for several."""
+    if isinstance(value, list):
+        value = value[0] if len(value) == 1 else None
+    return value if isinstance(value, str) and value else None
+
+
+def _text(value: Any) -> str | None:
+    """What was asked: a text, or the last message of a dialogue by its user."""
+    if isinstance(value, str):
+        return value
+    said = [each for each in value or () if isinstance(each, Mapping) and each.get("role") == "user"]
+    content = said[-1].get("content") if said else None
+    if isinstance(content, list):
+        content = "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return content if isinstance(content, str) else None

@@ -1,0 +1,182 @@
+"""lm-evaluation-harness: the `samples_TASK_DATE.jsonl` of `--log_samples`, with the `results_DATE.json` beside it.
+
+Of a multiple-choice task each measure chooses for itself: `acc` takes the most likely option, `acc_norm` the most
+likely by character and `acc_bytes` by byte, of equals the first, as the harness's `process_results` does. Of a task
+that generates, each filter reads the replies in its own way.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from medexam.experiments.imports.document import read_ids, read_options, read_stem
+from medexam.experiments.imports.samples import Choice, Results, ResultsError, Sample
+from medexam.inputs import UnreadableError, open_unpacked, parse_json, read_json
+
+Record = Mapping[str, Any]
+_NAME = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
+_NORMS: Mapping[str, tuple[str, str, Callable[[str], int]]] = {
+    "acc": ("nats", "sum", lambda _: 1),
+    "acc_norm": ("nats per character", "character", len),
+    "acc_bytes": ("nats per byte", "byte", lambda text: len(text.encode())),
+}
+"""Measure of a multiple-choice task -> unit and norm of its scores, and what each is divided by."""
+_OWN = {
+    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+    *("doc_hash", "prompt_hash", "target_hash"),
+}
+"""Fields of a sample that are no measure."""
+NO_FILTER = "none"
+
+
+def is_lm_eval(record: object) -> bool:
+    """Whether the first line of a file is a sample of lm-evaluation-harness."""
+    return isinstance(record, Mapping) and {"doc_id", "doc", "resps"} <= record.keys()
+
+
+def read_lm_eval(path: Path) -> list[Results]:
+    """The samples of each filter under each measure; raises `ResultsError` if a line is no sample."""
+    task, told = _read_results(path)
+    delimiter = str((told.get("configs") or {}).get(task, {}).get("target_delimiter", " "))
+    taken: dict[tuple[str, str], list[Sample]] = {}
+    unclear: set[tuple[str, str]] = set()
+    for record in read_lines(path):
+        name = str(record.get("filter", NO_FILTER))
+        for measure, right in _verdicts(record).items():
+            if right is None:
+                unclear.add((name, measure))
+            else:
+                taken.setdefault((name, measure), []).append(_sample(record, measure, right, delimiter))
+    found = [
+        _results(task, told, name, measure, samples)
+        for (name, measure), samples in taken.items()
+        if (name, measure) not in unclear
+    ]
+    if not found:
+        raise ResultsError(f"{path}: no measure of its samples says right or wrong, so there is no answer to import")
+    return found
+
+
+def read_lines(path: Path) -> Iterator[Record]:
+    """Each line of a JSON Lines file as an object; raises `ResultsError` with the line that is none."""
+    number = 0
+    try:
+        with open_unpacked(path) as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                record = parse_json(line)
+                if not isinstance(record, Mapping):
+                    raise ResultsError(f"{path}, line {number}: is no JSON object")
+                yield record
+    except (OSError, UnreadableError) as error:
+        raise ResultsError(f"{path}, line {number}: {error}; was the file copied whole?") from None
+
+
+def _read_results(path: Path) -> tuple[str, Record]:
+    """The task's name, and what the results file beside the samples holds; empty if there is none."""
+    name = _NAME.fullmatch(path.name)
+    if name is None:
+        return path.name.partition(".")[0], {}
+    with suppress(OSError, UnreadableError):
+        told = read_json(path.with_name(f"results_{name['date']}.json"))
+        if isinstance(told, Mapping):
+            return name["task"], told
+    return name["task"], {}
+
+
+def _results(task: str, told: Record, name: str, measure: str, samples: Sequence[Sample]) -> Results:
+    unit, norm, _ = _NORMS[measure] if samples[0].scores is not None else (None, None, None)
+    stated = (told.get("results") or {}).get(task, {}).get(f"{measure},{name}")
+    model = told.get("model_name") or (told.get("config") or {}).get("model")
+    return Results(
+        harness="lm_eval",
+        task=task,
+        measure=measure if name == NO_FILTER else f"{measure}-{name}",
+        samples=samples,
+        version=str(told["lm_eval_version"]) if told.get("lm_eval_version") else None,
+        model=str(model) if model else None,
+        score_unit=unit,
+        score_norm=norm,
+        stated=float(stated) if isinstance(stated, (int, float)) else None,
+    )
+
+
+def _verdicts(record: Record) -> dict[str, bool | None]:
+    """Measure -> whether the sample is right by it; None if the measure says something else of it."""
+    names = record.get("metrics") or [name for name in record if name not in _OWN]
+    values = {str(name): record.get(name) for name in names}
+    return {
+        name: bool(value) if isinstance(value, (bool, int, float)) and value in (0, 1) else None
+        for name, value in values.items()
+    }
+
+
+def _sample(record: Record, measure: str, right: bool, delimiter: str) -> Sample:
+    document = record["doc"] if isinstance(record["doc"], Mapping) else {}
+    sample = Sample(
+        ids=read_ids(document),
+        stem=read_stem(document),
+        options=read_options(document),
+        target=_target(record.get("target")),
+        right=right,
+    )
+    likelihoods = _likelihoods(record.get("filtered_resps"))
+    if likelihoods is None:
+        return replace(sample, chosen=_reply(record, "filtered_resps"), reply=_reply(record, "resps"))
+    continuations = _continuations(record.get("arguments"), delimiter)
+    if not sample.options and not _are_labels(continuations):
+        sample = replace(sample, options=continuations)
+    target = _place(sample.target)
+    if measure not in _NORMS or len(continuations) != len(likelihoods):
+        return replace(sample, target=target)
+    scores = tuple(
+        value / (_NORMS[measure][2](text) or 1) for value, text in zip(likelihoods, continuations, strict=True)
+    )
+    chosen = scores.index(max(scores))
+    return replace(sample, target=target, chosen=chosen, scores=scores)
+
+
+def _target(value: Any) -> Choice | None:
+    return None if value is None else str(value)
+
+
+def _place(target: Choice | None) -> Choice | None:
+    """The place that a multiple-choice task's target is, which the harness writes as text."""
+    return int(target) if isinstance(target, str) and target.isdecimal() else target
+
+
+def _likelihoods(responses: Any) -> tuple[float, ...] | None:
+    """The log-likelihood of each continuation, nats; None if the model generated."""
+    if not isinstance(responses, list) or not responses:
+        return None
+    if not all(isinstance(each, list) and len(each) == 2 for each in responses):
+        return None
+    try:
+        return tuple(float(each[0]) for each in responses)
+    except (TypeError, ValueError):
+        return None
+
+
+def _continuations(arguments: Any, delimiter: str) -> tuple[str, ...]:
+    """The text of each option as the harness measures it, without what stands before it."""
+    if isinstance(arguments, Mapping):
+        pairs = [list(each.values()) for each in arguments.values() if isinstance(each, Mapping)]
+    else:
+        pairs = [list(each) for each in arguments or [] if isinstance(each, (list, tuple))]
+    return tuple(str(pair[1]).removeprefix(delimiter) for pair in pairs if len(pair) == 2)
+
+
+def _are_labels(texts: Sequence[str]) -> bool:
+    return all(len(text.strip()) <= 2 for text in texts)
+
+
+def _reply(record: Record, field: str) -> str | None:
+    """The first reply of a sample, raw or filtered."""
+    value = record.get(field)
+    while isinstance(value, list) and value:
+        value = value[0]
+    return value if isinstance(value, str) else None

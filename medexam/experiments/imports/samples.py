@@ -1,0 +1,64 @@
+"""What is read of another harness's results: its samples in one form, whatever file they stood in.
+
+A reader fills these in from its format; matching and answers know nothing of formats.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from medexam.errors import DatasetError
+from medexam.specs.programs.imported import Harness
+
+Choice = int | str
+"""A place among the options as the file lists them, from 0; or the answer as it is written: number, letter or text."""
+
+
+class ResultsError(DatasetError):
+    """A file of results cannot be read or matched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One question as another harness asked it, and what came out."""
+
+    ids: tuple[str, ...] = ()
+    """What may be the key of our question."""
+    stem: str | None = None
+    """None if the file does not hold the question's text."""
+    options: tuple[str, ...] = ()
+    """In the order in which they were shown; empty if the file does not hold them."""
+    chosen: Choice | None = None
+    """None if nothing was chosen, or if the file does not say what."""
+    target: Choice | None = None
+    """The right answer by the file; None if it does not say."""
+    right: bool | None = None
+    """The harness's own verdict; None if it gives none."""
+    scores: tuple[float, ...] | None = None
+    """One score an option in the order of `options`; None if options were not scored."""
+    reply: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    latency_s: float | None = None
+    failed: bool = False
+    """Whether the harness could not ask or score it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The samples of one task under one measure: they become one run."""
+
+    harness: Harness
+    task: str
+    measure: str
+    samples: Sequence[Sample]
+    version: str | None = None
+    """The harness's own; None if the file does not say."""
+    model: str | None = None
+    """As the harness names it; None if the file does not say."""
+    score_unit: str | None = None
+    """The unit of all samples' `scores`; None if there are none."""
+    score_norm: str | None = None
+    stated: float | None = None
+    """The score that the harness states for these samples, 0 to 1; None if it states none."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results should know of how the file was read; usually empty."""
