@@ -1,0 +1,48 @@
+"""`medexam doctor` against servers that answer without end, sense or measure: one line, and within a stated time."""
+
+import asyncio
+import time
+
+import pytest
+from hostile_server import HostileWire
+from wire_server import serving
+
+from generated.commands import call
+from medexam.serve.diagnostics import diagnosis
+from medexam.serve.discovery import probe
+from medexam.serve.network import connections, retry
+from medexam.serve.pool.prefix_cache import count_prefixes
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "ATTEMPTS", 1)
+    monkeypatch.setattr(connections, "MOST_BYTES", 4_000_000)
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/version", "/tokenize", "/v1/completions"])
+@pytest.mark.parametrize("how", ["deep", "list", "null", "large id", "huge", "bomb"])
+def test_what_a_server_says_of_itself_is_taken_or_refused_in_one_line(how: str, path: str) -> None:
+    with serving(HostileWire(how=how, paths=(path,), megabytes=20)) as wire:
+        ended = call("doctor", wire.address, "--burst", "0")
+    assert ended.err.count("\n") <= 1
+    assert ended.code == 0 or "medexam: " in ended.err
+
+
+def test_a_server_that_drips_is_given_up_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "DEADLINE_S", 1.0)
+    monkeypatch.setattr(diagnosis, "DEADLINE_S", 2.0)
+    with serving(HostileWire(how="drip", paths=("/tokenize",))) as wire:
+        begun = time.monotonic()
+        ended = call("doctor", wire.address, "--burst", "0")
+    assert time.monotonic() - begun < 10
+    assert ended.code == 2
+    assert "did not answer all that it was asked within 1 s" in ended.err
+
+
+@pytest.mark.parametrize("how", ["drip", "huge", "bomb"])
+def test_counters_without_end_are_none(how: str) -> None:
+    with serving(HostileWire(how=how, paths=("/metrics",), megabytes=20)) as wire:
+        begun = time.monotonic()
+        assert asyncio.run(count_prefixes([wire.address])) is None
+    assert time.monotonic() - begun < 10
