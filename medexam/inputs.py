@@ -89,6 +89,14 @@ def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
             yield unpacked
 
 
+def is_there(path: Path) -> bool:
+    """Whether something lies at a path, which others named and no file system may take."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def read_bytes(path: Path) -> bytes:
     """All bytes of a file, unpacked; raises `OSError` and `UnreadableError` as `open_unpacked` does."""
     with open_unpacked(path) as stream:

@@ -5,6 +5,7 @@ did not pass, 2 wrong spec or usage or nothing usable came out, 3 incomplete. A 
 called.
 """
 
+import errno
 import io
 import sys
 from collections.abc import Mapping
@@ -150,4 +151,10 @@ def main() -> None:
             app()
     except MedExamError as error:
         sys.stderr.write(f"medexam: {one_line(str(error))}\n")
+        sys.exit(USAGE)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        # What a user names may be looked for in many places, and none of them takes it.
+        sys.stderr.write(f"medexam: {one_line(str(error.filename))}: no file has a name as long; correct the path\n")
         sys.exit(USAGE)

@@ -24,6 +24,7 @@ from medexam.datasets.own.words import parse_words
 from medexam.datasets.rows import Reading, Row, TaskReading
 from medexam.datasets.symbols import as_published, find_private
 from medexam.frozen_model import FrozenModel
+from medexam.inputs import is_there
 from medexam.questions import Language, Question
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import CATALOGUE
@@ -245,7 +246,7 @@ def _find_missing_pictures(reading: Reading) -> Iterator[Anomaly]:
     if sum(row.question.image is not None for row in reading.rows) <= reading.pictures_inside:
         return
     named = {row.question.image for row in reading.rows} - {None, "embedded"}
-    missing = sorted(image for image in named if image is not None and not (reading.folder / image).exists())
+    missing = sorted(image for image in named if image is not None and not is_there(reading.folder / image))
     if missing:
         detail = (
             f"{len(missing)} of {len(named)} picture files are not here, such as {missing[0]}; no program needs them"
