@@ -51,6 +51,13 @@ def other_gold(sample: Sample, question: Question, gold: Gold) -> bool:
     return target is not None and not gold.accepts(target)
 
 
+def as_worded(sample: Sample, question: Question, published: Question | None) -> Question:
+    """The question in the words of the sample's options: ours, or as `published` before characters were corrected."""
+    if published is None or option_numbers(sample.options, question) is not None:
+        return question
+    return published
+
+
 def option_numbers(options: Sequence[str], question: Question) -> tuple[int, ...] | None:
     """The printed number of each option of a sample; None if they cannot be told.
 

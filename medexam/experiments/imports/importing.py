@@ -6,14 +6,15 @@ A run's digest covers the SHA-256 of its file, so a file that was imported befor
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
-from medexam.experiments.imports.answers import make_prediction, other_gold
+from medexam.experiments.imports.account import Pair, describe, warn_of
+from medexam.experiments.imports.answers import as_worded, make_prediction
 from medexam.experiments.imports.matching import Matched, Matcher
 from medexam.experiments.imports.reading import read_results
 from medexam.experiments.imports.samples import Results, ResultsError
@@ -27,7 +28,8 @@ from medexam.experiments.store.work_folder import name_part
 from medexam.files import whole_file
 from medexam.gc_pause import gc_paused
 from medexam.items import ExamSet
-from medexam.predictions import Prediction, Reason
+from medexam.predictions import Prediction
+from medexam.questions import Question
 from medexam.specs import CellSpec, DatasetSpec
 from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
 from medexam.specs.programs.imported import ImportedSpec
@@ -36,14 +38,6 @@ NAME = "imported"
 """What the experiment of imported runs is called."""
 MOST_UNMATCHED = 0.01
 """Share of a file's samples that may be of no question, unless the user says otherwise."""
-
-_LEFT_OUT = {
-    "unmatched": "match no question",
-    "ambiguous": "may be of several questions",
-    "repeated": "are further ones of the same question",
-    "failed": "could not be asked or scored there",
-}
-"""Count of samples that are left out -> what is said of them."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,15 @@ class Importer:
         self._most = most_unmatched
         with gc_paused():
             self.items: ExamSet = find_benchmark(dataset).load(dataset)
-        self._matcher = Matcher(self.items.questions)
+            self._matcher = Matcher(self.items.questions, self._as_published())
+
+    def _as_published(self) -> list[Question]:
+        """The questions of which we corrected characters, as their authors published them; usually none."""
+        if not self.items.corrected:
+            return []
+        published = self._dataset.model_copy(update={"as_published": True})
+        corrected = frozenset(self.items.corrected)
+        return [one for one in find_benchmark(published).load(published).questions if one.key in corrected]
 
     def take(self, path: Path, say: Say, measure: str | None = None) -> Iterator[Imported]:
         """The runs that a file becomes, one for each measure; only `measure` if it is named.
@@ -99,8 +101,11 @@ class Importer:
         matched = self._matcher.match(results.samples)
         self._check(path, matched)
         items = replace(self.items, questions=tuple(one for one in self.items.questions if one.key in matched.pairs))
-        predictions = self._predict(results, matched, items, cell, digest(known))
-        said = _describe(path, results, matched, items)
+        pairs = self._pairs(matched, items)
+        predictions = [
+            make_prediction(*pair, results, program=cell.program.label, spec_digest=digest(known)) for pair in pairs
+        ]
+        said = describe(path, results, matched, pairs)
         folder.create()
         with folder.locked():
             _write_predictions(folder, predictions)
@@ -108,7 +113,7 @@ class Importer:
             times = {"started_at": now, "ended_at": now, "asked_s": 0.0, "asked": 0, "engine": None}
             folder.write_json(ENVIRONMENT, {**times, **describe_environment(), "imported": said})
             # Written last: a folder without it is no run yet.
-            folder.write_record(_record(folder, cell, known, items, _warnings(results, said, predictions)))
+            folder.write_record(_record(folder, cell, known, items, warn_of(results, said, predictions)))
             return Imported(score_cell(folder, items), said)
 
     def _check(self, path: Path, matched: Matched) -> None:
@@ -127,39 +132,14 @@ class Importer:
             f"name their data set by --dataset and --language{way}"
         )
 
-    def _predict(
-        self, results: Results, matched: Matched, items: ExamSet, cell: CellSpec, spec_digest: str
-    ) -> list[Prediction]:
-        label = cell.program.label
+    def _pairs(self, matched: Matched, items: ExamSet) -> list[Pair]:
+        """Each question of `items` in the words of its sample, with that and our gold."""
+        known = self._matcher.published
         return [
-            make_prediction(
-                matched.pairs[one.key], one, items.golds[one.key], results, program=label, spec_digest=spec_digest
-            )
+            (sample, as_worded(sample, one, known.get(one.key)), items.golds[one.key])
             for one in items.questions
+            for sample in (matched.pairs[one.key],)
         ]
-
-
-def _describe(path: Path, results: Results, matched: Matched, items: ExamSet) -> dict[str, Any]:
-    """What is kept of the file, JSON-ready."""
-    told = {name: value for name, value in asdict(replace(results, samples=())).items() if name != "samples"}
-    golds = sum(other_gold(matched.pairs[one.key], one, items.golds[one.key]) for one in items.questions)
-    return {"file": str(path), **told, **matched.counts(), "other_gold": golds}
-
-
-def _warnings(results: Results, said: dict[str, Any], predictions: Sequence[Prediction]) -> tuple[str, ...]:
-    """What a reader of the run's scores should know."""
-    found = list(results.notes)
-    lost = [f"{said[name]:,} {word}" for name, word in _LEFT_OUT.items() if said[name]]
-    if lost:
-        found.append(f"of {said['samples']:,} samples in the file {', '.join(lost)}; they are not counted")
-    if said["other_gold"]:
-        found.append(f"the file names another right answer than the data set to {said['other_gold']:,} questions")
-    if untold := sum(one.reason is Reason.NOT_TOLD for one in predictions):
-        found.append(
-            f"the file says of {untold:,} answers only that they are wrong: they count as unanswered, so accuracy is "
-            "the harness's own, and exam score and points are higher than what was answered"
-        )
-    return tuple(found)
 
 
 def _record(

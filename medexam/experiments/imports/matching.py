@@ -60,8 +60,10 @@ class Matched:
 class Matcher:
     """Finds the questions of one data set by what a sample says of them."""
 
-    def __init__(self, questions: Sequence[Question]) -> None:
+    def __init__(self, questions: Sequence[Question], published: Sequence[Question] = ()) -> None:
+        """`published` are those of the questions that were corrected, in the words that other harnesses have."""
         self._questions = questions
+        self.published = {question.key: question for question in published}
         # Other copies of a data set know year, discipline and number, and not our name of the set.
         self._by_key = {question.key.partition("/")[2]: question for question in questions}
         self._by_key |= {question.key: question for question in questions}
@@ -124,6 +126,10 @@ class Matcher:
         index: Index = {}
         for question in self._questions:
             index.setdefault(sign(question), []).append(question)
+        for question in self.published.values():
+            signature, known = sign(question), self._by_key[question.key]
+            if known not in index.get(signature, ()):
+                index.setdefault(signature, []).append(known)
         return index
 
 

@@ -239,3 +239,22 @@ def test_results_beside_the_samples_are_not_needed(importer, tmp_path) -> None:
     shutil.copy(SAMPLES, tmp_path / "mine.jsonl")
     one = _take(importer, tmp_path / "mine.jsonl", "acc")["acc"]
     assert (one.said["stated"], one.run.model, one.run.metrics.right) == (None, None, 4)
+
+
+def test_questions_that_we_corrected_are_found_as_they_were_published(tmp_path) -> None:
+    box = "\uf061"  # alpha in the font Symbol
+    row = {"qid": "8", "qtext": f"What is {box} ?", "ra": "2", "image": ""}
+    row["answers"] = [{"aid": n, "atext": text} for n, text in enumerate((f"{box}-helix", "A sheet"), start=1)]
+    exam = {"name": "Cuaderno_2013_1_B", "year": "2013", "category": "biology", "data": [row]}
+    data = tmp_path / "HEAD_EN.json"
+    data.write_text(json.dumps({"version": "1.0", "language": "en", "exams": {"Cuaderno_2013_1_B": exam}}))
+    importer = Importer(DatasetSpec(name="headqa_v1", path=data), tmp_path / "runs")
+    (question,) = importer.items.questions
+    assert question.stem == "What is \u03b1 ?"
+    path = tmp_path / "answers.jsonl"
+    # Shuffled as well: the letter counts the file's options.
+    shown = {"question": row["qtext"], "options": ["A sheet", f"{box}-helix"], "answer": "B"}
+    path.write_text(json.dumps(shown))
+    (one,) = importer.take(path, print)
+    assert one.said["by"] == {"text and options": 1}
+    assert one.run.folder.read_predictions()[question.key].answer == 1

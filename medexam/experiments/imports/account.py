@@ -1,0 +1,45 @@
+"""What is kept of an import, and what a reader of its scores is told: no sample is left out silently."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from medexam.experiments.imports.answers import other_gold
+from medexam.experiments.imports.matching import Matched
+from medexam.experiments.imports.samples import Results, Sample
+from medexam.items import Gold
+from medexam.predictions import Prediction, Reason
+from medexam.questions import Question
+
+Pair = tuple[Sample, Question, Gold]
+"""A sample, its question in the sample's words, and our gold."""
+_LEFT_OUT = {
+    "unmatched": "match no question",
+    "ambiguous": "may be of several questions",
+    "repeated": "are further ones of the same question",
+    "failed": "could not be asked or scored there",
+}
+"""Count of samples that are left out -> what is said of them."""
+
+
+def describe(path: Path, results: Results, matched: Matched, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """What is kept of the file, JSON-ready."""
+    told = {name: value for name, value in asdict(replace(results, samples=())).items() if name != "samples"}
+    return {"file": str(path), **told, **matched.counts(), "other_gold": sum(other_gold(*pair) for pair in pairs)}
+
+
+def warn_of(results: Results, said: dict[str, Any], predictions: Sequence[Prediction]) -> tuple[str, ...]:
+    """What a reader of the run's scores should know."""
+    found = list(results.notes)
+    lost = [f"{said[name]:,} {word}" for name, word in _LEFT_OUT.items() if said[name]]
+    if lost:
+        found.append(f"of {said['samples']:,} samples in the file {', '.join(lost)}; they are not counted")
+    if said["other_gold"]:
+        found.append(f"the file names another right answer than the data set to {said['other_gold']:,} questions")
+    if untold := sum(one.reason is Reason.NOT_TOLD for one in predictions):
+        found.append(
+            f"the file says of {untold:,} answers only that they are wrong: they count as unanswered, so accuracy is "
+            "the harness's own, and exam score and points are higher than what was answered"
+        )
+    return tuple(found)
