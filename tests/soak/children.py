@@ -121,7 +121,7 @@ def _spawn(words: Sequence[str], cwd: Path, streams: Path, before: Hook) -> int:
             stdout=out,
             stderr=err,
             start_new_session=True,
-            preexec_fn=before,
+            preexec_fn=lambda: (_hear_signals(), before()),
         )
     process.returncode = 0  # it is waited for by its id, not by this object
     deadline = time.monotonic() + _BEGINS_S
@@ -133,14 +133,19 @@ def _spawn(words: Sequence[str], cwd: Path, streams: Path, before: Hook) -> int:
 def be_command(words: Sequence[str], cwd: Path, streams: Path, before: Hook = bool) -> int:
     """Be `medexam WORDS` in this process, which is a fork; its exit code."""
     os.setsid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _hear_signals()
     for number, name in ((1, OUT), (2, ERR)):
         os.dup2(os.open(streams / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
     os.chdir(cwd)
     sys.argv = ["medexam", *words]
     before()
     return call_main()
+
+
+def _hear_signals() -> None:
+    """As a command in a terminal does: a shell makes what it starts in the background ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def call_main() -> int:

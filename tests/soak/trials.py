@@ -23,6 +23,8 @@ MOST = 5
 """Disturbances before a command is left alone."""
 LIMIT_S = 120.0
 """A command that takes this much longer than undisturbed hangs."""
+LEAST_BYTES = 16_000
+"""Smallest limit to files: what a command says goes to files too, and must fit."""
 OUTAGE_S = 4.0
 """Longest time that a killed server is away."""
 CODES = (0, 2, 3)
@@ -95,7 +97,7 @@ class Soaker:
         if can_mount() and chance.random() < 0.5:
             with small_disk(folder, round(chance.uniform(0, max(missing, 8 * PAGE)))):
                 return self.step(work, folder, step, self._let_end)
-        size = round(max(baseline.files.values()) ** chance.random())
+        size = round(LEAST_BYTES * max(1, max(baseline.files.values()) / LEAST_BYTES) ** chance.random())
         return self.step(work, folder, step, self._let_end, before=lambda: limit_files(size))
 
     def step(
