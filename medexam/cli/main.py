@@ -78,8 +78,8 @@ class Commands(TyperGroup):
     """Replaces the command that is called, and no other, with the one in its module."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """As usual; wrong usage is one line."""
-        with usage_in_one_line():
+        """As usual; wrong usage is one line, and so is Ctrl-C."""
+        with interrupts_heard(), usage_in_one_line():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:

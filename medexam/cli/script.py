@@ -5,6 +5,8 @@ import sys
 
 INTERRUPTED = 3
 """Exit code as of any command that Ctrl-C ends, whose constant takes long to import."""
+_OF_TYPER = 130
+"""Exit code of typer's own where Ctrl-C comes between its steps."""
 
 
 def run_script() -> None:
@@ -13,7 +15,9 @@ def run_script() -> None:
         from medexam.cli.main import main
 
         main()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as ended:
+        if isinstance(ended, SystemExit) and ended.code != _OF_TYPER:
+            raise
         sys.stderr.write("medexam: interrupted\n")
         sys.exit(INTERRUPTED)
     finally:

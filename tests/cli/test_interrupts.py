@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 HEARD = "medexam: interrupted: the same command continues with what is kept\n"
 DESTROYED = """
 import signal, time
@@ -55,3 +57,16 @@ def test_an_exception_that_replaced_it_counts_as_it(medexam, monkeypatch) -> Non
 
     monkeypatch.setattr("medexam.cli.views.output.json.dumps", interrupt)
     assert medexam("schema") == (3, "", HEARD)
+
+
+def test_between_the_steps_of_typer_it_is_one_line_too(monkeypatch, capsys) -> None:
+    from medexam.cli.script import run_script
+
+    monkeypatch.setattr("medexam.cli.main.main", lambda: sys.exit(130))
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(SystemExit, match="3"):
+            run_script()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert capsys.readouterr().err == "medexam: interrupted\n"

@@ -133,12 +133,13 @@ def _spawn(words: Sequence[str], cwd: Path, streams: Path, before: Hook) -> int:
 def be_command(words: Sequence[str], cwd: Path, streams: Path, before: Hook = bool) -> int:
     """Be `medexam WORDS` in this process, which is a fork; its exit code."""
     os.setsid()
-    _hear_signals()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for number, name in ((1, OUT), (2, ERR)):
         os.dup2(os.open(streams / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
     os.chdir(cwd)
     sys.argv = ["medexam", *words]
     before()
+    _hear_signals()  # not earlier: until here this is no command, and has nothing to say to Ctrl-C
     return call_main()
 
 
@@ -150,10 +151,10 @@ def _hear_signals() -> None:
 
 def call_main() -> int:
     """The command line's exit code."""
-    from medexam.cli.main import main
+    from medexam.cli.script import run_script
 
     try:
-        main()
+        run_script()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return 0

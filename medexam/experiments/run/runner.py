@@ -8,7 +8,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
@@ -82,7 +81,7 @@ class Runner:
         try:
             with truncation_unlogged():
                 stop = run_interruptibly(self._run_cells())
-        except (KeyboardInterrupt, CancelledError):
+        except KeyboardInterrupt:
             stop = Stop.INTERRUPTED
         return [self._runs[position] for position in sorted(self._runs)], stop
 

@@ -8,6 +8,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
@@ -24,8 +25,8 @@ def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
     """Do the work on the loop that carries all traffic with models, and wait for it.
 
     There an answer need not cross from one thread to another. Each of the first two Ctrl-C cancels the work; what it
-    returns or raises then is what this returns or raises. Outside the main thread, and where Ctrl-C is ignored, as
-    under `nohup`, nothing cancels it.
+    returns or raises then is what this returns or raises, and `KeyboardInterrupt` where it does not listen. Outside the
+    main thread, and where Ctrl-C is ignored, as under `nohup`, nothing cancels it.
     """
     loop = background_loop().loop
     begun: list[asyncio.Task[Any]] = []
@@ -39,7 +40,10 @@ def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
     future = asyncio.run_coroutine_threadsafe(hold(), loop)
     # A task may be cancelled on its own loop only, and the signal arrives in the main thread.
     with _hearing(lambda: loop.call_soon_threadsafe(lambda: [task.cancel() for task in begun])):
-        return future.result()
+        try:
+            return future.result()
+        except CancelledError:
+            raise KeyboardInterrupt from None
 
 
 @contextmanager

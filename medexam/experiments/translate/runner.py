@@ -7,7 +7,6 @@ flight, and what failed is pending.
 import asyncio
 import time
 from collections.abc import Sequence
-from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,7 +52,7 @@ def run_tasks(
         try:
             with truncation_unlogged(), folder.locked():
                 stop = run_interruptibly(runner.run())
-        except (KeyboardInterrupt, CancelledError):
+        except KeyboardInterrupt:
             return Stop.INTERRUPTED
         if stop is not None:
             return stop

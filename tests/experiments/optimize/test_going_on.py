@@ -53,6 +53,21 @@ def test_ctrl_c_keeps_what_was_done_and_it_goes_on(document, run_optimizer, tmp_
     assert whole.trials == done.trials
 
 
+def test_ctrl_c_while_its_model_is_prepared_is_no_other_error(document, run_optimizer, tmp_path, monkeypatch) -> None:
+    async def interrupted(*_, **__):
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(60)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("medexam.experiments.optimize.optimizer.build_engine", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
+    done, _ = run_optimizer()
+    assert done.ending is Ending.COMPLETE
+
+
 def test_a_killed_one_repeats_nothing(document, run_optimizer, tmp_path) -> None:
     done, _ = run_optimizer()
     path = done.folder.path / CALLS
