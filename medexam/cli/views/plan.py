@@ -1,14 +1,18 @@
 """What `medexam plan` prints: the cells of an experiment and a real prompt of each."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
 from medexam.cli.terminal import Terminal
+from medexam.cli.views.runs import print_tables
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
 from medexam.formatting import percent
 from medexam.metrics.paired.power import detectable_difference
+from medexam.tables import Table
 
 FLIPPED = 0.3
 """Share of the questions that one of two runs has right and the other has not, before any run tells it."""
@@ -17,16 +21,8 @@ FLIPPED = 0.3
 def print_plan(plan: Plan) -> None:
     """The plan as a table, and the first question's prompt of each cell below it."""
     console = Terminal()
-    table = Table(title=plan.name, title_justify="left")
-    for name in ("program", "model", "data set", "language"):
-        table.add_column(name)
-    for name in ("questions", "pending", "calls"):
-        table.add_column(name, justify="right")
     entries = plan_document(plan)
-    for entry in entries:
-        numbers = (f"{entry[name]:,}" for name in ("questions", "owed", "calls"))
-        table.add_row(entry["program"], entry["model"] or "none", entry["dataset"], entry["language"], *numbers)
-    console.print(table)
+    print_tables(console, [(cells_table(plan.name, entries), "")])
     if said := describe_power(plan):
         console.print(said)
     for planned, entry in zip(plan.cells, entries, strict=True):
@@ -34,6 +30,24 @@ def print_plan(plan: Plan) -> None:
         if turns:
             text = Text("\n\n").join(Text.assemble((f"{t['role']}\n", "bold"), t["content"]) for t in turns)
             console.print(Panel(text, title=planned.label, title_align="left"))
+
+
+def cells_table(name: str, entries: Sequence[Mapping[str, Any]]) -> Table:
+    """A row a cell; what is the same in all of them stands in the title."""
+    words = {
+        "Program": [entry["program"] for entry in entries],
+        "Model": [entry["model"] or "none" for entry in entries],
+        "Data set": [entry["dataset"] for entry in entries],
+        "Language": [entry["language"] for entry in entries],
+    }
+    alike = [name for name, values in words.items() if name != "Program" and len(set(values)) == 1]
+    title = " · ".join([name, *(words.pop(each)[0] for each in alike)])
+    numbers = {
+        header: [f"{entry[key]:,}" for entry in entries]
+        for header, key in (("Questions", "questions"), ("Pending", "owed"), ("Calls", "calls"))
+    }
+    rows = tuple(zip(*words.values(), *numbers.values(), strict=True))
+    return Table(title, (*words, *numbers), rows, text_columns=len(words))
 
 
 def describe_power(plan: Plan) -> str | None:
