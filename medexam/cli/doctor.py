@@ -44,8 +44,7 @@ def doctor(
 
     Exit codes: 0 all can be used, 2 none can, 3 some cannot.
     """
-    import asyncio
-
+    from medexam.experiments.run.signals import run_interruptibly
     from medexam.serve.diagnostics.advice import advise
     from medexam.serve.diagnostics.diagnosis import diagnose, find_targets
 
@@ -58,7 +57,7 @@ def doctor(
         refuse(context, {"burst"}, "--identify measures nothing: leave it out")
         _print_identities(targets, as_json=as_json)
         return
-    report = asyncio.run(diagnose(targets, burst_s=burst))
+    report = run_interruptibly(diagnose(targets, burst_s=burst))
     advice = advise(report)
     if as_json:
         replicas = report.replicas.model_dump(mode="json") if report.replicas else None

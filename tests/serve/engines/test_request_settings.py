@@ -112,7 +112,8 @@ async def test_litellm_refuses_by_name_too(wire: Wire, model: dict[str, Any], to
             pass
 
 
-async def test_a_provider_whose_api_lacks_a_setting_is_not_asked() -> None:
+async def test_a_provider_whose_api_lacks_a_setting_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "unused")
     model = ModelSpec(engine="litellm", name="groq/llama-3.3-70b-versatile", thinking="off", api_key_env=None)
     with pytest.raises(EngineError, match=r"litellm cannot pass model\.thinking on to groq"):
         await build_engine(model, EngineNeeds(chat=True))

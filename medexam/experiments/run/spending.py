@@ -1,0 +1,80 @@
+"""What one invocation has spent over all its cells, and what it may spend."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from medexam.predictions import Prediction, Status
+
+
+class Stop(StrEnum):
+    """Why a run ended before everything was asked."""
+
+    INTERRUPTED = "interrupted"
+    """Ctrl-C."""
+    FAILURES = "failures"
+    """As many questions failed as were allowed to."""
+    TOKENS = "tokens"
+    COST = "cost"
+    MINUTES = "minutes"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What may be spent; None sets no limit.
+
+    No question is begun once one is reached. Those in flight are finished, so a little more may be spent.
+    """
+
+    failures: int | None = None
+    """Questions that failed."""
+    tokens: int | None = None
+    """Tokens of prompts and replies."""
+    cost: float | None = None
+    """US dollars by litellm's price list; models without a price cost nothing."""
+    minutes: float | None = None
+    """Minutes since the run began."""
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass
+class Spending:
+    """Counts what is spent; it belongs to the loop that it is used on."""
+
+    limits: Limits = NO_LIMITS
+    prices: Mapping[str, float] | None = None
+    """Dollars a token of the model that is asked now, as `prompt_usd` and `completion_usd`; None without a price."""
+    asked: int = 0
+    """Questions that are done, the failed ones included."""
+    failed: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._begun = self.clock()
+
+    def add(self, prediction: Prediction) -> None:
+        """One more question is done."""
+        self.asked += 1
+        self.failed += prediction.status is Status.FAILED
+        prompt, completion = prediction.prompt_tokens or 0, prediction.completion_tokens or 0
+        self.tokens += prompt + completion
+        if self.prices is not None:
+            self.cost += prompt * self.prices["prompt_usd"] + completion * self.prices["completion_usd"]
+
+    @property
+    def exhausted(self) -> Stop | None:
+        """Which limit is reached; None if no one is."""
+        limits = self.limits
+        minutes = (self.clock() - self._begun) / 60
+        reached = (
+            (Stop.FAILURES, self.failed, limits.failures),
+            (Stop.TOKENS, self.tokens, limits.tokens),
+            (Stop.COST, self.cost, limits.cost),
+            (Stop.MINUTES, minutes, limits.minutes),
+        )
+        return next((stop for stop, spent, limit in reached if limit is not None and spent >= limit), None)
