@@ -67,8 +67,9 @@ def reproduce(
             say(f"left out {part.spec}: {part.missing}")
     from medexam.cli.progress.run import TerminalProgress
     from medexam.experiments.entry.carry_out import Carriers
+    from medexam.experiments.run.spending import Limits
 
-    done = planned.make(Carriers(max_failures=settings.max_failures), TerminalProgress, say)
+    done = planned.make(Carriers(limits=Limits(failures=settings.max_failures)), TerminalProgress, say)
     _write(done, settings)
     if as_json:
         print_json(done.document)

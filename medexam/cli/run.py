@@ -26,7 +26,7 @@ from medexam.settings import Setting
 
 if TYPE_CHECKING:
     from medexam.experiments.plan.cells import Plan
-    from medexam.experiments.run.runner import Stop
+    from medexam.experiments.run.spending import Stop
     from medexam.experiments.store.stored_run import AnyRun
 
 SPEC_HELP = "A YAML file, or the name of a shipped experiment or data set."
@@ -57,6 +57,11 @@ class RunSettings(PlanSettings):
         bool, Setting("Go on with another model than the one that began; every table then says so.")
     ] = False
     max_failures: FailuresOption = None
+    max_tokens: Annotated[
+        int | None, Setting("Stop when N tokens of prompts and replies are spent.", metavar="N", min=1)
+    ] = None
+    max_cost: Annotated[float | None, Setting("Stop when that many US dollars are spent.", metavar="USD", min=0)] = None
+    max_minutes: Annotated[float | None, Setting("Stop after that time.", metavar="MINUTES", min=0)] = None
     tracking_uri: TrackingOption = None
     executor: Annotated[
         Literal["local", "ray"], Setting("local: this process asks. ray: the workers of a cluster do.")
@@ -105,8 +110,10 @@ def run(
     plan = replace(plan, accept_model_change=settings.accept_model_change)
     from medexam.cli.progress.run import TerminalProgress
     from medexam.experiments.entry.carry_out import Carriers, carry_out
+    from medexam.experiments.run.spending import Limits
 
-    carriers = Carriers(settings.executor, settings.ray_address, settings.ray_workers, settings.max_failures)
+    limits = Limits(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes)
+    carriers = Carriers(settings.executor, settings.ray_address, settings.ray_workers, limits)
     runs, stop = carry_out(plan, carriers, TerminalProgress, say)
     whole = stop is None and all(stored.complete for stored in runs)
     incomplete, runs_dir = "" if whole else _incomplete(spec, plan, runs, stop), plan.runs_dir

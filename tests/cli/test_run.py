@@ -198,6 +198,17 @@ def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path) ->
     assert medexam("run", spec(), "--max-failures", 0)[0] == 2
 
 
+def test_a_spent_budget_stops_the_run_and_the_next_one_goes_on(medexam, spec) -> None:
+    two = {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}]}
+    code, _, err = medexam("run", spec(matrix=two), "--max-tokens", 1)
+    assert (code, "for what --max-tokens allows is spent: 6 questions are still pending" in err) == (3, True)
+    code, _, err = medexam("run", spec(matrix=two), "--max-minutes", 0)
+    assert (code, "for what --max-minutes allows is spent: 6 questions are still pending" in err) == (3, True)
+    assert medexam("run", spec(matrix=two), "--max-tokens", 10**9, "--max-cost", 5)[0] == 0
+    # Everything is answered: nothing is left that a budget could stop.
+    assert medexam("run", spec(matrix=two), "--max-tokens", 1)[0] == 0
+
+
 @dataclass
 class Gated(Wire):
     """Says which model it is, and replies to no question before the gate is open."""

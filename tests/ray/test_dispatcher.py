@@ -9,7 +9,7 @@ from ray.exceptions import RayActorError
 from medexam.errors import EngineError
 from medexam.experiments.run.ray.dispatcher import Dispatcher, RemoteWorker
 from medexam.experiments.run.ray.messages import WorkerReport
-from medexam.experiments.run.scheduler import FailureBudget
+from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.predictions import Prediction, Status
 from watching import Silent
@@ -91,7 +91,7 @@ def dispatch(tmp_path, monkeypatch):
         planned = SimpleNamespace(pending=QUESTIONS, spec_digest="d", run_id="run", folder=RunFolder(tmp_path, "d"))
         observer = Counting()
         async with asyncio.timeout(TIMEOUT_S):
-            await Dispatcher(planned, workers, observer, FailureBudget()).run()
+            await Dispatcher(planned, workers, observer, Spending()).run()
         return workers, observer
 
     return start

@@ -22,7 +22,8 @@ from medexam.experiments.plan.nearest_demonstrations import NearestDemonstration
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.run.ray.cluster import open_cluster
 from medexam.experiments.run.ray.executor import RayExecutor
-from medexam.experiments.run.runner import Runner, Stop
+from medexam.experiments.run.runner import Runner
+from medexam.experiments.run.spending import Limits, Stop
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
 from medexam.programs import WithNearest, build_program
@@ -241,7 +242,7 @@ def test_ctrl_c_keeps_what_is_done_and_a_spread_resume_asks_the_rest(spec, tmp_p
 
 def test_as_many_failures_as_are_allowed_stop_all_workers(spec, tmp_path, executor) -> None:
     Path(spec["model"]["path"]).write_text(yaml.safe_dump({"*": {"error": "transport"}}))
-    stored, stop = run(spec, tmp_path / "runs", executor, max_failures=5)
+    stored, stop = run(spec, tmp_path / "runs", executor, limits=Limits(failures=5))
     assert stop is Stop.FAILURES
     assert 5 <= stored.metrics.failed < QUESTIONS
 

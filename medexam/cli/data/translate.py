@@ -24,7 +24,7 @@ from medexam.experiments.store.paths import default_runs_dir
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
-    from medexam.experiments.run.runner import Stop
+    from medexam.experiments.run.spending import Stop
     from medexam.experiments.translate.outcome import TranslationOutcome
     from medexam.experiments.translate.plan import Task, TranslationPlan, TranslationSpec
 

@@ -9,7 +9,7 @@ from medexam.text import one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from medexam.experiments.run.runner import Stop
+    from medexam.experiments.run.spending import Stop
     from medexam.experiments.store.run_folder import RunFolder
     from medexam.experiments.store.stored_run import AnyRun
     from medexam.tables import Captioned
@@ -57,6 +57,8 @@ def print_ranking_notes(console: "Console", runs: "Sequence[AnyRun]") -> None:
 
 def describe_stop(stop: "Stop | None") -> str:
     """Why something is incomplete, as a line of standard error begins."""
+    if stop is None or stop == "interrupted":
+        return stop or "incomplete"
     if stop == "failures":
         return "stopped early, for as many questions failed as --max-failures allows"
-    return stop or "incomplete"
+    return f"stopped early, for what --max-{stop} allows is spent"

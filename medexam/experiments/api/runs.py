@@ -18,6 +18,7 @@ from medexam.experiments.report.run_blocks import overview_blocks, pending_block
 from medexam.experiments.report.run_tables import member_tables
 from medexam.experiments.report.shown import Block, Shown, shown_table
 from medexam.experiments.report.tables import breakdowns
+from medexam.experiments.run.spending import Limits
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.experiments.store.run_folder import PARQUET, RunFolder, find_runs, runs_inside
 from medexam.experiments.store.stored_run import AnyRun
@@ -129,7 +130,7 @@ class Run(Shown):
         if self.complete:
             return self
         plan = plan_resume(str(self.folder), runs_dir=self.folder.parent)
-        runs = _run(plan, Carriers(max_failures=max_failures), progress=progress, track=True)
+        runs = _run(plan, Carriers(limits=Limits(failures=max_failures)), progress=progress, track=True)
         # The members of an ensemble are continued with it.
         return next(run for run in runs if run.folder == self.folder)
 
@@ -278,9 +279,10 @@ def run(
     planned = plan_spec(spec, settings, limit, runs_dir=_path(runs_dir), fresh=fresh)
     for line in plan_lines(planned):
         say(line)
-    carriers = Carriers("local", None, None, max_failures)
+    limits = Limits(failures=max_failures)
+    carriers = Carriers(limits=limits)
     if ray is not None:
-        carriers = Carriers("ray", ray.get("address"), ray.get("workers"), max_failures)
+        carriers = Carriers("ray", ray.get("address"), ray.get("workers"), limits)
     planned = replace(planned, accept_model_change=accept_model_change)
     return _run(planned, carriers, progress=progress, track=track)
 

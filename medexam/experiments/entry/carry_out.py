@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from medexam.errors import SpecError
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.specs import SpecSource, load_document
 
 if TYPE_CHECKING:
     from medexam.experiments.run.executor import RunObserver
-    from medexam.experiments.run.runner import Stop
+    from medexam.experiments.run.spending import Stop
     from medexam.experiments.store.stored_run import AnyRun
 
 
@@ -28,8 +29,8 @@ class Carriers:
     """The cluster's head; None starts a cluster on this machine."""
     ray_workers: int | None = None
     """None: one on each machine."""
-    max_failures: int | None = None
-    """Stop when this number of questions has failed; None sets no limit."""
+    limits: Limits = NO_LIMITS
+    """What may be spent before it stops."""
 
 
 def plan_spec(
@@ -72,7 +73,7 @@ def carry_out(
     asks = [planned for planned in plan.cells if planned.asks_model and planned.pending]
     if carriers.executor == "local" or not asks:
         with watch() as observer:
-            return Runner(plan, observer, max_failures=carriers.max_failures).run()
+            return Runner(plan, observer, limits=carriers.limits).run()
     from medexam.experiments.run.ray.cluster import open_cluster
     from medexam.experiments.run.ray.executor import RayExecutor
 
@@ -81,4 +82,4 @@ def carry_out(
     embedded = any(planned.cell.model.loads_weights for planned in asks)
     with open_cluster(address) as cluster, watch() as observer:
         executor = RayExecutor(cluster, workers=carriers.ray_workers, a_gpu_each=embedded)
-        return Runner(plan, observer, max_failures=carriers.max_failures, executor=executor).run()
+        return Runner(plan, observer, limits=carriers.limits, executor=executor).run()

@@ -24,7 +24,8 @@ from medexam.experiments.optimize.logged_engine import CallGroup, LoggedEngine, 
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import Trial, program_digest, score_prediction, score_trial
 from medexam.experiments.plan.cells import ExamCell
-from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, Scheduler, Work
+from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
+from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.files import PRIVATE
 from medexam.items import Gold
@@ -220,7 +221,7 @@ class Evaluator:
                 async with self._queue.admit(len(left)) as candidate:
                     with folder.appending() as log:
                         work, limit = Work.of(planned), self._queue.share
-                        await Scheduler(work, log, candidate, FailureBudget(), limit, left).run()
+                        await Scheduler(work, log, candidate, Spending(), limit, left).run()
                 found = folder.read_predictions()
         if failed := pending(keys, found):
             failure = found[failed[0]].failure if failed[0] in found else None

@@ -23,7 +23,7 @@ from medexam.experiments.reproduce.mapped import Mapped, plan_map
 from medexam.experiments.reproduce.parts import Part, plan_parts
 from medexam.experiments.reproduce.trained import Trained, plan_trained
 from medexam.experiments.run.executor import RunObserver
-from medexam.experiments.run.runner import Stop
+from medexam.experiments.run.spending import Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.tables import Captioned

@@ -6,7 +6,8 @@ import dspy
 
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.language_model import build_lm, count_cached
-from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, Scheduler, Work
+from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
+from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.gc_pause import gc_paused
@@ -45,9 +46,7 @@ class Executor(Protocol):
     def info(self, planned: AnyCell) -> EngineInfo | None:
         """What answers the cell, by now; None where no model was prepared for it."""
 
-    async def ask(
-        self, planned: AnyCell, observer: RunObserver, failures: FailureBudget, invocation: Invocation
-    ) -> None:
+    async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
         """Do what `Scheduler.run` does, and leave the answers in the run's folder or in its shards."""
 
     def describe(self) -> dict[str, Any] | None:
@@ -72,9 +71,7 @@ class LocalExecutor:
         engine = self._engine(planned)
         return engine.info() if engine else None
 
-    async def ask(
-        self, planned: AnyCell, observer: RunObserver, failures: FailureBudget, invocation: Invocation
-    ) -> None:
+    async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
         """Ask the cell's pending questions."""
         model, engine = planned.cell.model, self._engine(planned)
         lm = build_lm(model, engine) if engine else None
@@ -84,7 +81,7 @@ class LocalExecutor:
                 Work.of(planned),
                 log,
                 observer,
-                failures,
+                spending,
                 lambda: engine.concurrency if engine else CONTROL_CONCURRENCY,
                 planned.pending,
             ).run()

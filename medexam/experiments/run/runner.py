@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from enum import StrEnum
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -22,10 +21,10 @@ from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.combining import combine_again
 from medexam.experiments.run.executor import Executor, LocalExecutor, RunObserver
 from medexam.experiments.run.rereading import read_run_again
-from medexam.experiments.run.scheduler import FailureBudget
 from medexam.experiments.run.signals import run_interruptibly
+from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
 from medexam.experiments.store.answerers import admit
-from medexam.experiments.store.environment import Invocation, build_environment
+from medexam.experiments.store.environment import Invocation, build_environment, list_prices
 from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.library_logging import truncation_unlogged
@@ -35,15 +34,6 @@ from medexam.specs.identity import digest
 
 _SERVED = {"engine", "name", "path", "endpoints", "revision", "dtype"}
 """What tells the model of one cell from another's, in a server's cache."""
-
-
-class Stop(StrEnum):
-    """Why a run ended before everything was asked."""
-
-    INTERRUPTED = "interrupted"
-    """Ctrl-C."""
-    FAILURES = "failures"
-    """As many questions failed as were allowed to."""
 
 
 class _LookUpStoppedError(Exception):
@@ -58,13 +48,13 @@ class Runner:
         plan: Plan,
         observer: RunObserver,
         *,
-        max_failures: int | None = None,
+        limits: Limits = NO_LIMITS,
         executor: Executor | None = None,
     ) -> None:
-        """`max_failures` counts failed questions over all cells, `executor` asks the models; None: this process."""
+        """`limits` count over all cells; `executor` asks the models, None stands for this process."""
         self._plan = plan
         self._observer = observer
-        self._failures = FailureBudget(max_failures)
+        self._spending = Spending(limits)
         self._local = LocalExecutor()
         self._executor = executor or self._local
         self._runs: dict[int, AnyRun] = {}
@@ -74,8 +64,8 @@ class Runner:
         """Ask the pending questions of every cell; the stored runs, and why it stopped early, None where it did not.
 
         Ctrl-C begins no further question, waits a few seconds for those in flight, leaves every finished answer on disk
-        and scores what is there; a second one does not wait. So does the last failure that is allowed: those in flight
-        are finished, and may fail as well.
+        and scores what is there; a second one does not wait. So does a limit that is reached:
+        those in flight are finished.
         """
         stop: Stop | None
         try:
@@ -96,8 +86,8 @@ class Runner:
                 self._observer.cell_ends(self._runs[position])
                 if interrupted:
                     return Stop.INTERRUPTED
-                if self._failures.exhausted:
-                    return Stop.FAILURES
+                if self._is_pending() and (reached := self._spending.exhausted):
+                    return reached
         finally:
             await self._local.aclose()
         return None
@@ -126,6 +116,10 @@ class Runner:
                 task.uncancel()
             return True
         return False
+
+    def _is_pending(self) -> bool:
+        """Whether a cell is not begun, or a question of a begun one is pending."""
+        return len(self._runs) < len(self._plan.cells) or not all(run.complete for run in self._runs.values())
 
     def _needs(self, model: ModelSpec) -> EngineNeeds:
         """What the requests of all cells to a model hold, so that one engine serves them all."""
@@ -178,12 +172,13 @@ class Runner:
 
     async def _ask(self, planned: AnyCell, executor: Executor, before: dict[str, Any]) -> None:
         self._observer.cell_starts(planned)
-        invocation, begun, asked_before = Invocation(), time.monotonic(), self._failures.asked
+        self._spending.prices = list_prices(planned.cell.model) if planned.asks_model else None
+        invocation, begun, asked_before = Invocation(), time.monotonic(), self._spending.asked
         try:
-            await executor.ask(planned, self._observer, self._failures, invocation)
+            await executor.ask(planned, self._observer, self._spending, invocation)
         finally:
             planned.folder.merge_shards()
-            invocation.seconds, invocation.asked = time.monotonic() - begun, self._failures.asked - asked_before
+            invocation.seconds, invocation.asked = time.monotonic() - begun, self._spending.asked - asked_before
             _write_environment(planned, executor, before, invocation)
 
 

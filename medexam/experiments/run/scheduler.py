@@ -1,6 +1,6 @@
 """Asking the questions of one cell: many in flight, each answer kept as it comes, none lost in an interruption.
 
-It stops when all is asked, when the server is gone, when too many questions failed, and on Ctrl-C. It knows programs
+It stops when all is asked, when the server is gone, when a limit is reached, and on Ctrl-C. It knows programs
 and prediction logs, and neither engines nor scores.
 """
 
@@ -22,6 +22,7 @@ from dspy.utils.exceptions import (
 
 from medexam.errors import EngineError, ProgramFaultError, RunFolderError
 from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.run_folder import PredictionLog
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
@@ -49,27 +50,6 @@ class QuestionObserver(Protocol):
 
     def stopping(self, in_flight: int) -> None:
         """Ctrl-C came: no question is begun any more, and `in_flight` are waited for, at most `GRACE_S` seconds."""
-
-
-@dataclass
-class FailureBudget:
-    """What one invocation has asked, over all its cells, and how many of its questions may fail."""
-
-    max_failures: int | None = None
-    """None sets no limit."""
-    asked: int = 0
-    """Questions that are done, the failed ones included."""
-    failed: int = 0
-
-    def add(self, prediction: Prediction) -> None:
-        """One more question is done."""
-        self.asked += 1
-        self.failed += prediction.status is Status.FAILED
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether as many questions failed as may fail."""
-        return self.max_failures is not None and self.failed >= self.max_failures
 
 
 @dataclass(frozen=True)
@@ -100,7 +80,7 @@ class Scheduler:
     work: Work
     log: PredictionLog
     observer: QuestionObserver
-    failures: FailureBudget
+    spending: Spending
     concurrency: Callable[[], int]
     questions: InitVar[Iterable[Any]] = ()
     """In the order of asking; each has a `key`."""
@@ -127,7 +107,7 @@ class Scheduler:
     def over(self) -> bool:
         """Whether no further question is begun."""
         stopped = self.interrupted or self._unwritable or self._hopeless is not None
-        return stopped or self._failed_in_a_row >= GIVE_UP_AFTER or self.failures.exhausted
+        return stopped or self._failed_in_a_row >= GIVE_UP_AFTER or self.spending.exhausted is not None
 
     async def run(self) -> None:
         """Ask until nothing waits and nothing can come, or `over`.
@@ -217,7 +197,7 @@ class Scheduler:
             self.observer.asked()
             prediction = await self._answer(question)
             self._failed_in_a_row = self._failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
-            self.failures.add(prediction)
+            self.spending.add(prediction)
             self.log.append(prediction)
             self.observer.answered(prediction)
             # The limit may have risen with this answer, and nobody else looks while all tasks are busy.

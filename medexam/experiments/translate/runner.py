@@ -13,9 +13,9 @@ from typing import Protocol
 import dspy
 
 from medexam.experiments.run.language_model import build_lm
-from medexam.experiments.run.runner import Stop
-from medexam.experiments.run.scheduler import FailureBudget, QuestionObserver, Scheduler, Work
+from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.signals import run_interruptibly
+from medexam.experiments.run.spending import Limits, Spending, Stop
 from medexam.experiments.store.answerers import admit
 from medexam.experiments.store.environment import Invocation, build_environment
 from medexam.experiments.translate.folder import ENVIRONMENTS, MODEL_FILES, Role, TranslationFolder
@@ -45,10 +45,10 @@ def run_tasks(
     The folder must be there. Raises `EngineError` where the model cannot be used, `RunFolderError` where replies cannot
     be written, another process writes there or another model gave the replies.
     """
-    failures = FailureBudget(max_failures)
+    spending = Spending(Limits(failures=max_failures))
     roles = list(dict.fromkeys(task.role for task in tasks if task.pending))
     for role in roles:
-        runner = _Runner([task for task in tasks if task.role == role], role, folder, observer, failures)
+        runner = _Runner([task for task in tasks if task.role == role], role, folder, observer, spending)
         try:
             with truncation_unlogged(), folder.locked():
                 stop = run_interruptibly(runner.run())
@@ -67,7 +67,7 @@ class _Runner:
     role: Role
     folder: TranslationFolder
     observer: TranslationObserver
-    failures: FailureBudget
+    spending: Spending
 
     @property
     def model(self) -> ModelSpec:
@@ -90,9 +90,9 @@ class _Runner:
             await engine.aclose()
 
     async def _translate(self, engine: Engine, answerer: Answerer) -> Stop | None:
-        folder, failures, file = self.folder, self.failures, ENVIRONMENTS[self.role]
+        folder, spending, file = self.folder, self.spending, ENVIRONMENTS[self.role]
         before = folder.read_json(file) if (folder.path / file).exists() else {}
-        begun, invocation, asked = time.monotonic(), Invocation(), failures.asked
+        begun, invocation, asked = time.monotonic(), Invocation(), spending.asked
         try:
             with dspy.context(lm=build_lm(self.model, engine), disable_history=True), gc_paused():
                 for task in self.tasks:
@@ -101,8 +101,8 @@ class _Runner:
                     work = Work(folder.name, task.program, task.words.setup, task.digest, answerer)
                     with folder.appending(task.name, digests) as log:
                         limit, pending = lambda: engine.concurrency, task.pending
-                        await Scheduler(work, log, self.observer, failures, limit, pending).run()
-                    if failures.exhausted:
+                        await Scheduler(work, log, self.observer, spending, limit, pending).run()
+                    if spending.exhausted:
                         return Stop.FAILURES
         except asyncio.CancelledError:
             # Ctrl-C cancelled this task; without `uncancel`, closing the engine would be cancelled as well.
@@ -110,6 +110,6 @@ class _Runner:
                 current.uncancel()
             return Stop.INTERRUPTED
         finally:
-            invocation.seconds, invocation.asked = time.monotonic() - begun, failures.asked - asked
+            invocation.seconds, invocation.asked = time.monotonic() - begun, spending.asked - asked
             folder.write_json(file, build_environment(self.model, engine.info(), before, invocation))
         return None

@@ -8,7 +8,8 @@ import yaml
 
 from medexam.errors import EndpointUnreachableError, RunFolderError
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
-from medexam.experiments.run.runner import Runner, Stop, in_prefix_order
+from medexam.experiments.run.runner import Runner, in_prefix_order
+from medexam.experiments.run.spending import Limits, Stop
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.predictions import Status
 from watching import Silent
@@ -233,7 +234,7 @@ def test_as_many_failures_as_are_allowed_stop_the_cells_that_follow(spec, tmp_pa
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": {"error": "server"}}))
     spec["matrix"] = {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}, {"kind": "chain_of_thought"}]}
     plan = plan_experiment(spec, {}, runs_dir=tmp_path / "runs")
-    runs, stop = Runner(plan, Watcher(), max_failures=13).run()
+    runs, stop = Runner(plan, Watcher(), limits=Limits(failures=13)).run()
     assert stop is Stop.FAILURES
     assert [run.metrics.failed for run in runs] == [12, 12]
     assert (runs[1].folder.path / "report.md").is_file()

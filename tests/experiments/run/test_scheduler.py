@@ -9,7 +9,8 @@ import yaml
 
 from medexam.errors import RunFolderError
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.scheduler import FailureBudget, Scheduler, Work
+from medexam.experiments.run.scheduler import Scheduler, Work
+from medexam.experiments.run.spending import Limits, Spending
 from medexam.predictions import Status
 from medexam.serve.engines.scripted import ScriptedEngine
 from watching import Silent
@@ -76,7 +77,7 @@ async def asking(planned, engine, observer, *, failures=None, limit=lambda: IN_F
     """A scheduler, and the task that runs it; the task has ended when the block has."""
     lm = dspy.LM("medexam/held", engine=engine.sync, async_engine=engine, cache=False)
     with planned.folder.appending() as file:
-        scheduler = Scheduler(Work.of(planned), log or file, observer, failures or FailureBudget(), limit, **options)
+        scheduler = Scheduler(Work.of(planned), log or file, observer, failures or Spending(), limit, **options)
         with dspy.context(lm=lm, disable_history=True):
             task = asyncio.create_task(scheduler.run())
         async with asyncio.timeout(TIMEOUT_S):
@@ -85,7 +86,7 @@ async def asking(planned, engine, observer, *, failures=None, limit=lambda: IN_F
 
 
 async def test_cancelling_finishes_what_is_in_flight_and_begins_nothing(planned) -> None:
-    engine, failures = Held(), FailureBudget()
+    engine, failures = Held(), Spending()
     watcher = Counting(heard=engine.released.set)
     async with asking(planned, engine, watcher, failures=failures, questions=planned.pending) as (_, task):
         await watcher.full.wait()
@@ -121,11 +122,11 @@ async def test_what_never_ends_is_waited_for_so_long_and_no_longer(planned, monk
 
 
 async def test_a_question_that_stays_unanswered_is_no_failure(planned) -> None:
-    watcher, failures = Counting(), FailureBudget(max_failures=1)
+    watcher, failures = Counting(), Spending(Limits(failures=1))
     engine = ScriptedEngine({"*": {"error": "context"}})
     async with asking(planned, engine, watcher, failures=failures, questions=planned.pending) as (_, task):
         pass
-    assert (task.exception(), watcher.answers, failures.exhausted) == (None, 12, False)
+    assert (task.exception(), watcher.answers, failures.exhausted) == (None, 12, None)
 
 
 async def test_as_many_are_in_flight_as_the_limit_allows_while_it_falls_and_rises(planned) -> None:

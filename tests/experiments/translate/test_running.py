@@ -11,7 +11,7 @@ from medexam.datasets import check_exam_set
 from medexam.datasets.translate.selecting import Rule
 from medexam.datasets.translate.validity import Fault
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.run.runner import Stop
+from medexam.experiments.run.spending import Stop
 from medexam.experiments.translate.outcome import find_outcome, write_data_set
 from medexam.experiments.translate.plan import build_spec, check_goes_on, plan_stored
 from medexam.serve.engines.scripted import ScriptedEngine

@@ -16,7 +16,8 @@ from medexam.errors import EngineError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.ray.cluster import Machine
 from medexam.experiments.run.ray.messages import WorkerReport
-from medexam.experiments.run.scheduler import GRACE_S, FailureBudget, QuestionObserver
+from medexam.experiments.run.scheduler import GRACE_S, QuestionObserver
+from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.prediction_lines import check_own, scan_predictions
 from medexam.experiments.store.shards import shard_path
 from medexam.predictions import Prediction
@@ -77,12 +78,12 @@ class Dispatcher:
     """Has workers ask the questions of one cell."""
 
     def __init__(
-        self, planned: AnyCell, workers: Sequence[RemoteWorker], observer: QuestionObserver, failures: FailureBudget
+        self, planned: AnyCell, workers: Sequence[RemoteWorker], observer: QuestionObserver, spending: Spending
     ) -> None:
         self._planned = planned
         self._workers = workers
         self._observer = observer
-        self._failures = failures
+        self._spending = spending
         self._queue = deque(planned.pending)
         self._counted: set[str] = set()
         """Keys of the questions that are done."""
@@ -176,7 +177,7 @@ class Dispatcher:
                     raise report.fault
                 if report.over:
                     self._retire(worker)
-                elif self._failures.exhausted and not self._stopping:
+                elif self._spending.exhausted and not self._stopping:
                     self._stopping = True
                     await self._stop_all(None)
         except RayActorError:
@@ -229,7 +230,7 @@ class Dispatcher:
         self._counted.add(prediction.question)
         worker.begun -= 1
         worker.asked += 1
-        self._failures.add(prediction)
+        self._spending.add(prediction)
         self._observer.answered(prediction)
 
     def _retire(self, worker: RemoteWorker) -> None:

@@ -19,7 +19,7 @@ from medexam.experiments.run.ray.cluster import Cluster
 from medexam.experiments.run.ray.dispatcher import Dispatcher, RemoteWorker, ask_all
 from medexam.experiments.run.ray.messages import Assignment, LookedUp
 from medexam.experiments.run.ray.worker import Worker
-from medexam.experiments.run.scheduler import FailureBudget
+from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
@@ -87,9 +87,7 @@ class RayExecutor:
         """What answers the cell, as the first worker that reached it says."""
         return self._reached[planned.cell.model][1]
 
-    async def ask(
-        self, planned: AnyCell, observer: RunObserver, failures: FailureBudget, invocation: Invocation
-    ) -> None:
+    async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
         """Ask the cell's pending questions; the answers lie in shards.
 
         A worker that dies is warned of, and its questions go to the others. Raises `EngineError` where none is left, or
@@ -100,7 +98,7 @@ class RayExecutor:
             os.utime(stream.fileno())
         workers = await self._begin(planned)
         try:
-            await Dispatcher(planned, workers, observer, failures).run()
+            await Dispatcher(planned, workers, observer, spending).run()
         finally:
             left = [one for one in workers if not one.lost]
             _count_cached(await ask_all(left, lambda one: one.actor.finish.remote()), invocation)

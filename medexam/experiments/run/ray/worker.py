@@ -23,7 +23,8 @@ from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.plan.words import read_words
 from medexam.experiments.run.language_model import build_lm, count_cached
 from medexam.experiments.run.ray.messages import Assignment, LookedUp, WorkerReport
-from medexam.experiments.run.scheduler import FailureBudget, Scheduler, Work
+from medexam.experiments.run.scheduler import Scheduler, Work
+from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.run_folder import PredictionLog
 from medexam.experiments.store.shards import shard_path
 from medexam.files import host_name, make_private_folder, open_private
@@ -89,7 +90,7 @@ class _CellRun:
         self.engine = engine
         self._stream = stream
         self._log = _ShardLog(path, stream.fileno())
-        self._scheduler = Scheduler(work, self._log, self, FailureBudget(), lambda: engine.concurrency, open=True)
+        self._scheduler = Scheduler(work, self._log, self, Spending(), lambda: engine.concurrency, open=True)
         self._begun = 0
         self._fault: Exception | None = None
         self._news = asyncio.Event()
