@@ -18,9 +18,9 @@ from medexam.settings import Setting
 if TYPE_CHECKING:
     from medexam.experiments.compare.gate import Gate
     from medexam.experiments.compare.result import Comparison
+    from medexam.experiments.compare.section import Finder
     from medexam.experiments.report.shown import Block
     from medexam.experiments.store.run_folder import RunFolder
-    from medexam.specs.programs.ensembles import Combine
 
 GATE_FAILED = 1
 """Exit code of a comparison whose gate did not pass."""
@@ -44,42 +44,67 @@ class GateSettings:
     junit: Annotated[Path | None, Setting("Write what --fail-if found as JUnit XML.", metavar="FILE")] = None
 
 
+@dataclass(frozen=True)
+class WaySettings:
+    """How the runs are compared, if not as usual."""
+
+    languages: Annotated[bool, Setting("Two runs in two languages: right in both, in one, in neither.")] = False
+    ensemble: Annotated[
+        Literal["vote", "mean_probability"] | None,
+        Setting("Compare what the runs would answer together: the baseline is their ensemble."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class TrackSettings:
+    """Where the comparison is sent."""
+
+    track: Annotated[bool, Setting("Send the comparison to MLflow.")] = False
+    tracking_uri: Annotated[
+        str | None, Setting("MLflow store or server, with --track; by default the store beside the first run.")
+    ] = None
+
+    @property
+    def sends(self) -> bool:
+        """Whether it is sent at all."""
+        return self.track or self.tracking_uri is not None
+
+
+@dataclass(frozen=True)
+class SectionSettings:
+    """What else is found."""
+
+    equivalent_within: Annotated[
+        float | None,
+        Setting("Test whether each run differs from the baseline by less than that, either way.", metavar="POINTS"),
+    ] = None
+
+
 @settings_as_flags
 def compare(
     runs: RunsArgument,
     importing: ImportSettings,
     gating: GateSettings,
+    way: WaySettings,
+    sections: SectionSettings,
+    tracking: TrackSettings,
     baseline: BaselineOption = None,
     as_json: JsonOption = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
-    languages: Annotated[
-        bool, typer.Option("--languages", help="Two runs in two languages: right in both, in one, in neither.")
-    ] = False,
-    ensemble: Annotated[
-        Literal["vote", "mean_probability"] | None,
-        typer.Option(help="Compare what the runs would answer together: the baseline is their ensemble."),
-    ] = None,
-    track: Annotated[bool, typer.Option("--track", help="Send the comparison to MLflow.")] = False,
-    tracking_uri: Annotated[
-        str | None,
-        typer.Option(help="MLflow store or server, with --track; by default the store beside the first run."),
-    ] = None,
     runs_dir: RunsDirOption = None,
     trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
 ) -> None:
     """Compare stored runs with the first one on the questions that all have scored; asks no model."""
+    from medexam.experiments.compare.further import find_further
     from medexam.experiments.compare.ranking import mixed_notes
     from medexam.experiments.compare.runs import find_compared
     from medexam.experiments.report.shown import print_blocks
     from medexam.experiments.store.paths import default_runs_dir
     from medexam.experiments.store.stored_run import reading_warnings
 
-    if ensemble is not None and (languages or track or tracking_uri is not None):
-        raise SpecError(
-            "--ensemble compares runs as they are and stores nothing: leave --languages and --track out, or run a spec "
-            "with program.kind=ensemble to keep and track it"
-        )
+    _check(way, gating, sections, tracking)
     gate = _read_gate(gating.fail_if, gating.junit)
+    finders = [*find_further(**vars(sections)), *([gate.find] if gate is not None else [])]
     paths = replace_files(runs, importing, where := runs_dir or default_runs_dir())
     if baseline is not None:
         first, *_ = replace_files([baseline], importing, where)
@@ -87,7 +112,7 @@ def compare(
     folders = find_compared(paths)
     for warning in reading_warnings(folders):
         sys.stderr.write(f"medexam: warning: {warning}\n")
-    found, report, blocks = _find(folders, ensemble, languages=languages)
+    found, report, blocks = _find(folders, way, finders)
     if markdown is not None:
         write_file(report(), markdown)
     if as_json:
@@ -100,15 +125,34 @@ def compare(
         sys.stderr.write(f"medexam: {line}\n")
     for note in mixed_notes(found.runs):
         sys.stderr.write(f"medexam: warning: {note}\n")
-    if track or tracking_uri is not None:
-        from medexam.experiments.track.comparisons import track_comparison
-        from medexam.experiments.track.store import default_tracking_uri
-
-        uri = tracking_uri or default_tracking_uri(runs_dir or folders[0].path.resolve().parent)
-        mlflow_run_id = track_comparison(found, tracking_uri=uri)
-        sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {uri}\n")
-    if gate is not None and not _passes(gate, found, gating.junit):
+    if tracking.sends:
+        _send(found, tracking.tracking_uri, runs_dir or folders[0].path.resolve().parent)
+    if gate is not None and not _passes(found, gating.junit):
         raise typer.Exit(GATE_FAILED)
+
+
+def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tracking: TrackSettings) -> None:
+    """Raises `SpecError` for options that do not go together."""
+    if way.languages and (gating.fail_if is not None or sections != SectionSettings()):
+        raise SpecError(
+            "--languages shows which questions are right in which language: leave out --fail-if and "
+            "--equivalent-within, or compare the runs without --languages"
+        )
+    if way.ensemble is not None and (way.languages or tracking.sends):
+        raise SpecError(
+            "--ensemble compares runs as they are and stores nothing: leave --languages and --track out, or run a spec "
+            "with program.kind=ensemble to keep and track it"
+        )
+
+
+def _send(found: "Comparison", uri: str | None, runs_dir: Path) -> None:
+    """Send the comparison to MLflow; by default to the store in `runs_dir`."""
+    from medexam.experiments.track.comparisons import track_comparison
+    from medexam.experiments.track.store import default_tracking_uri
+
+    uri = uri or default_tracking_uri(runs_dir)
+    mlflow_run_id = track_comparison(found, tracking_uri=uri)
+    sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {uri}\n")
 
 
 def _read_gate(fail_if: str | None, junit: Path | None) -> "Gate | None":
@@ -119,11 +163,13 @@ def _read_gate(fail_if: str | None, junit: Path | None) -> "Gate | None":
     return None if fail_if is None else Gate.parse(fail_if)
 
 
-def _passes(gate: "Gate", found: "Comparison", junit: Path | None) -> bool:
+def _passes(found: "Comparison", junit: Path | None) -> bool:
     """Whether every run passes; says why, and writes it to the file `junit`."""
-    from medexam.experiments.compare.gate import render_junit
+    from medexam.experiments.compare.gate import check_gate, render_junit
+    from medexam.experiments.compare.margins import NonInferiority
 
-    checked = gate.check(found)
+    (tested,) = (section for section in found.sections if isinstance(section, NonInferiority))
+    checked = check_gate(found.names, tested)
     sys.stderr.writelines(f"medexam: {'passed' if one.passed else 'FAILED'}: {one.said}\n" for one in checked)
     if junit is not None:
         write_file(render_junit(checked, found.names[0]), junit, "--junit")
@@ -131,12 +177,12 @@ def _passes(gate: "Gate", found: "Comparison", junit: Path | None) -> bool:
 
 
 def _find(
-    folders: "Sequence[RunFolder]", ensemble: "Combine | None", *, languages: bool
+    folders: "Sequence[RunFolder]", way: WaySettings, finders: "Sequence[Finder]"
 ) -> "tuple[Comparison, Callable[[], str], Callable[[], list[Block]]]":
     """What was found, what writes it as Markdown, and what is shown of it on the terminal."""
     from medexam.experiments.report.run_blocks import comparison_blocks, consistency_blocks
 
-    if languages:
+    if way.languages:
         from medexam.experiments.compare.languages import check_consistency
         from medexam.experiments.report.language_tables import consistency_report
 
@@ -146,5 +192,5 @@ def _find(
     from medexam.experiments.compare.runs import compare_runs
     from medexam.experiments.report.comparison_tables import paired_report
 
-    found = compare_runs(folders) if ensemble is None else compare_ensemble(folders, ensemble)
+    found = compare_runs(folders, finders) if way.ensemble is None else compare_ensemble(folders, way.ensemble, finders)
     return found, partial(paired_report, found), partial(comparison_blocks, found)

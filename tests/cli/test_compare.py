@@ -67,6 +67,26 @@ def test_a_gate_fails_and_passes_with_its_exit_code(medexam, run, tmp_path) -> N
     assert (code, "give --fail-if worse:POINTS with it" in err) == (2, True)
 
 
+def test_equivalence_is_tested_against_a_margin(medexam, run, tmp_path) -> None:
+    both = run("random"), run("longest")
+    asked = ("compare", *both, "--equivalent-within", "40", "--fail-if", "worse:50")
+    code, out, _ = medexam(*asked, "--markdown", tmp_path / "compare.md")
+    said = "longest is equivalent to random within 40.0 percentage points"
+    assert (code, said in " ".join(out.split()), said in (tmp_path / "compare.md").read_text()) == (0, True, True)
+    document = json.loads(medexam(*asked, "--json")[1])
+    name = document["pairs"][0]["run"]
+    tested = document["equivalence"]["pairs"][name]
+    assert (document["equivalence"]["margin"], tested["verdict"]) == (0.4, "equivalent")
+    assert tested["p"] == tested["p_holm"] == max(tested["p_worse"], tested["p_better"]) < 0.025
+    assert tested["interval"][0] < document["pairs"][0]["accuracy"]["value"] < tested["interval"][1]
+    gate = document["non_inferiority"]["pairs"][name]
+    assert (gate["passed"], gate["bound"]) == (True, tested["interval"][0])
+    code, out, _ = medexam("compare", *both, "--equivalent-within", "1")
+    assert (code, "longest is not shown to be equivalent to random within 1.0" in " ".join(out.split())) == (0, True)
+    assert "over 0 and under 100" in _one_line(*medexam("compare", *both, "--equivalent-within", "0"))
+    assert "without --languages" in _one_line(*medexam("compare", *both, "--languages", "--equivalent-within", "1"))
+
+
 def test_any_run_of_a_folder_can_be_the_baseline(medexam, run, runs_dir) -> None:
     chosen = run("blind").name.rpartition("-")[2]
     _, out, _ = medexam(

@@ -42,20 +42,24 @@ def compare(
     baseline: RunSource | Runs,
     *others: RunSource,
     ensemble: Literal["vote", "mean_probability"] | None = None,
+    equivalent_within: float | None = None,
     runs_dir: str | Path | None = None,
 ) -> ComparedRuns:
     """Compare runs with the first one on the questions that all have scored; asks no model.
 
-    With `ensemble`, compare them with what they would answer together.
+    With `ensemble`, compare them with what they would answer together. With `equivalent_within`, test whether they
+    differ from the first one by less than that, in percentage points.
 
     Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with.
     """
     from medexam.experiments.compare.ensembles import compare_ensemble
+    from medexam.experiments.compare.further import find_further
     from medexam.experiments.compare.runs import compare_runs, find_compared
 
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([run_folder(one, where_runs_lie(runs_dir)) for one in runs])
-    comparison = compare_runs(folders) if ensemble is None else compare_ensemble(folders, ensemble)
+    finders = find_further(equivalent_within)
+    comparison = compare_runs(folders, finders) if ensemble is None else compare_ensemble(folders, ensemble, finders)
     for line in comparison.corrected:
         say(line)
     return ComparedRuns(comparison)

@@ -11,6 +11,7 @@ from medexam.benchmarks import find_benchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs
+from medexam.experiments.compare.section import Finder
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.programs import build_prediction
@@ -20,8 +21,10 @@ from medexam.specs.identity import IDENTITY_SCHEMA, digest
 from medexam.specs.programs.ensembles import Combine, EnsembleSpec, MemberSpec
 
 
-def compare_ensemble(folders: Sequence[RunFolder], combine: Combine) -> Comparison:
-    """Compare the ensemble of the runs in `folders`, two or more, with each of them; it is the baseline.
+def compare_ensemble(folders: Sequence[RunFolder], combine: Combine, finders: Sequence[Finder] = ()) -> Comparison:
+    """Compare the ensemble of the runs in `folders`, two or more, with each of them, as `compare_runs` does.
+
+    The ensemble is the baseline.
 
     It answers the questions that all its members have answered; runs that are ensembles themselves are compared and are
     no members. Raises `SpecError` where fewer than two are left or they answer in words, `DatasetError` where no
@@ -32,7 +35,7 @@ def compare_ensemble(folders: Sequence[RunFolder], combine: Combine) -> Comparis
         raise SpecError("--ensemble: an ensemble needs two runs or more that are no ensembles themselves; name others")
     with tempfile.TemporaryDirectory(prefix="medexam-") as place:
         combined = _combine(members, combine, Path(place))
-        return compare_runs([combined, *folders])
+        return compare_runs([combined, *folders], finders)
 
 
 def _combine(folders: Sequence[RunFolder], combine: Combine, place: Path) -> RunFolder:

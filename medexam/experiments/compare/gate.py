@@ -2,17 +2,16 @@
 
 A run passes if its paired 95 % interval lies above minus the margin: a test of non-inferiority at 2.5 % (Piaggio et
 al. 2012, the extension of CONSORT). A run with too few questions for that fails, because nothing shows that it is good.
+The p-value that stands beside it takes questions as independent.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from medexam.benchmarks.paired import signed
 from medexam.errors import SpecError
-from medexam.experiments.compare.result import Comparison
-from medexam.formatting import decimal
-from medexam.metrics.paired.results import Difference
-from medexam.metrics.results import Resampling
+from medexam.experiments.compare.margins import NonInferiority, find_margins
+from medexam.experiments.compare.section import Compared
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Passed:
     """What tells it from the others."""
     passed: bool
     said: str
-    """One sentence with the difference and its interval."""
+    """One sentence with the difference, its interval and the one-sided p-value."""
 
 
 @dataclass(frozen=True)
@@ -45,25 +44,15 @@ class Gate:
             raise SpecError(f"--fail-if {text}: give worse:POINTS, such as worse:1.0, in percentage points over 0")
         return cls(found)
 
-    def check(self, comparison: Comparison) -> list[Passed]:
-        """Of each run but the baseline, whether it passes."""
-        baseline, *others = comparison.names
-        return [
-            self._check(name, baseline, difference)
-            for name, difference in zip(others, comparison.found.known_by, strict=True)
-        ]
+    def find(self, compared: Compared) -> NonInferiority:
+        """The tests that the gate states."""
+        return find_margins(NonInferiority, self.margin, compared)
 
-    def _check(self, name: str, baseline: str, difference: Difference) -> Passed:
-        low, high = _bounds(difference)
-        margin = f"{decimal(self.margin)} percentage points"
-        if low is not None and low > -self.margin:
-            told = f"is not worse than {baseline} by {margin}"
-        elif high is not None and high < -self.margin:
-            told = f"is worse than {baseline} by more than {margin}"
-        else:
-            told = f"may be worse than {baseline} by {margin} or more"
-        passed = low is not None and low > -self.margin
-        return Passed(name, passed, f"{name} {told}: {signed(difference, 100)}.")
+
+def check_gate(names: Sequence[str], found: NonInferiority) -> list[Passed]:
+    """Of each run but the baseline, whether it passes; `names` are those of all runs."""
+    said = zip(names[1:], found.sentences(names), strict=True)
+    return [Passed(name, found.passes(at), sentence) for at, (name, sentence) in enumerate(said)]
 
 
 def render_junit(checked: list[Passed], baseline: str) -> str:
@@ -78,13 +67,3 @@ def render_junit(checked: list[Passed], baseline: str) -> str:
             ElementTree.SubElement(case, "failure", message=one.said)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _bounds(difference: Difference) -> tuple[float | None, float | None]:
-    """The ends of the interval in percentage points; of questions that all differ alike, the difference itself."""
-    if difference.resampled is Resampling.ALIKE:
-        return 100 * difference.value, 100 * difference.value
-    if difference.interval is None:
-        return None, None
-    low, high = difference.interval
-    return 100 * low, 100 * high

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from medexam.benchmarks import PairedRuns
 from medexam.benchmarks.paired import difference_values
+from medexam.experiments.compare.section import Section
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
 from medexam.metrics.paired.results import PairedMeasure
@@ -57,6 +58,8 @@ class Comparison:
     """The statistics, as the benchmark compares its runs."""
     own: tuple[Mapping[str, PairedMeasure], ...]
     """Of each pair, the user's own metrics that all runs were scored by; empty if there is none."""
+    sections: tuple[Section, ...]
+    """Further parts that were asked for."""
 
     way: ClassVar[str] = ""
     """How the runs are compared if not as usual; it makes another comparison of them."""
@@ -87,6 +90,7 @@ class Comparison:
                 )
             ],
             **found.more_documents(keys),
+            **{section.name: section.document(keys) for section in self.sections},
         }
 
     def values(self) -> dict[str, float]:

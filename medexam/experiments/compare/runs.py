@@ -14,6 +14,7 @@ from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison, Dropped, describe_all, describe_dropped
+from medexam.experiments.compare.section import Compared, Finder
 from medexam.experiments.score.own import current_own, with_own
 from medexam.experiments.store.data_changes import as_asked, describe_golds
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
@@ -59,8 +60,8 @@ def _mixes(folder: RunFolder) -> bool:
     return len(find_answerers(folder, folder.read_record())) > 1
 
 
-def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
-    """Compare the runs in `folders`, two or more, with the first one.
+def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -> Comparison:
+    """Compare the runs in `folders`, two or more, with the first one; `finders` find further parts of the comparison.
 
     Raises `DatasetError` if they asked different data sets, if no question or measure is scored by all of them, or if a
     data set cannot be read or lacks a question that was asked; `EngineError` if what scoring needs is not installed.
@@ -108,6 +109,7 @@ def compare_runs(folders: Sequence[RunFolder]) -> Comparison:
         corrected=tuple(filter(None, map(describe_golds, folders, records, sets))),
         found=found,
         own=_compare_own(benchmark, kept, scores),
+        sections=tuple(find(Compared(benchmark, found, folders, sets, kept, predictions)) for find in finders),
     )
 
 

@@ -27,8 +27,9 @@ def comparison_tables(comparison: Comparison) -> list[Captioned]:
 
 
 def overall_tables(comparison: Comparison) -> list[Captioned]:
-    """Scores and differences over all compared questions, each with its caption."""
-    return [*comparison.found.overall_tables(table_runs(comparison.runs)), *paired_tables(comparison)]
+    """Scores and differences over all compared questions, and what else was asked for, each with its caption."""
+    more = (table for section in comparison.sections for table in section.tables(comparison.names))
+    return [*comparison.found.overall_tables(table_runs(comparison.runs)), *paired_tables(comparison), *more]
 
 
 def headline(comparison: Comparison) -> list[str]:
@@ -48,8 +49,9 @@ def headline(comparison: Comparison) -> list[str]:
 
 
 def verdicts(comparison: Comparison) -> list[str]:
-    """What may be said of each pair, in sentences."""
-    return [*comparison.found.sentences(comparison.names), *paired_sentences(comparison)]
+    """What may be said of each pair, and of what else was asked for, in sentences."""
+    more = (said for section in comparison.sections for said in section.sentences(comparison.names))
+    return [*comparison.found.sentences(comparison.names), *paired_sentences(comparison), *more]
 
 
 REPORTED_FLIPS = 200

@@ -47,14 +47,17 @@ class Difference(FrozenModel):
     """What `interval` resamples, or why it is None."""
 
     @property
+    def bounds(self) -> Interval | None:
+        """The ends of the interval; of questions that all differ alike, the difference itself. None without one."""
+        return (self.value, self.value) if self.resampled is Resampling.ALIKE else self.interval
+
+    @property
     def excludes_zero(self) -> bool:
         """Whether the whole interval lies on one side of 0; of questions that all differ alike, whether they differ.
 
         False if there is no interval for another reason.
         """
-        if self.resampled is Resampling.ALIKE:
-            return self.value != 0
-        return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
+        return self.bounds is not None and (self.bounds[0] > 0 or self.bounds[1] < 0)
 
 
 class Paired(FrozenModel):

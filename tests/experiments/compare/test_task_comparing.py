@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import ttest_1samp
 
 from case_files import CLAIM, REST, write_cases
 from medexam.cli.views.output import write_file
 from medexam.datasets import load_task_set
 from medexam.errors import DatasetError
+from medexam.experiments.compare.further import find_further
+from medexam.experiments.compare.margins import Equivalence
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.report.comparison_tables import comparison_tables, headline, paired_report, verdicts
@@ -120,6 +123,19 @@ def test_a_run_that_finds_the_claim_is_better(make_run) -> None:
     )
     (back,) = compare_runs([comparison.runs[1].folder, comparison.runs[0].folder]).found.pairs
     assert (back.measures["component_f1"].verdict, back.measures["component_f1"].difference.value) == ("worse", -1.0)
+
+
+def test_a_margin_is_tested_on_whole_questions(make_run) -> None:
+    folders = [make_run("half", half), make_run("claim", claim)]
+    comparison = compare_runs(folders, find_further(equivalent_within=60))
+    (found,) = comparison.sections
+    assert isinstance(found, Equivalence)
+    # In each of 12 whole questions all four variants differ alike: by 0 or by 1.
+    differences = [0.0, 1.0] * 6
+    known = ttest_1samp(differences, 0.6, alternative="less").pvalue
+    assert (found.tests[0].p_better, found.tests[0].interval) == (pytest.approx(known, abs=1e-9), None)
+    assert "claim is not shown to be equivalent to" in verdicts(comparison)[-1]
+    assert verdicts(comparison)[-1] in paired_report(comparison)
 
 
 def test_means_are_those_of_the_runs(make_run) -> None:

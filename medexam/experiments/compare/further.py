@@ -1,0 +1,22 @@
+"""Which further parts of a comparison are asked for, on the command line and in Python."""
+
+from functools import partial
+
+from medexam.errors import SpecError
+from medexam.experiments.compare.margins import Equivalence, find_margins
+from medexam.experiments.compare.section import Finder
+
+
+def find_further(equivalent_within: float | None = None) -> list[Finder]:
+    """What finds them; raises `SpecError` for a value that cannot be.
+
+    `equivalent_within` is a margin in percentage points; None tests none.
+    """
+    finders: list[Finder] = []
+    if equivalent_within is not None:
+        if not 0 < equivalent_within < 100:
+            raise SpecError(
+                f"--equivalent-within {equivalent_within:g}: give percentage points over 0 and under 100, such as 2.0"
+            )
+        finders.append(partial(find_margins, Equivalence, equivalent_within))
+    return finders
