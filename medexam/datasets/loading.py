@@ -6,9 +6,11 @@ unsound, and selects.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from medexam.datasets.altering.rows import Altered, alter_rows
 from medexam.datasets.fingerprints import (
     digest_files,
     fingerprint_golds,
@@ -49,9 +51,15 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         total = len(reading.rows) + len(reading.faults)
         unasked = sum(row.gold is None for row in reading.rows)
         notes = reading_notes(reading.source, reading.faults, total, spec, unasked)
+    questions = select_questions([row.question for row in reading.rows if row.gold is not None], spec)
+    left_out = [row.question.key for row in reading.rows if row.gold is None]
+    if spec.alter is not None:
+        altered = alter_rows(reading.rows, spec.alter, spec.alter_seed)
+        reading = replace(reading, rows=altered.rows, published={})
+        questions, left_out = _altered(questions, altered, spec), [*left_out, *altered.unfit]
+        notes = (*notes, *filter(None, [altered.note]))
     stated = {row.question.key: (row.gold, row.others) for row in reading.rows if row.gold is not None}
     golds = {gold: Gold(number=gold[0], others=gold[1]) for gold in set(stated.values())}
-    questions = select_questions([row.question for row in reading.rows if row.gold is not None], spec)
     return ExamSet(
         **_published(spec, reading),
         fingerprint=fingerprint_questions(reading.rows),
@@ -60,10 +68,19 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         golds_fingerprint=fingerprint_golds(reading.rows),
         questions=questions,
         golds=AnswerKey({question.key: golds[stated[question.key]] for question in questions}),
-        left_out=tuple(row.question.key for row in reading.rows if row.gold is None),
+        left_out=tuple(left_out),
         notes=notes,
         files_digest=files_digest,
     )
+
+
+def _altered(selected: Iterable[Question], altered: Altered, spec: DatasetSpec) -> tuple[Question, ...]:
+    """What is asked instead of each selected question; those that cannot be altered are left out."""
+    shown = {row.question.key: row.question for row in altered.rows}
+    questions = tuple(shown[question.key] for question in selected if question.key in shown)
+    if not questions:
+        raise DatasetError(f"{spec.name}: none of the selected questions can be altered by {spec.alter}: select others")
+    return questions
 
 
 def make_exam_set(spec: DatasetSpec, rows: Iterable[tuple[Question, int]], *, source: str, version: str) -> ExamSet:
@@ -142,7 +159,8 @@ def find_question(exam_set: ExamSet, key: str) -> Question:
             return question
     if key in exam_set.left_out:
         raise DatasetError(
-            f"{exam_set.name}: {key} has no official answer, or several that must all be named, and is left out"
+            f"{exam_set.name}: {key} has no official answer, or several that must all be named, or cannot be altered, "
+            "and is left out"
         )
     near = nearest(key, (question.key for question in exam_set.questions), most=3)
     hint = f"did you mean {near}?" if near else f"its keys look like {exam_set.questions[0].key}"

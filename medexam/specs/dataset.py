@@ -36,15 +36,21 @@ OwnKind = Literal["choice", "short_answer", "spans"]
 Variant = Literal["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
 Format = Literal["true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse"]
 Split = Literal["all", "train", "dev", "test"]
+Alteration = Literal["question_withheld", "options_withheld", "options_replaced", "none_of_the_above"]
+"""How questions are altered to test whether a model has memorised them."""
+ALTERING = 1
+"""Raised when the same alteration makes other questions."""
 _OWN_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained"}),
+        "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter"}),
         "short_answer": frozenset({"disciplines"}),
         "spans": frozenset({"disciplines"}),
     }
 )
 """Kind of one's own -> the fields that not every data set has and it does, as the catalogue says of those that ship."""
-_SPECIAL = ("years", "disciplines", "option_counts", "images", "as_published", "explained", "variants", "formats")
+_SPECIAL = (
+    *("years", "disciplines", "option_counts", "images", "as_published", "explained", "alter", "variants", "formats"),
+)
 _OWN = ("hub", "columns", "skip_bad", "published")
 
 
@@ -83,6 +89,13 @@ class DatasetSpec(Spec):
     as `medexam data check` lists them."""
     explained: bool = False
     """Whether the explanation stands before the question, where a data set has it, or `columns.explanation`."""
+    alter: Alteration | None = None
+    """How questions are altered to test whether a model has memorised them; None: not at all. `question_withheld` shows
+    the options alone, and `options_withheld` their numbers alone. `options_replaced` puts right options of other
+    questions in place of the wrong ones. `none_of_the_above` puts that in place of the right option. Questions whose
+    options refer to one another are left out of the last two."""
+    alter_seed: int = 17
+    """Chooses the options that `options_replaced` takes from other questions."""
     variants: tuple[Variant, ...] | None = None
     """Of explained exams: what question and context hold, told apart by `#`: Case, Question, Possible answers,
     Explanation. None poses each question in all four."""
@@ -130,7 +143,11 @@ class DatasetSpec(Spec):
 
     @model_validator(mode="after")
     def _settings_belong(self) -> Self:
+        if self.alter_seed != type(self).model_fields["alter_seed"].default and self.alter != "options_replaced":
+            raise ValueError("alter_seed chooses what `alter: options_replaced` takes: leave it out, or set alter so")
         if self.is_own:
+            if self.alter is not None:
+                raise ValueError("alter belongs to questions that medexam reads, not to a benchmark of your own")
             return self
         mine = _fields_of(self.kind, self.name)
         for field in _SPECIAL:
@@ -151,10 +168,11 @@ class DatasetSpec(Spec):
         return self
 
     @model_serializer(mode="wrap")
-    def _without_own(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A data set that ships is stored without the fields of one's own questions, as it always was."""
+    def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A data set is stored without the fields of others, as it always was: of one's own, and of altered ones."""
         tree: dict[str, Any] = dump(self)
-        return tree if self.kind else {name: value for name, value in tree.items() if name not in ("kind", *_OWN)}
+        left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else ("alter", "alter_seed"))}
+        return {name: value for name, value in tree.items() if name not in left_out}
 
     @property
     def is_own(self) -> bool:
@@ -175,18 +193,31 @@ class DatasetSpec(Spec):
     def whole(self) -> "DatasetSpec":
         """Everything that this data set holds, in the same form, whatever is selected here."""
         own = ("kind", "hub", "columns", "skip_bad", "published")
-        kept = ("name", "language", "path", "as_published", "explained", *own)
+        kept = ("name", "language", "path", "as_published", "explained", "alter", "alter_seed", *own)
         return DatasetSpec(**{field: getattr(self, field) for field in kept})
 
     @property
     def label(self) -> str:
         """Name, language and what changes a question, for tables."""
-        return " ".join([self.called, self.language, *self.form])
+        return " ".join([self.called, self.language, *self.changes])
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What changes a question, in words for tables; empty if nothing does."""
+        return (*(["explained"] if self.explained else []), *([self.altered] if self.altered else []))
+
+    @property
+    def altered(self) -> str:
+        """How questions are altered, for tables and folders; empty if they are not."""
+        other_seed = self.alter_seed != type(self).model_fields["alter_seed"].default
+        return f"{self.alter} seed {self.alter_seed}" if other_seed else self.alter or ""
 
     @property
     def form(self) -> dict[str, Any]:
         """What changes a question beside the files that it is read from; empty where nothing does."""
-        return {"explained": True} if self.explained else {}
+        drawn = {"seed": self.alter_seed} if self.alter == "options_replaced" else {}
+        altered = {"alter": {"how": self.alter, **drawn, "version": ALTERING}} if self.alter else {}
+        return ({"explained": True} if self.explained else {}) | altered
 
     @property
     def known_as(self) -> dict[str, str]:

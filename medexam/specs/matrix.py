@@ -102,6 +102,8 @@ def _ask_only_pictures(cell: CellSpec) -> CellSpec:
 def _check_fit(cell: CellSpec) -> CellSpec:
     """The cell; raises `SpecError` where its program cannot answer its data set."""
     form, program = cell.dataset.question_form, cell.program
+    if cell.dataset.alter == "question_withheld" and program.pictures is not None:
+        raise SpecError("dataset.alter question_withheld shows no picture: set program.images to hidden")
     for member in cell.members:
         _check_fit(member)
     if program.draws and not cell.model.temperature:

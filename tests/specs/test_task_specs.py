@@ -3,7 +3,7 @@
 import pytest
 
 from medexam.errors import SpecError
-from medexam.specs import build_cells
+from medexam.specs import DatasetSpec, build_cells
 from medexam.specs.identity import digest, identity
 
 CLINIQLINK = {"name": "cliniqlink"}
@@ -37,6 +37,10 @@ def _cell(dataset: dict, program: dict):
         ({**CLINIQLINK, "years": [2013]}, {"kind": "by_format"}, "years belongs to headqa_sample, headqa_v1"),
         ({**SPANS, "images": "without"}, {"kind": "extract_explanation"}, "images belongs to"),
         ({"explained": True}, {"kind": "zero_shot"}, "explained belongs to casimedicos, not to headqa_sample"),
+        ({**CLINIQLINK, "alter": "none_of_the_above"}, {"kind": "by_format"}, "alter belongs to headqa_sample"),
+        ({"alter_seed": 3}, {"kind": "zero_shot"}, "alter_seed chooses what `alter: options_replaced` takes"),
+        ({"name": "./mine.py:Mine", "alter": "none_of_the_above"}, {"kind": "zero_shot"}, "alter belongs to questions"),
+        ({"alter": "question_withheld"}, {"kind": "zero_shot", "images": "shown"}, "set program.images to hidden"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(dataset, program, said) -> None:
@@ -72,6 +76,18 @@ def test_an_explanation_before_the_question_changes_the_identity() -> None:
     plain = {"name": "casimedicos", "language": "es"}
     assert _digest({**plain, "explained": True}) != _digest(plain)
     assert _digest({**plain, "explained": False}) == _digest(plain)
+
+
+def test_an_alteration_changes_the_identity_and_only_then_is_stored() -> None:
+    plain, replaced = {"name": "headqa_v1"}, {"name": "headqa_v1", "alter": "options_replaced"}
+    digests = {_digest({**plain, "alter": how}) for how in (None, "question_withheld", "none_of_the_above")}
+    assert len(digests | {_digest(replaced), _digest({**replaced, "alter_seed": 3})}) == 5
+    assert _digest({**replaced, "alter_seed": 17}) == _digest(replaced)
+    assert not {"alter", "alter_seed"} & set(DatasetSpec.model_validate(plain).model_dump())
+    found = DatasetSpec.model_validate({**replaced, "alter_seed": 3})
+    assert DatasetSpec.model_validate(found.model_dump()) == found
+    assert found.whole.alter == "options_replaced"
+    assert found.label == "headqa_v1 en options_replaced seed 3"
 
 
 def test_variants_and_formats_are_a_selection() -> None:

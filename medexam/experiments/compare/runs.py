@@ -133,7 +133,7 @@ def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
 
     def language(run: AnyRun) -> str:
         dataset = run.record.cell.dataset
-        return " ".join([dataset.language, *dataset.form])
+        return " ".join([dataset.language, *dataset.changes])
 
     ways: tuple[Callable[[AnyRun], str], ...] = (
         lambda run: run.program,
@@ -200,7 +200,7 @@ def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tu
     for record, data in zip(records, sets, strict=True):
         dataset, is_old = record.cell.dataset, record.schema == 1
         read = (record.dataset_fingerprint,) if is_old else (data.fingerprint, data.golds_fingerprint)
-        versions.setdefault((dataset.language, is_old, *dataset.form), set()).add(read)
+        versions.setdefault((dataset.language, is_old, dataset.changes), set()).add(read)
     for (language, *_), read_by in versions.items():
         if len(read_by) > 1:
             notes.append(f"the runs in {language} read {len(read_by)} different versions of the data (SHA-256)")

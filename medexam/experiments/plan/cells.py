@@ -58,7 +58,7 @@ class PlannedCell(Generic[S_co]):
     def label(self) -> str:
         """The program and its language, for tables and progress bars."""
         dataset = self.cell.dataset
-        return " ".join([self.cell.program.label, dataset.language, *dataset.form])
+        return " ".join([self.cell.program.label, dataset.language, *dataset.changes])
 
     @property
     def run_id(self) -> str:

@@ -228,7 +228,9 @@ def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) 
     if not found or fresh:
         # Says to people what was asked, and identifies nothing: the digest does.
         model = [cell.model.label] if cell.program.asks_model else []
-        name = "-".join(map(name_part, [cell.name, *model, cell.program.label, cell.dataset.language, digest(known)]))
+        altered = filter(None, [cell.dataset.altered])
+        parts = [cell.name, *model, cell.program.label, cell.dataset.language, *altered, digest(known)]
+        name = "-".join(map(name_part, parts))
         return RunFolder(runs_dir / (f"{name}-{max(found) + 1}" if found else name))
     folder = found[max(found)]
     theirs = folder.read_record()

@@ -167,6 +167,8 @@ class Sources:
             return None
         if cell.dataset.kind is not None:
             raise SpecError("program.query_language: questions of your own have one language: leave it out")
+        if cell.dataset.alter is not None:
+            raise SpecError("program.query_language: altered questions are looked up as they are: leave it out")
         # A path names the file of one language.
         asked = cell.dataset
         return self._question_set(DatasetSpec(name=asked.name, language=language, as_published=asked.as_published))

@@ -128,8 +128,14 @@ def load_exam_boards() -> ExamBoards:
 def _may_be_known(run: ExamRun) -> bool:
     """Whether a look at the data set can find anything."""
     boards, metrics = load_exam_boards(), run.metrics
-    return run.record.cell.dataset.name in boards.datasets and any(
-        sitting.discipline in metrics.by_discipline and sitting.year in metrics.by_year for sitting in boards.sittings
+    dataset = run.record.cell.dataset
+    return (
+        dataset.alter is None
+        and dataset.name in boards.datasets
+        and any(
+            sitting.discipline in metrics.by_discipline and sitting.year in metrics.by_year
+            for sitting in boards.sittings
+        )
     )
 
 

@@ -1,0 +1,122 @@
+"""The rows of a data set with altered questions; the number of the right option stays, so that runs can be paired.
+
+`question_withheld` after Balepur et al. (2024), "Artifacts or abduction: how do LLMs answer multiple-choice questions
+without the question?". `options_replaced` after Yao et al. (2024), "Data contamination can cross language barriers".
+`none_of_the_above` after Elhady et al. (2025), "WiCkeD", and Salido et al. (2025), "None of the others". How a question
+is altered depends on its key, the seed and the whole data set, never on what is selected.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from medexam.datasets.altering.words import (
+    NONE_OF_THEM,
+    OPTION_WITHHELD,
+    STEM_WITHHELD,
+    is_negated,
+    refers_to_options,
+)
+from medexam.datasets.rows import Row
+from medexam.datasets.selection import draw_lot
+from medexam.questions import Option
+from medexam.specs.dataset import Alteration
+
+_TRIES = 20
+"""Draws for each option that is replaced, before the question is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """The rows that could be altered, and the keys of the others."""
+
+    rows: tuple[Row, ...]
+    unfit: tuple[str, ...]
+
+    @property
+    def note(self) -> str | None:
+        """What a reader of the results should know of those that are left out; None if none is."""
+        if not self.unfit:
+            return None
+        return (
+            f"{len(self.unfit):,} of the data set's {len(self.unfit) + len(self.rows):,} questions cannot be altered "
+            "and are left out: their options refer to one another, or more than one would be right"
+        )
+
+
+def alter_rows(rows: Iterable[Row], how: Alteration, seed: int) -> Altered:
+    """Every row that has a right answer, altered; `seed` says which options replace others."""
+    asked = [row for row in rows if row.gold is not None]
+    match how:
+        case "question_withheld":
+            return Altered(tuple(map(_withhold_stem, asked)), ())
+        case "options_withheld":
+            return Altered(tuple(map(_withhold_options, asked)), ())
+        case "none_of_the_above":
+            found = {row.question.key: _put_none(row) for row in asked}
+        case "options_replaced":
+            found = dict(_replace_all(asked, seed))
+    kept = tuple(row for row in found.values() if row is not None)
+    return Altered(kept, tuple(key for key, row in found.items() if row is None))
+
+
+def _withhold_stem(row: Row) -> Row:
+    words = STEM_WITHHELD[row.question.language]
+    return replace(row, question=row.question.model_copy(update={"stem": words, "context": None, "image": None}))
+
+
+def _withhold_options(row: Row) -> Row:
+    words = OPTION_WITHHELD[row.question.language]
+    return _with_options(row, dict.fromkeys(row.question.option_numbers, words))
+
+
+def _put_none(row: Row) -> Row | None:
+    """`None of the other options` in place of the right one, without further right options; None if unfit."""
+    question = row.question
+    kept = [option for option in question.options if option.number not in row.others]
+    if len(kept) < 2 or any(refers_to_options(option.text) for option in kept):
+        return None
+    texts = {option.number: option.text for option in kept} | {row.gold or 0: NONE_OF_THEM[question.language]}
+    return replace(_with_options(row, texts), others=())
+
+
+def _replace_all(rows: Sequence[Row], seed: int) -> Iterator[tuple[str, Row | None]]:
+    """Each row by its key, with right options of other questions of its discipline in place of its wrong ones."""
+    pools: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.question.key):
+        right = next((option.text for option in row.question.options if option.number == row.gold), "")
+        if right.strip() and not refers_to_options(right):
+            pools[row.question.exam.discipline].append((row.question.key, right))
+    for row in rows:
+        yield row.question.key, _replace_wrong(row, pools[row.question.exam.discipline], seed)
+
+
+def _replace_wrong(row: Row, pool: Sequence[tuple[str, str]], seed: int) -> Row | None:
+    question, right = row.question, {row.gold, *row.others}
+    texts = {option.number: option.text for option in question.options if option.number in right}
+    if not pool or is_negated(question.stem) or any(refers_to_options(text) for text in texts.values()):
+        return None
+    own = {_alike(option.text) for option in question.options}
+    for number in (number for number in question.option_numbers if number not in right):
+        for again in range(_TRIES):
+            drawn = int.from_bytes(draw_lot(seed, f"{question.key}/{number}/{again}")) % len(pool)
+            other, text = pool[drawn]
+            if other != question.key and _alike(text) not in own:
+                texts[number] = text
+                own.add(_alike(text))
+                break
+        else:
+            return None
+    return _with_options(row, texts)
+
+
+def _with_options(row: Row, texts: Mapping[int, str]) -> Row:
+    """The row with these options, by number, in the order of the exam."""
+    numbers = [number for number in row.question.option_numbers if number in texts]
+    options = tuple(Option(number=number, text=texts[number]) for number in numbers)
+    return replace(row, question=row.question.model_copy(update={"options": options}))
+
+
+def _alike(text: str) -> str:
+    """What two options share that say the same."""
+    return "".join(each for each in text.casefold() if each.isalnum())

@@ -1,0 +1,133 @@
+"""Altered questions: what is shown, what stays, and what cannot be altered."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from medexam.datasets import load_exam_set
+from medexam.datasets.altering.rows import alter_rows
+from medexam.datasets.altering.words import is_negated, refers_to_options
+from medexam.datasets.rows import Row
+from medexam.errors import DatasetError
+from medexam.questions import Option, Question
+from medexam.specs import DatasetSpec
+from medexam.specs.dataset import Alteration
+
+
+def _load(alter: Alteration | None = None, **more: object) -> dict[str, Question]:
+    return {each.key: each for each in load_exam_set(DatasetSpec.model_validate({"alter": alter, **more})).questions}
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+@pytest.mark.parametrize("how", ["question_withheld", "options_withheld", "options_replaced", "none_of_the_above"])
+def test_the_right_options_number_stays(how: Alteration, language: str) -> None:
+    plain = load_exam_set(DatasetSpec(language=language))
+    found = load_exam_set(DatasetSpec(language=language, alter=how))
+    assert {each.key: found.golds[each.key] for each in found.questions}.items() <= dict(plain.golds).items()
+    assert {each.key for each in found.questions} | set(found.left_out) == {each.key for each in plain.questions}
+    assert bool(found.left_out) == bool(found.notes)
+    before = {each.key: each for each in plain.questions}
+    assert all(each.option_numbers == before[each.key].option_numbers for each in found.questions)
+
+
+def test_the_question_is_withheld() -> None:
+    plain = _load()
+    for key, question in _load("question_withheld").items():
+        assert question.asked == "(The question is not shown.)"
+        assert question.options == plain[key].options
+        assert question.image is None
+
+
+def test_the_options_are_withheld() -> None:
+    plain = _load()
+    for key, question in _load("options_withheld").items():
+        assert question.stem == plain[key].stem
+        assert {option.text for option in question.options} == {"(This option is not shown.)"}
+
+
+def test_the_right_option_becomes_none_of_the_others() -> None:
+    golds, plain = load_exam_set(DatasetSpec()).golds, _load()
+    for key, question in _load("none_of_the_above").items():
+        for now, before in zip(question.options, plain[key].options, strict=True):
+            right = now.number == golds[key].number
+            assert now.text == ("None of the other options." if right else before.text)
+
+
+def test_wrong_options_are_replaced_by_right_ones_of_the_same_discipline() -> None:
+    data, plain = load_exam_set(DatasetSpec()), _load()
+    right = {
+        (each.exam.discipline, option.text)
+        for each in data.questions
+        for option in each.options
+        if option.number == data.golds[each.key].number
+    }
+    for key, question in _load("options_replaced").items():
+        own = {option.text for option in plain[key].options}
+        for option in question.options:
+            assert (question.exam.discipline, option.text) in right
+            assert (option.text in own) == (option.number == data.golds[key].number)
+        assert max(Counter(option.text for option in question.options).values()) == 1
+
+
+def test_what_is_selected_and_in_which_order_changes_no_question() -> None:
+    everything = _load("options_replaced")
+    some = _load("options_replaced", limit=30)
+    assert some.items() <= everything.items()
+    assert {*some} <= {*_load(limit=30)}
+    assert _load("options_replaced", alter_seed=3) != everything
+    rows = [Row(each, 1) for each in _load().values()]
+    once = {row.question.key: row for row in alter_rows(rows, "options_replaced", 17).rows}
+    again = {row.question.key: row for row in alter_rows(rows[::-1], "options_replaced", 17).rows}
+    assert once == again
+
+
+@pytest.mark.parametrize(
+    ("text", "refers"),
+    [
+        ("All of the above.", True),
+        ("None is correct.", True),
+        ("Answers 2 and 3 are the correct ones.", True),
+        ("1 and 3 are correct.", True),
+        ("1,2 and 3.", True),
+        ("Todas las respuestas anteriores son correctas.", True),
+        ("Ninguna de las anteriores.", True),
+        ("None, since the blockade produced by these drugs is irreversible.", False),
+        ("1,4-dihydropyridines (nifedipine).", False),
+        ("Evaluar la respuesta a dieta sin gluten.", False),
+        ("0,5 y 45 L/h.", False),
+        ("Eye opening, verbal response, motor response.", False),
+    ],
+)
+def test_options_that_speak_of_the_others_are_known(text: str, refers: bool) -> None:
+    assert refers_to_options(text) == refers
+
+
+def test_a_negated_stem_is_one_whose_last_sentence_is() -> None:
+    assert is_negated("A man of 30. Which is NOT a cause?")
+    assert is_negated("Señale la respuesta INCORRECTA:")
+    assert not is_negated("The fever does not rise. What is the diagnosis?")
+
+
+def test_what_cannot_be_altered_is_left_out(question: Question) -> None:
+    options = (*question.options[:4], Option(number=5, text="All of the above."))
+    referring = Row(question.model_copy(update={"options": options}), 5)
+    for how in ("none_of_the_above", "options_replaced"):
+        found = alter_rows([referring], how, 17)
+        assert (found.rows, found.unfit) == ((), (question.key,))
+        assert "1 of the data set's 1 questions" in str(found.note)
+    several = Row(question, 2, (1, 3))
+    (row,) = alter_rows([several], "none_of_the_above", 17).rows
+    assert row.others == ()
+    assert row.question.option_numbers == (2, 4, 5)
+    assert alter_rows([replace(several, gold=None)], "question_withheld", 17).rows == ()
+
+
+def test_nothing_left_is_said_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("question,A,B,answer\nWhich is it?,All of them,None of the above,A\n", encoding="utf-8")
+    spec = DatasetSpec.model_validate({"kind": "choice", "path": path, "columns": {"options": ["A", "B"]}})
+    spec = spec.model_copy(update={"alter": "none_of_the_above"})
+    with pytest.raises(DatasetError, match="none of the selected questions can be altered by none_of_the_above"):
+        load_exam_set(spec)
