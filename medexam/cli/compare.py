@@ -78,6 +78,7 @@ class SectionSettings:
         float | None,
         Setting("Test whether each run differs from the baseline by less than that, either way.", metavar="POINTS"),
     ] = None
+    strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
 
 
 @settings_as_flags
@@ -135,8 +136,8 @@ def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tr
     """Raises `SpecError` for options that do not go together."""
     if way.languages and (gating.fail_if is not None or sections != SectionSettings()):
         raise SpecError(
-            "--languages shows which questions are right in which language: leave out --fail-if and "
-            "--equivalent-within, or compare the runs without --languages"
+            "--languages shows which questions are right in which language: leave out --fail-if, --equivalent-within "
+            "and --strengths, or compare the runs without --languages"
         )
     if way.ensemble is not None and (way.languages or tracking.sends):
         raise SpecError(

@@ -87,6 +87,21 @@ def test_equivalence_is_tested_against_a_margin(medexam, run, tmp_path) -> None:
     assert "without --languages" in _one_line(*medexam("compare", *both, "--languages", "--equivalent-within", "1"))
 
 
+def test_many_runs_are_set_in_an_order(medexam, run, tmp_path) -> None:
+    runs = [run(kind) for kind in ("random", "longest", "blind")]
+    code, out, _ = medexam("compare", *runs, "--strengths", "--markdown", tmp_path / "compare.md")
+    said = "0 of 3 pairs of runs are separable in strength"
+    assert (code, said in " ".join(out.split()), said in (tmp_path / "compare.md").read_text()) == (0, True, True)
+    document = json.loads(medexam("compare", *runs, "--strengths", "--json")[1])
+    found = list(document["strengths"]["runs"].values())
+    assert sum(each["strength"] for each in found) == pytest.approx(0)
+    assert sum(each["wins"] for each in found) == sum(each["losses"] for each in found)
+    first, second, _ = document["strengths"]["runs"]
+    assert second in found[0]["not_separable"]
+    assert document["runs"][0]["key"] == first
+    assert "three runs or more" in _one_line(*medexam("compare", *runs[:2], "--strengths"))
+
+
 def test_any_run_of_a_folder_can_be_the_baseline(medexam, run, runs_dir) -> None:
     chosen = run("blind").name.rpartition("-")[2]
     _, out, _ = medexam(

@@ -43,12 +43,14 @@ def compare(
     *others: RunSource,
     ensemble: Literal["vote", "mean_probability"] | None = None,
     equivalent_within: float | None = None,
+    strengths: bool = False,
     runs_dir: str | Path | None = None,
 ) -> ComparedRuns:
     """Compare runs with the first one on the questions that all have scored; asks no model.
 
     With `ensemble`, compare them with what they would answer together. With `equivalent_within`, test whether they
-    differ from the first one by less than that, in percentage points.
+    differ from the first one by less than that, in percentage points. With `strengths`, set three runs or more in an
+    order, and say which are not separable.
 
     Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with.
     """
@@ -58,7 +60,7 @@ def compare(
 
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([run_folder(one, where_runs_lie(runs_dir)) for one in runs])
-    finders = find_further(equivalent_within)
+    finders = find_further(equivalent_within, strengths=strengths)
     comparison = compare_runs(folders, finders) if ensemble is None else compare_ensemble(folders, ensemble, finders)
     for line in comparison.corrected:
         say(line)

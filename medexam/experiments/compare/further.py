@@ -5,12 +5,13 @@ from functools import partial
 from medexam.errors import SpecError
 from medexam.experiments.compare.margins import Equivalence, find_margins
 from medexam.experiments.compare.section import Finder
+from medexam.experiments.compare.strengths import find_strengths
 
 
-def find_further(equivalent_within: float | None = None) -> list[Finder]:
+def find_further(equivalent_within: float | None = None, *, strengths: bool = False) -> list[Finder]:
     """What finds them; raises `SpecError` for a value that cannot be.
 
-    `equivalent_within` is a margin in percentage points; None tests none.
+    `equivalent_within` is a margin in percentage points; None tests none. `strengths` sets all runs in an order.
     """
     finders: list[Finder] = []
     if equivalent_within is not None:
@@ -19,4 +20,6 @@ def find_further(equivalent_within: float | None = None) -> list[Finder]:
                 f"--equivalent-within {equivalent_within:g}: give percentage points over 0 and under 100, such as 2.0"
             )
         finders.append(partial(find_margins, Equivalence, equivalent_within))
+    if strengths:
+        finders.append(find_strengths)
     return finders
