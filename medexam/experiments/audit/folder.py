@@ -5,7 +5,8 @@ A sheet names neither runs nor questions: a row carries a code, and `key.json` s
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from medexam.datasets.review_sheets import COMMENT, render_sheet
 from medexam.datasets.selection import draw_lot
 from medexam.errors import RunFolderError
 from medexam.experiments.store.work_folder import WorkFolder
-from medexam.files import make_private_folder
+from medexam.files import make_private_folder, whole_folder
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.audit import AuditItem
 
@@ -80,17 +81,23 @@ class AuditFolder(WorkFolder):
     kind = "audit"
     record = KEY
 
-    def create(self) -> None:
-        """Make the folder; raises `RunFolderError` where that is not possible or it holds files."""
+    @contextmanager
+    def drafted(self) -> Iterator["AuditFolder"]:
+        """A folder to fill, which takes this one's place at the end of the block; no sheets are there without a key.
+
+        Raises `RunFolderError` where that is not possible or the folder holds files.
+        """
         try:
-            make_private_folder(self.path)
-            is_empty = not any(self.path.iterdir())
+            if self.path.exists() and any(self.path.iterdir()):
+                raise RunFolderError(
+                    f"{self.path} holds files, maybe sheets that were filled in: choose a new folder with --out"
+                )
+            make_private_folder(self.path.parent)
+            with whole_folder(self.path) as draft:
+                draft.chmod(0o700)
+                yield AuditFolder(draft)
         except OSError as error:
             raise RunFolderError(f"cannot make {self.path} ({error}): choose another folder with --out") from None
-        if not is_empty:
-            raise RunFolderError(
-                f"{self.path} holds files, maybe sheets that were filled in: choose a new folder with --out"
-            )
 
     def read_key(self) -> AuditKey:
         """What the codes stand for; raises `RunFolderError` where that cannot be read."""
@@ -120,22 +127,29 @@ def write_sheets(
     `runs` says which folder each run's answers were read from. The folder must be new or empty. The same items, places
     and seed give the same files. Raises `RunFolderError` where nothing can be written.
     """
-    folder.create()
+    with folder.drafted() as draft:
+        names = _fill(draft, items, raters, seed, runs or {})
+    return [folder.path / name for name in names]
+
+
+def _fill(
+    folder: AuditFolder, items: Sequence[AuditItem], raters: int, seed: int, runs: Mapping[str, Path]
+) -> list[str]:
+    """Write everything; the names of the sheets."""
     sample = _name_sample(items, seed)
     drawn = sorted(items, key=lambda item: draw_lot(seed, f"code/{item.run}/{item.key}"))
     width = max(3, len(str(len(drawn))))
     coded = {f"{sample}-{number:0{width}}": item for number, item in enumerate(drawn, start=1)}
-    paths = []
-    for rater in range(1, raters + 1):
+    names = [f"rater_{rater}.csv" for rater in range(1, raters + 1)]
+    for rater, name in enumerate(names, start=1):
         order = sorted(coded, key=lambda code, rater=rater: draw_lot(seed, f"rater_{rater}/{code}"))  # type: ignore[misc]
         rows = [_row(code, coded[code]) for code in order]
-        folder.write_bytes(f"rater_{rater}.csv", render_sheet(COLUMNS, rows))
-        paths.append(folder.path / f"rater_{rater}.csv")
+        folder.write_bytes(name, render_sheet(COLUMNS, rows))
     folder.write_text(INSTRUCTIONS, _instructions())
     key = AuditKey(
         sample=sample,
         seed=seed,
-        runs={run: str(path.resolve()) for run, path in (runs or {}).items()},
+        runs={run: str(path.resolve()) for run, path in runs.items()},
         items=tuple(
             KeyEntry(
                 code=code,
@@ -149,7 +163,7 @@ def write_sheets(
         ),
     )
     folder.write_json(KEY, key.model_dump(mode="json"))
-    return paths
+    return names
 
 
 def shown_digest(item: AuditItem) -> str:

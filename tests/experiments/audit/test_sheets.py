@@ -68,6 +68,19 @@ def test_a_place_that_cannot_be_written_is_one_line(make_items, tmp_path) -> Non
         write_sheets(AuditFolder(tmp_path / "file"), make_items({"one": 2}), 1, seed=0)
 
 
+def test_sheets_without_their_key_are_never_found(make_items, audit_folder, monkeypatch) -> None:
+    write_json, found = AuditFolder.write_json, []
+
+    def look(self: AuditFolder, *words: object) -> None:
+        found.append((audit_folder.path.exists(), sorted(path.name for path in self.path.iterdir())))
+        write_json(self, *words)
+
+    monkeypatch.setattr(AuditFolder, "write_json", look)
+    write_sheets(audit_folder, make_items({"one": 2}), 1, seed=0)
+    assert found == [(False, ["instructions.txt", "rater_1.csv"])]
+    assert audit_folder.path.stat().st_mode & 0o077 == 0
+
+
 @pytest.mark.parametrize("delimiter", [",", ";"])
 def test_marks_come_back_from_partial_sheets(make_items, audit_folder, fill, tmp_path, delimiter) -> None:
     items = make_items({"one": 3})
