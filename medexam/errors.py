@@ -4,9 +4,15 @@ Every message says what is wrong, where, and each way out; the command line prin
 exits with code 2. Anything that is not a `MedExamError` is a defect of this package.
 """
 
+from medexam.text import hide_secrets
+
 
 class MedExamError(Exception):
-    """Base of every error that a user can cause or cure."""
+    """Base of every error that a user can cause or cure; no message of one holds a key or a password."""
+
+    def __init__(self, message: str = "") -> None:
+        """What is secret in `message`, maybe quoted from a library or a server, is hidden."""
+        super().__init__(hide_secrets(message))
 
 
 class SpecError(MedExamError):

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from medexam.frozen_model import FrozenModel
 from medexam.tasks import Alignment
-from medexam.text import writable
+from medexam.text import hide_secrets, writable
 
 
 class Status(StrEnum):
@@ -46,7 +46,7 @@ class Failure(FrozenModel):
 
     kind: str
     """The error's class name, such as `LMTransportError`."""
-    message: str
+    message: Annotated[str, AfterValidator(hide_secrets)]
 
 
 class RetrievedPassage(FrozenModel):

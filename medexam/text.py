@@ -2,19 +2,42 @@
 
 JSON and YAML can hold halves of surrogate pairs, which are no characters: no file, terminal or database takes them.
 They are replaced where text enters, by the escape that a reader sees, so that nothing raises where text is written.
+Keys and passwords go out in no message: those that the process knows, and what looks like one.
 Sentences are cut by a rule of punctuation that knows no abbreviations: "Dr. Smith" is cut in two.
 """
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
 from typing import TypeVar
+from urllib.parse import quote
 
 Value = TypeVar("Value")
 
 _LONE = re.compile("[\ud800-\udfff]")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but tab and new line, marks that turn the direction of writing, and halves of pairs."""
+_HIDDEN = "[hidden]"
+_ADDRESS = re.compile(r"(?<=[a-z]):(/{1,3})(?:[^\s/?#\"'<>]*|[^\s/@:\"'<>]+:(?!\d+/)[^\s\"'<>]*)@", re.IGNORECASE)
+"""User and password in an address; a password may hold slashes that should have been escaped."""
+_QUERY = re.compile(
+    r"([?&;][\w.-]*(?:key|token|secret|passw|pwd|auth|sig|credential)[\w.-]*=)[^\s&#\"'<>]+", re.IGNORECASE
+)
+"""A key among the parameters of an address."""
+_KEY = re.compile(
+    r"\b(?:sk-[\w-]{16,}|hf_\w{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}"
+    r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+    r"|(?<=\bBearer )[^\s\"']{8,}|-----BEGIN [A-Z ]*PRIVATE KEY",
+    re.IGNORECASE,
+)
+"""The keys of the usual providers, tokens of the web, and private keys."""
+_VARIABLE = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+"""How an environment variable is called that holds a secret."""
+_SHORTEST = 6
+"""Characters of a secret that is looked for by its value; a shorter one would be found in every second word."""
+_remembered: set[str] = set()
+"""Secrets that this process read from files, variables and addresses."""
 _BORDER = re.compile("\\n\\s*|(?<=[.!?\u2026])[\"'\u00bb\u201d)]*\\s+")
 _LONGEST_LINE = 2000
 """Characters of a message; a list of all ways out has some hundred."""
@@ -48,9 +71,41 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A message as one line of a terminal; of a very long one, the beginning and the end."""
-    line = visible(" ".join(part.strip() for part in text.splitlines() if part.strip()))
+    """A message as one line of a terminal, without secrets; of a very long one, the beginning and the end."""
+    line = visible(" ".join(part.strip() for part in hide_secrets(text).splitlines() if part.strip()))
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE // 2]} ... {line[-_LONGEST_LINE // 2 :]}"
+
+
+def remember_secret(value: str) -> None:
+    """Have `hide_secrets` hide this value wherever it stands, as it is and as addresses write it."""
+    _remembered.update((value, quote(value, safe="")))
+
+
+def hide_address(address: str) -> str:
+    """The address for a message; from here on `hide_secrets` hides its password, whatever characters that holds."""
+    user = address.partition("://")[2].rpartition("@")[0]
+    remember_secret(user.partition(":")[2])
+    return hide_secrets(address)
+
+
+def hide_secrets(text: str) -> str:
+    """The text without what is known to be secret or looks so: keys, and what addresses hold of users and keys.
+
+    Known are the values that were remembered and those of environment variables that are called like secrets.
+    """
+    kept = [value for name, value in os.environ.items() if _VARIABLE.search(name)]
+    # A message may show a line of a value alone, or its end of line as an escape.
+    lines = {line.strip() for value in (*_remembered, *kept) for line in value.splitlines()}
+    for line in sorted(lines, key=len, reverse=True):
+        if len(line) >= _SHORTEST:
+            text = text.replace(line, _HIDDEN)
+    return hide_lookalikes(text)
+
+
+def hide_lookalikes(text: str) -> str:
+    """The text without what looks like a secret, whether it is known or not."""
+    text = _ADDRESS.sub(rf":\1{_HIDDEN}@", text)
+    return _KEY.sub(_HIDDEN, _QUERY.sub(rf"\1{_HIDDEN}", text))
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:

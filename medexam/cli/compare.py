@@ -14,6 +14,7 @@ from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, Trust
 from medexam.cli.views.output import print_json, write_file
 from medexam.errors import SpecError
 from medexam.settings import Setting
+from medexam.text import hide_address
 
 if TYPE_CHECKING:
     from medexam.experiments.compare.gate import Gate
@@ -153,7 +154,7 @@ def _send(found: "Comparison", uri: str | None, runs_dir: Path) -> None:
 
     uri = uri or default_tracking_uri(runs_dir)
     mlflow_run_id = track_comparison(found, tracking_uri=uri)
-    sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {uri}\n")
+    sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {hide_address(uri)}\n")
 
 
 def _read_gate(fail_if: str | None, junit: Path | None) -> "Gate | None":

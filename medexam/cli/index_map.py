@@ -16,6 +16,7 @@ from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import read_current
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.store.paths import default_runs_dir, run_paths
+from medexam.text import hide_address
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -110,7 +111,11 @@ def _attach(run: "ExamRun", picture: Path, tracking_uri: str | None) -> dict[str
     folder = run.folder.path.resolve()
     uri = tracking_uri or default_tracking_uri(folder.parent)
     mlflow_run_id = attach_map(run, picture, uri)
-    where = f"MLflow run {mlflow_run_id}" if mlflow_run_id else f"no MLflow run: {uri} does not know {run.folder.name}"
+    where = (
+        f"MLflow run {mlflow_run_id}"
+        if mlflow_run_id
+        else f"no MLflow run: {hide_address(uri)} does not know {run.folder.name}"
+    )
     sys.stderr.write(f"wrote {folder / CORPUS_MAP}, {where}\n")
     return {"map": str(folder / CORPUS_MAP), "mlflow_run_id": mlflow_run_id}
 

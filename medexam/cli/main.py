@@ -7,11 +7,13 @@ called.
 
 import errno
 import io
+import logging
 import sys
+import traceback
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -22,7 +24,7 @@ from medexam.cli.views.interrupts import interrupts_heard
 from medexam.cli.views.usage import usage_in_one_line
 from medexam.errors import MedExamError
 from medexam.fingerprints import watch_hashing
-from medexam.text import one_line
+from medexam.text import hide_secrets, one_line
 
 USAGE = 2
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -146,6 +148,7 @@ def main() -> None:
         # What a terminal's encoding cannot hold is shown as an escape: it must not end the command.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    logging.setLogRecordFactory(_Record)
     try:
         with watch_hashing(ReadingLine()):
             app()
@@ -154,7 +157,22 @@ def main() -> None:
         sys.exit(USAGE)
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
-            raise
+            _print_defect()
         # What a user names may be looked for in many places, and none of them takes it.
         sys.stderr.write(f"medexam: {one_line(str(error.filename))}: no file has a name as long; correct the path\n")
         sys.exit(USAGE)
+    except Exception:
+        _print_defect()
+
+
+def _print_defect() -> NoReturn:
+    """End with the traceback of a defect, which quotes libraries, which quote addresses and keys."""
+    sys.stderr.write(hide_secrets(traceback.format_exc()))
+    sys.exit(1)
+
+
+class _Record(logging.LogRecord):
+    """A line of a log, ours or a library's, without keys and passwords."""
+
+    def getMessage(self) -> str:  # noqa: N802 - overridden
+        return hide_secrets(super().getMessage())

@@ -23,6 +23,7 @@ from medexam.cli.views.runs import describe_stop, say
 from medexam.errors import SpecError
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.settings import Setting
+from medexam.text import hide_address
 
 if TYPE_CHECKING:
     from medexam.experiments.plan.cells import Plan
@@ -180,7 +181,7 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
     for run in runs:
         if run.note is not None:
             say(f"warning: {run.folder.name}: {run.note}")
-    where = f"--tracking-uri {tracking_uri}" if tracking_uri else f"--runs-dir {runs_dir}"
+    where = f"--tracking-uri {hide_address(tracking_uri)}" if tracking_uri else f"--runs-dir {runs_dir}"
     sys.stderr.write(f"Runs are in {runs_dir}. See them in the MLflow UI: {sys.argv[0]} ui {where}\n")
 
 

@@ -101,10 +101,10 @@ def _plan(model: str, settings: ServerSettings, flags: Sequence[str], *, show: b
 def _serve_here(launches: "Sequence[Launch]", listens_on: str, settings: FleetSettings) -> None:
     from medexam.files import host_name
     from medexam.serve.launch.fleet import ClientAccess, Fleet
-    from medexam.serve.network.keys import kept_key, make_key
+    from medexam.serve.network.keys import kept_key, make_key, read_key_variable
 
     registry = _registry(settings)
-    key = os.environ.get("VLLM_API_KEY") or make_key()
+    key = read_key_variable("VLLM_API_KEY") or make_key()
     key_file = registry.path.parent / "keys" / f"{launches[0].port}-{os.getpid()}.key"
     host = host_name() if settings.registry and listens_on in _EVERY_ADDRESS else None
     access = ClientAccess(key, key_file, registry, host=host)

@@ -9,6 +9,7 @@ import typer
 from medexam.cli.options import RunsDirOption, TrustOption
 from medexam.cli.views.runs import read_current
 from medexam.experiments.store.paths import default_runs_dir, run_paths
+from medexam.text import hide_address
 
 RunsArgument = Annotated[
     list[Path],
@@ -43,7 +44,7 @@ def track(
         optimization = load_optimization(OptimizationFolder(folder))
         mlflow_run_id = track_optimization(optimization, tracking_uri=uri)
         sys.stdout.write(f"{optimization.folder.name} is MLflow run {mlflow_run_id}\n")
-    sys.stderr.write(f"sent to {uri}\n")
+    sys.stderr.write(f"sent to {hide_address(uri)}\n")
 
 
 def _optimizations(path: Path) -> list[Path]:

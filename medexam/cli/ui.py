@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from medexam.cli.options import RunsDirOption, TrustOption, refuse
+from medexam.cli.views.runs import say
 from medexam.experiments.store.paths import default_runs_dir
+from medexam.files import host_name
 
 
 def ui(
@@ -23,10 +25,15 @@ def ui(
     if tracking_uri is not None:
         refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
     from medexam.experiments.track.store import default_tracking_uri
-    from medexam.experiments.track.ui import check_port, experiment_pages, serve_ui
+    from medexam.experiments.track.ui import check_port, experiment_pages, is_local, serve_ui
 
     uri = tracking_uri or default_tracking_uri(runs_dir or default_runs_dir())
     check_port(host, port)
+    if not is_local(host):
+        say(
+            f"warning: MLflow's UI asks for no password: everyone who reaches {host}:{port} can read and delete runs; "
+            f"leave --host out, and see it from elsewhere by ssh -L {port}:127.0.0.1:{port} {host_name()}"
+        )
     pages = experiment_pages(uri, host=host, port=port)
     sys.stderr.write(f"MLflow UI at http://{host}:{port}, ready in a few seconds; Ctrl-C ends it\n")
     sys.stderr.writelines(f"  {name}: {address}\n" for name, address in pages.items())

@@ -5,8 +5,10 @@ have two values.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from medexam.specs.secret_values import looks_secret, walk
 
 _ELSEWHERE = {
     **{name: name for name in ("temperature", "top_p", "top_k", "min_p", "stop", "seed", "reasoning_effort")},
@@ -27,20 +29,13 @@ _SECRET_NAME = re.compile(
     r"(^|[_-])(api[_-]?key|key|secret|password|passwd|authorization|bearer|credentials?|(access|auth|api|hf)[_-]?token)$",
     re.IGNORECASE,
 )
-_SECRET = re.compile(
-    r"\b(sk-[\w-]{16,}|hf_\w{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abpr]-[\w-]{10,}"
-    r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
-    r"|\bBearer\s+\S{8,}|-----BEGIN [A-Z ]*PRIVATE KEY",
-    re.IGNORECASE,
-)
-"""The keys of the usual providers, tokens of the web, and private keys."""
 
 
 def check_extra_body(fields: Mapping[str, Any]) -> None:
     """Raise `ValueError` for a field that is set elsewhere, and for one that looks like a key."""
-    for path, value in _walk(fields):
+    for path, value in walk(fields):
         name = path.rpartition(".")[2]
-        if _SECRET_NAME.search(name) or (isinstance(value, str) and _SECRET.search(value)):
+        if _SECRET_NAME.search(name) or looks_secret(value):
             raise ValueError(
                 f"extra_body.{path} looks like a key, and specs are stored: name the variable that holds it in "
                 "api_key_env, or the file in api_key_file"
@@ -52,12 +47,3 @@ def check_extra_body(fields: Mapping[str, Any]) -> None:
     for name in fields:
         if name in _OURS:
             raise ValueError(f"extra_body.{name} is set by programs and engines: leave it out")
-
-
-def _walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value in nested mappings and lists, behind its dotted path."""
-    if path:
-        yield path, value
-    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for name, one in inner:
-        yield from _walk(one, f"{path}.{name}" if path else str(name))

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from medexam.specs.base import Spec
 from medexam.specs.extra_body import check_extra_body
 from medexam.specs.names import ENGINES, Args, part_name, short_name
+from medexam.specs.secret_values import INSTEAD, is_variable
 
 EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
 REGISTRY = "registry:"
@@ -144,6 +145,10 @@ class ModelSpec(Spec):
         registries = [one for one in self.endpoints if one.startswith(REGISTRY)]
         if registries and len(self.endpoints) > 1:
             raise ValueError("a registry stands alone in endpoints: it names servers itself")
+        if any(mark in one for one in self.endpoints for mark in "@?#" if one not in registries):
+            raise ValueError(f"endpoints are addresses without user, password or query: {INSTEAD}")
+        if self.api_key_env is not None and not is_variable(self.api_key_env):
+            raise ValueError("api_key_env is no name of an environment variable: write its name there, never the key")
         if self.api_key_env and self.api_key_file:
             raise ValueError("api_key_env or api_key_file, not both")
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from medexam.errors import SpecError
+from medexam.specs.secret_values import check_secrets
 
 OWN = "own"
 """The tag of the spec in a union whose kind is any name, not one of a list."""
@@ -32,7 +33,8 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validate(model: type[M], tree: Mapping[str, Any]) -> M:
-    """`tree` as a `model`; raises `SpecError` naming every wrong key in one line."""
+    """`tree` as a `model`; raises `SpecError` naming every wrong key in one line, and for a key or a password in it."""
+    check_secrets(tree)
     try:
         return model.model_validate(tree)
     except ValidationError as error:

@@ -24,6 +24,7 @@ from medexam.experiments.store.run_folder import PARQUET, RunFolder, find_runs, 
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction
 from medexam.specs import SpecSource
+from medexam.text import hide_secrets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -346,4 +347,4 @@ def _path(path: str | Path | None) -> Path | None:
 
 def say(line: str) -> None:
     """Tell the user, beside what functions return."""
-    sys.stderr.write(f"medexam: {line}\n")
+    sys.stderr.write(f"medexam: {hide_secrets(line)}\n")

@@ -15,6 +15,7 @@ from medexam.experiments.track.database import SQLITE, artifact_root, make_datab
 from medexam.experiments.track.time_limits import TimeLimits
 from medexam.files import make_private_folder
 from medexam.library_logging import silent
+from medexam.text import hide_address
 
 NOISY_LOGGERS = ("mlflow", "alembic", "urllib3")
 DEFAULTS = {
@@ -55,7 +56,7 @@ def open_store(tracking_uri: str, *, way_out: str = SEND_LATER) -> Iterator[Any]
     # Imported here: it takes over a second, and the defaults above must be known before. It sets levels of loggers.
     from mlflow import MlflowClient
 
-    path, limits = sqlite_path(tracking_uri), TimeLimits()
+    path, limits, shown = sqlite_path(tracking_uri), TimeLimits(), hide_address(tracking_uri)
     with silent(*NOISY_LOGGERS):
         try:
             if path is not None:
@@ -64,7 +65,8 @@ def open_store(tracking_uri: str, *, way_out: str = SEND_LATER) -> Iterator[Any]
         except MedExamError:
             raise
         except Exception as error:
-            raise _outage(tracking_uri, error, way_out) from error
+            # Without its cause, whose message may hold the password of the address.
+            raise _outage(shown, error, way_out, path) from None
 
 
 def tracing_client(client: Any, tracking_uri: str) -> Any:
@@ -94,11 +96,10 @@ def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
     return str(found.experiment_id)
 
 
-def _outage(tracking_uri: str, error: Exception, way_out: str) -> TrackingError:
+def _outage(shown: str, error: Exception, way_out: str, path: Path | None) -> TrackingError:
     detail = " ".join(str(error).split())
     if len(detail) > 300:
         detail = detail[:300] + " […]"
-    path = sqlite_path(tracking_uri)
     if path is not None and not isinstance(error, OSError) and "locked" not in detail:
         way_out += f"; if the store stays so, move {path} away, and a new one is made"
-    return TrackingError(f"MLflow at {tracking_uri} took nothing ({type(error).__name__}: {detail}); {way_out}")
+    return TrackingError(f"MLflow at {shown} took nothing ({type(error).__name__}: {detail}); {way_out}")

@@ -1,5 +1,6 @@
 """The MLflow UI on a store of runs, as a process of its own that ends with this one."""
 
+import ipaddress
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import sys
 from medexam.errors import TrackingError
 from medexam.experiments.track.database import artifact_root, sqlite_path
 from medexam.experiments.track.store import open_store
+from medexam.text import hide_address
 
 SHUTDOWN_S = 10.0
 SERVER_ENVIRONMENT = {
@@ -86,13 +88,21 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 
 def _check_store(tracking_uri: str) -> None:
     if tracking_uri.startswith(("http://", "https://")):
-        raise TrackingError(f"{tracking_uri} is an MLflow server with its own UI: open it in a browser")
+        raise TrackingError(f"{hide_address(tracking_uri)} is an MLflow server with its own UI: open it in a browser")
     path = sqlite_path(tracking_uri)
     if path is not None and not path.is_file():
         raise TrackingError(
             f"no MLflow store at {path}: run an experiment first, send stored runs with `medexam track RUN`, "
             "or name another place with --runs-dir or --tracking-uri"
         )
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def check_port(host: str, port: int) -> None:

@@ -32,6 +32,7 @@ from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.prefix_cache import count_prefixes
 from medexam.specs.model import REGISTRY, ModelSpec
+from medexam.specs.validation import validate
 
 _HEADER_S = 2.0
 """A `Date` header is cut to a second, and servers renew it once a second."""
@@ -90,14 +91,9 @@ def find_targets(
     found: dict[str, ModelSpec] = {}
 
     def add(address: str, name: str | None, key_file: Path | None) -> None:
-        spec = ModelSpec(
-            engine="vllm",
-            endpoints=(address,),
-            name=name,
-            api_key_env=api_key_env,
-            api_key_file=api_key_file or (None if api_key_env else key_file),
-            ca_bundle=ca_bundle,
-        )
+        key = {"api_key_env": api_key_env, "api_key_file": api_key_file or (None if api_key_env else key_file)}
+        where = {"endpoints": (address,), "ca_bundle": ca_bundle}
+        spec = validate(ModelSpec, {"engine": "vllm", "name": name, **where, **key})
         found.setdefault(_endpoint(spec).base, spec)
 
     for address in addresses or (f"{REGISTRY}{local_registry().path}",):
@@ -148,7 +144,7 @@ async def diagnose(targets: Sequence[ModelSpec], *, burst_s: float) -> Diagnosis
     usable = [diagnosis.seen for diagnosis, _ in looks if diagnosis.seen is not None]
     if not usable:
         fault = looks[0][0]
-        raise (EndpointSilentError if fault.silent else EngineError)(fault.fault)
+        raise (EndpointSilentError if fault.silent else EngineError)(fault.fault or "")
     samples = {diagnosis.endpoint: sample for diagnosis, sample in looks}
     replicas = compare_replicas(usable, samples)
     bursts = {

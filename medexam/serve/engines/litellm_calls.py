@@ -24,9 +24,8 @@ from dspy.lm15 import (
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
 from medexam.serve.network.connections import causes, redirect_fault
-from medexam.serve.network.endpoints import hide_key
 from medexam.serve.network.http_calls import retry_after_s
-from medexam.text import writable
+from medexam.text import hide_secrets, writable
 
 LONGEST_MESSAGE = 2000
 """Characters of an error that are kept."""
@@ -59,15 +58,15 @@ def get_litellm() -> Any:
 
 async def call_litellm(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
     """One call of `litellm.<function>`; raises `dspy.lm15` errors, after `timeout_s` seconds at the latest."""
-    async with _call_errors(model, timeout_s, fields.get("api_key")), asyncio.timeout(timeout_s):
+    async with _call_errors(model, timeout_s), asyncio.timeout(timeout_s):
         return await getattr(get_litellm(), function)(model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)
 
 
 @asynccontextmanager
-async def _call_errors(model: str, timeout_s: float, key: str | None) -> AsyncIterator[None]:
+async def _call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
     """Turn litellm's errors into `dspy.lm15` errors; any other is one of a reply that cannot be read.
 
-    None of them contains the key.
+    None of them contains a key.
     """
     from dspy.clients.engines.litellm_errors import to_lm15_error
 
@@ -88,10 +87,10 @@ async def _call_errors(model: str, timeout_s: float, key: str | None) -> AsyncIt
             pauses = (retry_after_s(reply.headers.get("retry-after")) for reply in replies)
             fault.retry_after = next((pause for pause in pauses if pause is not None), None)
         # A server may quote the key in its reply. The cause is cut off then, because a traceback would print it.
-        quoted = any(hide_key(str(link), key) != str(link) for link in causes(error))
+        quoted = any(hide_secrets(str(link)) != str(link) for link in causes(error))
         if quoted and isinstance(fault, LM15Error):
-            fault.message = hide_key(fault.message, key)
-            fault.args = tuple(hide_key(str(part), key) for part in fault.args)
+            fault.message = hide_secrets(fault.message)
+            fault.args = tuple(hide_secrets(str(part)) for part in fault.args)
         raise fault from None if quoted else error
 
 

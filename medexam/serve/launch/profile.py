@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from medexam.errors import EngineError, SpecError
+from medexam.serve.launch.refused_flags import refused_flag
 from medexam.specs.base import Spec
 from medexam.specs.model import ModelSpec
 from medexam.specs.strict_yaml import parse_yaml
@@ -114,9 +115,9 @@ class Profile(Spec):
                 raise ValueError(
                     f"layouts: max_context {layout.max_context} is more than context_limit {self.context_limit}"
                 )
-        for flag in (*self.flags, *(flag for layout in self.layouts for flag in layout.flags)):
-            if flag.replace("_", "-").startswith("--trust-remote-code"):
-                raise ValueError("flags: code from a model's repository is never run; take trust-remote-code out")
+        given = [*self.flags, *(flag for layout in self.layouts for flag in layout.flags)]
+        if (refused := refused_flag(given)) is not None:
+            raise ValueError(f"flags: {refused}")
         return self
 
     @property

@@ -16,9 +16,10 @@ from medexam.serve.launch.placement import Placement, place_profile, place_witho
 from medexam.serve.launch.ports import FIRST_PORT, check_free, next_free
 from medexam.serve.launch.processes import Launch
 from medexam.serve.launch.profile import Profile, model_name
+from medexam.serve.launch.refused_flags import refused_flag
 from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_cpu import cpu_environment
-from medexam.serve.launch.vllm_flags import Node, given_values, listen_flags, model_flags
+from medexam.serve.launch.vllm_flags import Node, listen_flags, model_flags
 from medexam.serve.launch.vllm_source import find_folder, find_profile, has_cpu_build
 
 _SERVER = ("-m", "vllm.entrypoints.openai.api_server")
@@ -150,14 +151,8 @@ def _python(settings: ServerSettings) -> str:
 
 
 def _check(replicas: int, flags: Sequence[str], node: Node | None, profile: Profile | None) -> None:
-    given = given_values(flags)
-    if "--trust-remote-code" in given:
-        raise EngineError("--trust-remote-code would run code from the model's repository; take it out")
-    if "--api-key" in given:
-        raise EngineError(
-            "--api-key shows the key to everyone on this machine; take it out, and put the key into the environment "
-            "variable VLLM_API_KEY"
-        )
+    if (refused := refused_flag(flags)) is not None:
+        raise EngineError(refused)
     if replicas < 1:
         raise EngineError(f"{replicas} replicas: ask for at least one")
     if node is not None and (profile is None or replicas > 1):

@@ -4,18 +4,16 @@ An address in a spec may be written in several ways; records, probes and request
 addresses and keys; it opens no connection.
 """
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from medexam.errors import SpecError
-from medexam.serve.network.keys import read_key_file
+from medexam.serve.network.keys import read_key_file, read_key_variable
 
 NO_KEY = "EMPTY"
 """What servers without keys are sent, because clients insist on one."""
 
-_HIDDEN = "[the key]"
 _EXAMPLE = "write it as http://127.0.0.1:8000/v1"
 
 
@@ -73,24 +71,22 @@ def read_key(variable: str | None, usual: str | None = None, *, file: Path | Non
     if file is not None:
         return read_key_file(file.expanduser())
     if variable is None:
-        return (os.environ.get(usual) or None) if usual else None
-    key = os.environ.get(variable)
-    if not key:
-        raise SpecError(f"model.api_key_env names {variable}, and that environment variable is not set")
+        return read_key_variable(usual) if usual else None
+    key = read_key_variable(variable)
+    if key is None:
+        # A key that was written instead of a name is not shown: names are in capitals, as a rule.
+        named = variable if variable.isupper() else "an environment variable"
+        raise SpecError(f"model.api_key_env names {named}, and that environment variable is not set")
     return key
-
-
-def hide_key(text: str, key: str | None) -> str:
-    """The text without the key, which a server may quote where it says why it refuses."""
-    return text.replace(key, _HIDDEN) if key and key != NO_KEY else text
 
 
 def _split(text: str, address: str) -> SplitResult:
     try:
         parts = urlsplit(text)
         _ = parts.port
-    except ValueError as error:
-        raise SpecError(f"endpoint {address!r}: {error}; {_EXAMPLE}") from None
+    except ValueError:
+        # Not repeated: what stands in the place of the port may be a password.
+        raise SpecError(f"an endpoint is no address, or its port is no number; {_EXAMPLE}") from None
     if not parts.hostname or any(c.isspace() for c in text):
         raise SpecError(f"endpoint {address!r} is no address of a server; {_EXAMPLE}")
     return parts

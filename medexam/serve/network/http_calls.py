@@ -24,7 +24,7 @@ from dspy.lm15 import TimeoutError as CallTimeoutError
 
 from medexam.inputs import UnreadableError, parse_json
 from medexam.serve.network.connections import redirect_fault
-from medexam.serve.network.endpoints import hide_key
+from medexam.text import hide_secrets
 
 _BY_STATUS: dict[int, type[LM15Error]] = {
     **dict.fromkeys((400, 404, 409, 413, 422), InvalidRequestError),
@@ -80,7 +80,7 @@ def _http_error(reply: httpx.Response) -> LM15Error:
     said = redirect_fault(reply) or str(message or f"HTTP {reply.status_code}")
     other = ServerError if reply.is_server_error else ProviderError
     return _BY_STATUS.get(reply.status_code, other)(
-        hide_key(said, reply.request.headers.get("Authorization", "").removeprefix("Bearer ")),
+        hide_secrets(said),
         status=reply.status_code,
         retry_after=retry_after_s(reply.headers.get("retry-after")),
     )

@@ -5,6 +5,7 @@ another's business.
 """
 
 import contextlib
+import os
 import secrets
 import stat
 from collections.abc import Iterator
@@ -12,13 +13,16 @@ from pathlib import Path
 
 from medexam.errors import EngineError, SpecError
 from medexam.files import write_whole
+from medexam.text import remember_secret
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_key() -> str:
     """A new key of 256 random bits, in characters that a header and a shell take as they are."""
-    return secrets.token_urlsafe(32)
+    key = secrets.token_urlsafe(32)
+    remember_secret(key)
+    return key
 
 
 def write_key(path: Path, key: str) -> None:
@@ -59,17 +63,32 @@ def read_key_file(path: Path) -> str:
             raise SpecError(
                 f"{path}: others may read this key (mode {mode & 0o777:o}); close it with `chmod 600 {path}`"
             )
-        key = path.read_text(encoding="utf-8").strip()
+        key = path.read_text(encoding="utf-8")
     except FileNotFoundError:
+        # A key that was written instead of a file is not shown.
+        named = path if len(path.parts) > 1 or path.suffix else "api_key_file"
         raise SpecError(
-            f"{path}: no such key file; name the right one with api_key_file, or a variable with api_key_env"
+            f"{named}: no such key file; name the right one with api_key_file, or a variable with api_key_env"
         ) from None
     except OSError as error:
         raise SpecError(f"{path}: the key cannot be read: {error.strerror}; name another with api_key_file") from None
     except UnicodeDecodeError:
         raise SpecError(f"{path}: not a key file; name another with api_key_file") from None
-    if not key:
+    if not key.strip():
         raise SpecError(f"{path}: the key file is empty; write the key into it, or name another with api_key_file")
+    return check_key(key, f"{path}: not a key file", "name another with api_key_file")
+
+
+def read_key_variable(variable: str) -> str | None:
+    """The key in an environment variable, None if it is not set; raises `SpecError` if it holds no key."""
+    key = os.environ.get(variable, "")
+    return check_key(key, f"the environment variable {variable}", "set it anew") if key.strip() else None
+
+
+def check_key(text: str, where: str, way_out: str) -> str:
+    """The key in a text, which no message shows from here on; raises `SpecError` where a header cannot hold it."""
+    key = text.strip()
+    remember_secret(key)
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise SpecError(f"{path}: not a key file, it holds more than one word; name another with api_key_file")
+        raise SpecError(f"{where}: it holds more than one word, or what no key holds; {way_out}")
     return key

@@ -119,7 +119,7 @@ def test_a_server_that_quotes_the_key_in_its_refusals_is_not_quoted(
     kept = "".join(path.read_text() for path in (tmp_path / "runs").glob("*/predictions.jsonl"))
     assert code == ends
     assert f"Bearer {KEY}" in wire.keys
-    assert "[the key]" in (kept if ends == 3 else said)
+    assert "[hidden]" in (kept if ends == 3 else said)
     assert KEY not in said
     assert holding(tmp_path) == ["keys/key"]
 
@@ -128,6 +128,63 @@ def test_a_probe_that_is_refused_does_not_quote_the_key(run, tmp_path: Path) -> 
     with serving(Wire(key=KEY, quotes=True, refuse={"/v1/completions": 429})) as wire:
         code, said = run({**model_of("file", wire, tmp_path), "timeout_s": 1})
     assert code == 2
-    assert "[the key]" in said
+    assert "[hidden]" in said
     assert KEY not in said
     assert holding(tmp_path) == ["keys/key"]
+
+
+PASSWORDS = {
+    "password": {"endpoints": [f"http://me:{KEY}@127.0.0.1:9/v1"]},
+    "without scheme": {"endpoints": [f"me:{KEY}@127.0.0.1:9"]},
+    "query": {"endpoints": [f"http://127.0.0.1:9/v1?token={KEY}"]},
+    "key for variable": {"api_key_env": KEY},
+    "hexadecimal key for variable": {"api_key_env": f"a{KEY[-16:]}"},
+    "key for name": {"name": KEY},
+}
+
+
+@pytest.mark.parametrize("model", PASSWORDS.values(), ids=PASSWORDS)
+def test_a_key_that_stands_in_a_spec_is_refused_and_not_repeated(model, run, tmp_path: Path) -> None:
+    code, said = run({"engine": "vllm", "name": "tiny", "endpoints": ["http://127.0.0.1:9/v1"], **model})
+    assert code == 2
+    assert KEY[-16:] not in said
+    (tmp_path / "spec.yaml").unlink()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and KEY[-16:].encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        f"http://me:{KEY}@127.0.0.1:9",
+        f"http://127.0.0.1:9/?token={KEY}",
+        f"postgresql://me:{KEY}@127.0.0.1:9/db",
+        f"http://me:with space {KEY}@127.0.0.1:9",
+        f"nonsense://me:{KEY}/x@y",
+    ],
+)
+def test_an_address_of_mlflow_is_shown_without_its_password(uri: str, tmp_path: Path, monkeypatch, capfd) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    (tmp_path / "spec.yaml").write_text("name: trial\ndataset: {name: headqa_sample}\nprogram: {kind: longest}\n")
+    words = ["run", str(tmp_path / "spec.yaml"), "--runs-dir", str(tmp_path / "runs"), "--tracking-uri", uri]
+    monkeypatch.setattr(sys, "argv", ["medexam", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    said = "".join(capfd.readouterr())
+    assert "MLflow at " in said
+    assert KEY not in said
+    assert holding(tmp_path) == []
+
+
+def test_a_traceback_and_a_log_of_a_library_hold_no_key(monkeypatch, capfd) -> None:
+    def fail() -> None:
+        logging.getLogger("library").warning("asked %s", f"http://me:{KEY}@host")
+        raise ValueError(f"Illegal header value b'Bearer {KEY}'")
+
+    monkeypatch.setattr("medexam.cli.main.app", fail)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capfd.readouterr().err
+    assert ended.value.code == 1
+    assert "Illegal header value" in said
+    assert KEY not in said

@@ -1,5 +1,7 @@
 """The probe believes what it sees and says what to do about the rest."""
 
+from pathlib import Path
+
 import pytest
 from wire_server import Wire, serving
 
@@ -193,6 +195,15 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_key(None, "USUAL") == "u"
     with pytest.raises(SpecError, match="names MY_KEY, and that environment variable is not set"):
         read_key("MY_KEY", "USUAL")
+    monkeypatch.setenv("MY_KEY", "canary-0123\n")
+    assert read_key("MY_KEY") == "canary-0123", "the end of line of a file that was read into it"
+    monkeypatch.setenv("MY_KEY", "canary-0123\nX-More: 1")
+    for asked in (("MY_KEY", None), (None, "MY_KEY"), ("canary4567890", None)):
+        with pytest.raises(SpecError) as caught:
+            read_key(*asked)
+        assert "canary" not in str(caught.value)
+    with pytest.raises(SpecError, match=r"^api_key_file: no such key file"):
+        read_key(None, file=Path("canary4567890"))
 
 
 @pytest.mark.parametrize(
@@ -228,7 +239,7 @@ def test_gateways_keep_their_path_and_doubles_are_dropped() -> None:
         ("http://", "no address"),
         ("", "no address"),
         ("http://gpu 1", "no address"),
-        ("http://gpu1:port", "endpoint 'http://gpu1:port'"),
+        ("http://gpu1:port", "its port is no number"),
         ("http://gpu1:8000/v1?x=1", "no '\\?'"),
         ("http://me:secret@gpu1", "api_key_env"),
     ],

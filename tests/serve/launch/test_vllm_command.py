@@ -253,12 +253,20 @@ def test_models_that_cannot_start(model: Path, tmp_path: Path, name: str, messag
         ((ServerSettings(), ["--trust-remote-code"]), "would run code"),
         ((ServerSettings(), ["--trust_remote_code=true"]), "would run code"),
         ((ServerSettings(), ["--api-key", "x"]), "shows the key to everyone"),
+        ((ServerSettings(), ["--trust-remote"]), "--trust-remote, short for --trust-remote-code, would run code"),
+        ((ServerSettings(), ["--enforce-eager", "--trust_rem=1"]), "would run code"),
+        ((ServerSettings(), ["--api_k=canary"]), r"^--api-k, short for --api-key, shows the key"),
+        ((ServerSettings(), ["--hf-tok", "canary"]), "HF_TOKEN"),
+        ((ServerSettings(), ["--conf", "flags.yaml"]), "flags one by one"),
+        ((ServerSettings(), ["--hos", "0.0.0.0"]), "medexam serve MODEL --host"),
+        ((ServerSettings(), ["--port=9"]), "medexam serve MODEL --port"),
         ((ServerSettings(replicas=0),), "at least one"),
     ],
 )
 def test_what_is_refused(model: Path, wanted: tuple, message: str) -> None:
-    with pytest.raises(EngineError, match=message):
+    with pytest.raises(EngineError, match=message) as caught:
         plan_servers(str(model), *wanted)
+    assert "canary" not in str(caught.value)
 
 
 def test_a_python_without_vllm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ async def test_a_status_is_the_error_that_dspy_has_for_it(status: int, kind: typ
         await call(answer, Authorization="Bearer s3cret")
     assert type(raised.value) is kind
     assert (raised.value.status, raised.value.retry_after) == (status, 7.0)
-    assert raised.value.message.startswith("no, [the key]")
+    assert raised.value.message.startswith("no, [hidden]")
     assert "s3cret" not in raised.value.message
 
 
