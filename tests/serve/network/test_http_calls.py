@@ -17,6 +17,7 @@ from dspy.lm15 import (
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
 from medexam.serve.network.http_calls import reply_object, retry_after_s
+from medexam.text import remember_secret
 
 
 async def call(answer: httpx.Response, **headers: str) -> dict:
@@ -43,6 +44,7 @@ async def call(answer: httpx.Response, **headers: str) -> dict:
     ],
 )
 async def test_a_status_is_the_error_that_dspy_has_for_it(status: int, kind: type[LM15Error]) -> None:
+    remember_secret("s3cret")
     answer = httpx.Response(status, json={"error": {"message": "no, s3cret"}}, headers={"Retry-After": "7"})
     with pytest.raises(LM15Error) as raised:
         await call(answer, Authorization="Bearer s3cret")
@@ -53,7 +55,7 @@ async def test_a_status_is_the_error_that_dspy_has_for_it(status: int, kind: typ
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "the reply is no JSON: "), ("[1]", "the reply is no JSON object"), ('{"a": 1}', "")]
+    ("text", "message"), [("", "the reply is not JSON "), ("[1]", "the reply is no JSON object"), ('{"a": 1}', "")]
 )
 async def test_only_an_object_is_a_reply(text: str, message: str) -> None:
     if not message:
