@@ -54,7 +54,7 @@ def _rows(drawn: Sequence[Look]) -> list[ChartRow]:
     rows: list[ChartRow] = []
     for model, group in groups.items():
         if len(groups) > 1:
-            rows.append((wrap(model or "controls (no model)", NAME_WIDTH), None))
+            rows.append((wrap(model or "no model asked", NAME_WIDTH), None))
         rows += [(f"{wrap(look.name, NAME_WIDTH)}\nn = {look.run.metrics.n:,}", look) for look in group]
     return rows
 

@@ -80,7 +80,7 @@ def _panels(drawn: Sequence[Look]) -> dict[str, list[Look]]:
         groups = {None: list(drawn)}
     panels: dict[str, list[Look]] = {}
     for model, group in groups.items():
-        heading = model or ("controls (no model)" if len(groups) > 1 else "")
+        heading = model or ("no model asked" if len(groups) > 1 else "")
         for part, members in _parts(group).items():
             panels[", ".join(filter(None, (heading, part)))] = members
     return panels

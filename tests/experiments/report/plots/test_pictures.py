@@ -144,7 +144,7 @@ def test_models_have_panels_of_their_own_and_strategies_look_alike_in_each(contr
     assert (one.name, one.color, one.marker) == (two.name, two.color, two.marker)
     assert len({look.color for look in groups[None]} | {one.color}) == 4
     figure = _drawn(years_plot(drawn))
-    assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == ["One", "Two", "controls (no model)"]
+    assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == ["One", "Two", "no model asked"]
     assert len(figure.legends[0].get_texts()) == 5
 
 
