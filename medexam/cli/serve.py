@@ -193,16 +193,14 @@ def _wait(fleet: "Fleet", model: str, timeout_s: float) -> None:
 
 
 def _list_profiles() -> None:
-    from rich.table import Table
-
     from medexam.cli.terminal import Terminal
+    from medexam.cli.views.runs import print_tables
     from medexam.serve.launch.profile import load_profile, profile_names
+    from medexam.tables import Table
 
     profiles = {name: load_profile(name) for name in profile_names()}
     sizes = sorted({layout.gpu_gb for profile in profiles.values() for layout in profile.layouts if layout.gpu_gb})
-    table = Table("Profile", "Model", box=None, pad_edge=False)
-    for title in ("Weights", *(f"{size:g} GB" for size in sizes)):
-        table.add_column(title, justify="right")
+    rows = []
     for name, profile in profiles.items():
         cells = []
         for size in sizes:
@@ -211,9 +209,10 @@ def _list_profiles() -> None:
             over = f" on {first.nodes} nodes" if first and first.nodes > 1 else ""
             cells.append(f"{first.gpus} x {first.max_context // 1024}k{over}" if first else "")
         gated = " (gated)" if profile.gated else ""
-        table.add_row(name, f"{profile.model}{gated}", f"{profile.weights_gb:g} GB", *cells)
+        rows.append((name, f"{profile.model}{gated}", f"{profile.weights_gb:g} GB", *cells))
+    headers = ("Profile", "Model", "Weights", *(f"{size:g} GB" for size in sizes))
     console = Terminal() if sys.stdout.isatty() else Terminal(width=200)
-    console.print(table)
+    print_tables(console, [(Table("", headers, tuple(rows), text_columns=2), "")])
     sys.stderr.write(
         "GPUs that one server takes, by the memory of a card, and the thousands of tokens of its context; "
         "a profile without any runs on the processor\n"

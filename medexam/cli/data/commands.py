@@ -51,24 +51,20 @@ def list_sets(as_json: JsonOption = False) -> None:
     if as_json:
         print_json(sets)
         return
-    from rich.table import Table
+    from medexam.cli.views.runs import print_tables
+    from medexam.tables import Table
 
-    table = Table("Name", "What", "Languages", "Questions", box=None, pad_edge=False)
-    table.add_column("Where", overflow="fold")
+    rows = []
     for described in sets:
         folders: dict[str, list[str]] = {}
         for language, files in described["files"].items():
             if files:
                 folders.setdefault(str(Path(files[0]).parent), []).append(language)
         places = [f"{' '.join(here)} in {folder}" for folder, here in folders.items()]
-        table.add_row(
-            described["name"],
-            described["title"],
-            " ".join(described["files"]),
-            f"{described['questions']:,}",
-            "\n".join(places) or f"not here: {described['get']}",
-        )
-    _console().print(table)
+        languages, where = " ".join(described["files"]), "; ".join(places) or f"not here: {described['get']}"
+        rows.append((described["name"], described["title"], languages, where, f"{described['questions']:,}"))
+    headers = ("Name", "What", "Languages", "Where", "Questions")
+    print_tables(_console(), [(Table("", headers, tuple(rows), text_columns=4), "")])
 
 
 @app.command()

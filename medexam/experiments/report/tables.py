@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich import box
@@ -27,10 +28,16 @@ LEAST_NAME = 8
 """Characters that a name has in the narrowest terminal."""
 GUTTER = 2
 """Characters between the columns of a table."""
+EDGES = 3
+"""Characters beside the columns of a table that has edges."""
 
 
 class TerminalTable:
-    """A table for `Console.print`. In a narrow terminal intervals move below their numbers, and long names break."""
+    """A table for `Console.print`. In a narrow terminal intervals move below their numbers, and long names break.
+
+    If names would break inside a word, the edges go first, and then the columns that are the same in every row, which
+    the title names.
+    """
 
     def __init__(self, table: Table, caption: str = "") -> None:
         self._table = table
@@ -38,23 +45,30 @@ class TerminalTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the wide form where it fits and the narrow one where it does not."""
-        table, unbounded = self._table, options.update(max_width=10_000)
-        drawn = self._draw(table.headers, table.rows)
+        unbounded = options.update(max_width=10_000)
+        drawn = self._draw(self._table)
         if Measurement.get(console, unbounded, drawn).maximum > options.max_width:
-            drawn = self._draw(*_narrow(table, options.max_width))
+            drawn = self._draw_narrow(options.max_width)
         # Where even that is too wide the terminal breaks lines: a number that is cut says something else.
         needed = Measurement.get(console, unbounded, drawn).maximum
         yield from console.render(drawn, options.update(max_width=max(options.max_width, needed)))
 
-    def _draw(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> RichTable:
-        table = self._table
-        drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    def _draw_narrow(self, width: int) -> RichTable:
+        table, edges = self._table, True
+        if not _fits(table, width - EDGES):
+            edges = False
+            if not _fits(table, width):
+                table = _without_shared(table)
+        return self._draw(_narrow(table, width - EDGES * edges), edges=edges)
+
+    def _draw(self, table: Table, *, edges: bool = True) -> RichTable:
+        drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=edges)
         drawn.title, drawn.title_justify = escape(table.title), "left"
         drawn.caption, drawn.caption_justify = self._caption, "left"
-        for position, header in enumerate(headers):
+        for position, header in enumerate(table.headers):
             is_text = position < table.text_columns
             drawn.add_column(header, justify="left" if is_text else "right", no_wrap=True)
-        for row, cells in enumerate(rows):
+        for row, cells in enumerate(table.rows):
             drawn.add_row(
                 *(Text(text, style="bold" if (row, column) in table.best else "") for column, text in enumerate(cells))
             )
@@ -67,7 +81,7 @@ def fold(text: str, width: int) -> str:
     Only a word that is longer than a line is broken inside.
     """
     lines = [""]
-    for piece in re.findall(r"[^-_/ ]*[-_/ ]|[^-_/ ]+", text):
+    for piece in _pieces(text):
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece
@@ -76,21 +90,75 @@ def fold(text: str, width: int) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _narrow(table: Table, width: int) -> tuple[list[str], list[list[str]]]:
-    """Headers and rows for a terminal of `width` characters: numbers as slim as can be, names in what is left."""
+def _pieces(text: str) -> list[str]:
+    """The parts of a text between which it may break."""
+    return re.findall(r"[^-_/ ]*[-_/ ]|[^-_/ ]+", text)
+
+
+def _slim(table: Table) -> list[list[str]]:
+    """Every column, its header first, with numbers as slim as can be."""
     texts = table.text_columns
     headers = [header if at < texts else header.replace(" ", "\n") for at, header in enumerate(table.headers)]
     rows = [[text if at < texts else text.replace(" [", "\n[") for at, text in enumerate(row)] for row in table.rows]
-    columns = list(zip(headers, *rows, strict=True))
-    broad = [max(len(line) for text in column for line in text.split("\n")) for column in columns]
-    left = width - sum(broad[texts:]) - GUTTER * len(headers)
-    for at in sorted(range(texts), key=lambda one: broad[one]):
-        share = max(LEAST_NAME, left // (texts - sum(broad[one] < broad[at] for one in range(texts))))
-        headers[at] = fold(headers[at], share)
-        for row in rows:
-            row[at] = fold(row[at], share)
+    return [list(column) for column in zip(headers, *rows, strict=True)]
+
+
+def _broad(column: Sequence[str]) -> int:
+    """Characters of the longest line of a column."""
+    return max(len(line) for text in column for line in text.split("\n"))
+
+
+def _least(column: Sequence[str]) -> int:
+    """Characters of the longest piece of a column, which no fold makes slimmer without breaking a word."""
+    return max((len(piece.rstrip()) for text in column for piece in _pieces(text)), default=0)
+
+
+def _left(table: Table, columns: Sequence[Sequence[str]], width: int) -> int:
+    """Characters that a terminal of `width` has left for the names."""
+    return width - sum(map(_broad, columns[table.text_columns :])) - GUTTER * (len(columns) - 1)
+
+
+def _fits(table: Table, width: int) -> bool:
+    """Whether a terminal of `width` characters holds the table with every word whole."""
+    columns = _slim(table)
+    return sum(map(_least, columns[: table.text_columns])) <= _left(table, columns, width)
+
+
+def _narrow(table: Table, width: int) -> Table:
+    """The table for a terminal of `width` characters: numbers as slim as can be, names in what is left."""
+    columns = _slim(table)
+    names = columns[: table.text_columns]
+    left, whole = _left(table, columns, width), _fits(table, width)
+    least = [_least(column) if whole else LEAST_NAME for column in names]
+    broad = [_broad(column) for column in names]
+    order = sorted(range(len(names)), key=broad.__getitem__)
+    for done, at in enumerate(order, 1):
+        others = order[done:]
+        share = max(least[at], min(left // (len(others) + 1), left - sum(least[one] for one in others)))
+        columns[at] = [fold(text, share) for text in columns[at]]
         left -= min(broad[at], share)
-    return headers, rows
+    headers, *rows = zip(*columns, strict=True)
+    return replace(table, headers=headers, rows=tuple(rows))
+
+
+def _without_shared(table: Table) -> Table:
+    """The table without the columns of numbers that are the same in every row, which its title names instead."""
+    shared = [
+        at
+        for at in range(table.text_columns, len(table.headers))
+        if len({row[at] for row in table.rows}) == 1 and len(table.rows) > 1
+    ]
+    if not shared:
+        return table
+    kept = [at for at in range(len(table.headers)) if at not in shared]
+    said = ", ".join(f"{table.headers[at]} {table.rows[0][at]}" for at in shared)
+    return replace(
+        table,
+        title=f"{table.title}{' · ' if table.title else ''}every row: {said}",
+        headers=tuple(table.headers[at] for at in kept),
+        rows=tuple(tuple(row[at] for at in kept) for row in table.rows),
+        best=frozenset((row, kept.index(at)) for row, at in table.best if at in kept),
+    )
 
 
 def comparison(runs: Sequence[AnyRun]) -> Table:
