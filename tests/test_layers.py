@@ -51,7 +51,7 @@ INNER_FLOORS = {
         *("", "casimedicos", "own", "readers", "loading", "pictures", "fetching", "checking", "translate"),
         *("build.pages", "build"),
     ),
-    "cli": ("options", "terminal", "progress", "views", "data", "training", ""),
+    "cli": ("options", "terminal", "help", "progress", "views", "data", "training", "stored", ""),
 }
 """Wing -> its rooms from the ground up; a room imports itself and those before it. `""`: modules beside the rooms."""
 MOST_MODULES = 20

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from medexam.cli.help.completion import complete_run
 from medexam.cli.imports import ImportSettings, replace_files
 from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption, settings_as_flags
 from medexam.cli.views.output import print_json, write_file
@@ -29,6 +30,7 @@ RunsArgument = Annotated[
     list[Path],
     typer.Argument(
         metavar="RUN RUN...",
+        autocompletion=complete_run,
         help="The baseline, then what to compare with it: run folders, folders of runs, ids in the runs directory, or "
         "other harnesses' files of results, as `medexam import` reads them.",
     ),

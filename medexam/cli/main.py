@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from medexam.cli.help.examples import add_examples
 from medexam.cli.progress.hashing import ReadingLine
 from medexam.cli.views.interrupts import interrupts_heard
 from medexam.cli.views.usage import usage_in_one_line
@@ -36,8 +37,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "run": ("run:run", "Run an experiment, or continue it where it stopped."),
         "plan": ("run:plan", "Say what would run: cells, questions, calls and one rendered prompt each."),
         "report": ("report:report", "Show stored runs as tables and plots; scores them again, asks no model."),
-        "list": ("runs:list_runs", "List the runs that are kept, the newest last."),
-        "rm": ("runs:remove", "Remove runs that are kept. Their copies in MLflow stay."),
+        "list": ("stored.runs:list_runs", "List the runs that are kept, the newest last."),
+        "show": (
+            "stored.show:show",
+            "Show a stored run: its state, settings and files, or what it answered to one question.",
+        ),
+        "watch": ("stored.watch:watch", "Serve the page of runs on 127.0.0.1 while they are asked, until Ctrl-C."),
+        "rm": ("stored.runs:remove", "Remove runs that are kept. Their copies in MLflow stay."),
         "compare": (
             "compare:compare",
             "Compare stored runs with the first one on the questions that all have scored; asks no model.",
@@ -114,7 +120,7 @@ def load_command(name: str) -> Any:
         alone.add_typer(found, name=name)
     else:
         alone.command(name, context_settings=_TAKES_FLAGS_OF_VLLM if name == "serve" else None)(found)
-    return get_group(alone).commands[name]
+    return add_examples(get_group(alone).commands[name], name)
 
 
 def _version(wanted: bool) -> None:
@@ -151,7 +157,7 @@ def main() -> None:
     logging.setLogRecordFactory(_Record)
     try:
         with watch_hashing(ReadingLine()):
-            app()
+            app(prog_name="medexam")
     except MedExamError as error:
         sys.stderr.write(f"medexam: {one_line(str(error))}\n")
         sys.exit(USAGE)

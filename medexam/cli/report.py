@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli.help.completion import complete_run
 from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption
 from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.paper_layout import check_layout, print_layout
@@ -13,7 +14,12 @@ from medexam.cli.views.runs import read_current
 from medexam.errors import SpecError
 
 RunsArgument = Annotated[
-    list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
+    list[Path],
+    typer.Argument(
+        metavar="RUN...",
+        autocompletion=complete_run,
+        help="Run folders, folders of runs, or ids in the runs directory.",
+    ),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from medexam.cli.help.completion import complete_spec
 from medexam.cli.options import (
     INCOMPLETE,
     FailuresOption,
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from medexam.experiments.store.stored_run import AnyRun
 
 SPEC_HELP = "A YAML file, or the name of a shipped experiment or data set."
-OptionalSpec = Annotated[str | None, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False)]
+OptionalSpec = Annotated[
+    str | None, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False, autocompletion=complete_spec)
+]
 OverridesOption = Annotated[
     tuple[str, ...], Setting("Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE")
 ]
@@ -131,7 +134,7 @@ def run(
 
 @settings_as_flags
 def plan(
-    spec: Annotated[str, typer.Argument(help=SPEC_HELP, metavar="SPEC")],
+    spec: Annotated[str, typer.Argument(help=SPEC_HELP, metavar="SPEC", autocompletion=complete_spec)],
     settings: PlanSettings,
     as_json: JsonOption = False,
 ) -> None:

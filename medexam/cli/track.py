@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli.help.completion import complete_run
 from medexam.cli.options import RunsDirOption, TrustOption
 from medexam.cli.views.runs import read_current
 from medexam.experiments.store.paths import default_runs_dir, run_paths
@@ -13,7 +14,11 @@ from medexam.text import hide_address
 
 RunsArgument = Annotated[
     list[Path],
-    typer.Argument(metavar="RUN...", help="Folders of runs or optimizations, folders of these, or ids in --runs-dir."),
+    typer.Argument(
+        metavar="RUN...",
+        autocompletion=complete_run,
+        help="Folders of runs or optimizations, folders of these, or ids in --runs-dir.",
+    ),
 ]
 
 

@@ -84,7 +84,9 @@ def plan(tmp_path):
 def test_without_a_terminal_a_long_run_says_now_and_then_how_it_goes(plan, monkeypatch, capsys) -> None:
     with TerminalProgress() as progress:
         Runner(plan, progress).run()
-    assert capsys.readouterr().err.count("questions") == 1
+    _, first, *_, last = capsys.readouterr().err.splitlines()
+    assert first == "zero_shot en: asking 12 of 12 questions ..."
+    assert last.endswith(": 12 of 12 questions")
     monkeypatch.setattr("medexam.cli.progress.run.REPEAT_S", 0.0)
     (planned,) = plan.cells
     with TerminalProgress() as progress:
@@ -93,6 +95,7 @@ def test_without_a_terminal_a_long_run_says_now_and_then_how_it_goes(plan, monke
             progress.answered(prediction)
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("zero_shot en: 12 of 12 questions · ")
+    assert " elapsed · " in last
     assert "questions/s" in last
     assert "accuracy" in last
 
@@ -125,3 +128,4 @@ def test_on_a_terminal_the_figures_stand_below_the_bar(plan, monkeypatch, capsys
     shown = capsys.readouterr().err
     assert "zero_shot en" in shown
     assert "1 in flight" in shown
+    assert "0:00:00 elapsed" in shown

@@ -15,14 +15,14 @@ from medexam.cli.data.quality import quality
 from medexam.cli.data.translate import translate
 from medexam.cli.options import JsonOption, PathOption, refuse, settings_as_flags
 from medexam.cli.views.output import print_by_kind, print_json
+from medexam.cli.views.questions import print_question
 from medexam.errors import SpecError
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
     from medexam.cli.terminal import Terminal
     from medexam.datasets import Anomaly, CatalogueEntry, CheckReport, LanguageCheck
-    from medexam.items import Gold
-    from medexam.questions import Language, Question
+    from medexam.questions import Language
     from medexam.specs import DatasetSpec
 
 UNSOUND = 2
@@ -211,7 +211,7 @@ def show(
         return
     console = _console()
     for question in questions:
-        _print_question(console, question, exam_set.golds[question.key])
+        print_question(console, question, exam_set.golds[question.key])
 
 
 @app.command()
@@ -302,16 +302,3 @@ def _print_anomalies(
     for word, style, anomalies in found:
         lines = [(one.kind, f"{one.place}: {one.detail}") for one in anomalies]
         print_by_kind(console, word, style, lines, "; --json lists them all")
-
-
-def _print_question(console: "Terminal", question: "Question", gold: "Gold") -> None:
-    exam = question.exam
-    subject = exam.discipline if exam.year is None else f"{exam.discipline} {exam.year}"
-    console.print(f"{question.key}  {exam.name}, {subject}, {question.language}", style="bold cyan")
-    if question.image is not None:
-        console.print(f"(refers to the picture {question.image})", style="dim")
-    console.print(question.asked)
-    for option in question.options:
-        right = gold.accepts(option.number)
-        console.print(f"{'*' if right else ' '} {option.number}. {option.text}", style="green" if right else None)
-    console.print()

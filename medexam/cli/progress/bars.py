@@ -2,14 +2,45 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
 from rich.console import RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+)
+from rich.text import Text
 
 from medexam.cli.terminal import Terminal
 from medexam.specs import ModelSpec
+
+BAR = 16
+"""Characters of a bar: beside it a name and two times fit into 80."""
+
+
+class _Times(ProgressColumn):
+    """How long a task takes so far, and how much longer it will; both named."""
+
+    def render(self, task: Task) -> Text:
+        """`0:00:12 elapsed`, and `0:01:05 left` as soon as anything is done."""
+        if task.finished:
+            return Text(f"took {_clock(task.finished_time)}", style="progress.elapsed")
+        told = f"{_clock(task.elapsed)} elapsed"
+        if task.time_remaining is not None:
+            told += f", {_clock(task.time_remaining)} left"
+        return Text(told, style="progress.remaining")
+
+
+def _clock(seconds: float | None) -> str:
+    return str(timedelta(seconds=round(seconds or 0)))
 
 
 class _Bars(Progress):
@@ -18,11 +49,13 @@ class _Bars(Progress):
     def __init__(self, console: Terminal, below: Callable[[], RenderableType | None]) -> None:
         self._below = below
         super().__init__(
+            # It turns while nothing is done yet, so that a first wave of slow answers is not taken for a standstill.
+            SpinnerColumn(finished_text=" "),
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=BAR),
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(elapsed_when_finished=True),
+            _Times(),
             console=console,
             disable=not console.is_terminal,
         )

@@ -4,6 +4,7 @@ index that it makes.
 
 import sys
 import time
+from datetime import timedelta
 
 from rich.progress import TaskID
 from rich.text import Text
@@ -27,7 +28,7 @@ class TerminalProgress(WorkProgress):
         self._task: TaskID | None = None
         self._label = ""
         self._pace: Pace | None = None
-        self._looked = 0.0
+        self._looked = self._began = 0.0
         self._figures = Text()
         self._encoding: EncodingProgress | None = None
         super().__init__(self._draw_figures)
@@ -53,7 +54,9 @@ class TerminalProgress(WorkProgress):
         self._label, self._looked, self._figures = planned.label, time.monotonic(), Text()
         pace.describe(self._looked)
         self._task = self._bars.add_task(planned.label, total=total, completed=done, note="")
-        self._pace = pace
+        self._pace, self._began = pace, self._looked
+        if not self._console.is_terminal and planned.pending:
+            sys.stderr.write(f"{self._label}: asking {len(planned.pending):,} of {total:,} questions ...\n")
 
     def asked(self) -> None:
         """Count a question as in flight."""
@@ -68,8 +71,10 @@ class TerminalProgress(WorkProgress):
         pace.answered(prediction)
         if not self._console.is_terminal and (now := time.monotonic()) - self._looked >= REPEAT_S:
             self._looked = now
-            figures = pace.describe(now, time_left=True)
-            sys.stderr.write(f"{self._label}: {pace.done:,} of {pace.total:,} questions · {figures}\n")
+            figures, elapsed = pace.describe(now, time_left=True), timedelta(seconds=round(now - self._began))
+            sys.stderr.write(
+                f"{self._label}: {pace.done:,} of {pace.total:,} questions · {elapsed} elapsed · {figures}\n"
+            )
 
     def cell_ends(self, run: AnyRun) -> None:
         """Close the cell's bar; without a terminal, say that the run is on disk."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medexam.cli.help.completion import complete_run
 from medexam.cli.options import JsonOption, RunsDirOption
 from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import print_tables, say
@@ -36,7 +37,12 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
 
 
 def remove(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids in the runs directory, or run folders.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...", autocompletion=complete_run, help="Ids in the runs directory, or run folders."
+        ),
+    ],
     runs_dir: RunsDirOption = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
 ) -> None:

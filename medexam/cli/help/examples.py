@@ -1,0 +1,63 @@
+"""An example of every command, which its `--help` shows and the command pages of the documentation repeat.
+
+It knows names of commands and lines; it parses nothing.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "init": ("medexam init", "medexam init mine.yaml --endpoint http://127.0.0.1:8000/v1"),
+        "run": (
+            "medexam run quickstart",
+            "medexam run headqa_v1 --set program.kind=longest --limit 200",
+            "medexam run --resume 3c2aae",
+        ),
+        "plan": ("medexam plan quickstart",),
+        "report": ("medexam report runs --html report.html", "medexam report 3c2aae ff221f"),
+        "list": ("medexam list",),
+        "show": ("medexam show 3c2aae", "medexam show 3c2aae headqa-v1/2016/biology/8"),
+        "watch": ("medexam watch",),
+        "rm": ("medexam rm 3c2aae",),
+        "compare": (
+            "medexam compare 3c2aae ff221f",
+            "medexam compare base new --fail-if worse:1.0 --junit gate.xml",
+        ),
+        "import": ("medexam import samples_headqa_en.jsonl --dataset headqa_v1",),
+        "reproduce": ("medexam reproduce --list", "medexam reproduce headqa-v1/table-5 --plan"),
+        "optimize": ("medexam optimize headqa_optimize --plan",),
+        "finetune": ("medexam finetune --model xlm-roberta-base --train spans.jsonl --out reader",),
+        "finetune-grid": ("medexam finetune-grid casimedicos --out grid --plan",),
+        "track": ("medexam track 3c2aae",),
+        "ui": ("medexam ui", "medexam ui --port 5001"),
+        "schema": ("medexam schema > spec.schema.json",),
+        "serve": ("medexam serve --list", "medexam serve llama-3.1-8b --replicas 4"),
+        "doctor": ("medexam doctor http://127.0.0.1:8000/v1",),
+        "data init": ("medexam data init my.csv",),
+        "data build": ("medexam data build --booklet 2020.pdf --key 2020.csv --name biology-2020 --out exam",),
+        "data translate": ("medexam data translate headqa_v1 --from es --to en --limit 30",),
+        "data quality": ("medexam data quality runs/translation --reference",),
+        "data list": ("medexam data list",),
+        "data stats": ("medexam data stats headqa_sample",),
+        "data check": ("medexam data check headqa_sample",),
+        "data show": ("medexam data show headqa_sample --limit 2",),
+        "data fetch": ("medexam data fetch headqa_v2",),
+        "index build": ("medexam index build --corpus passages.jsonl.gz --encoder minilm",),
+        "index info": ("medexam index info passages-index",),
+        "index map": ("medexam index map passages-index",),
+        "audit export": ("medexam audit export 3c2aae --out audit --per-group 10 --raters 2",),
+        "audit import": ("medexam audit import audit --markdown audit.md",),
+    }
+)
+"""Name of a command, groups before it -> lines that a reader can type, the shortest first."""
+
+
+def add_examples(command: Any, name: str) -> Any:
+    """`command` and those inside it, with their examples below their helps."""
+    for inner, below in getattr(command, "commands", {}).items():
+        add_examples(below, f"{name} {inner}")
+    if name in EXAMPLES:
+        command.epilog = "\n".join(("Examples:", *(f"  {line}" for line in EXAMPLES[name])))
+    return command

@@ -1,0 +1,1 @@
+"""Commands on stored runs: list, show, watch and remove them."""

@@ -1,0 +1,124 @@
+"""`medexam show`: one stored run with its settings, or what it answered to one question."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from medexam.cli.help.completion import complete_run
+from medexam.cli.options import JsonOption, RunsDirOption, TrustOption
+from medexam.cli.views.output import print_json
+from medexam.cli.views.runs import print_lines, print_tables, say
+from medexam.errors import DatasetError, RunFolderError
+
+if TYPE_CHECKING:
+    from medexam.cli.terminal import Terminal
+    from medexam.experiments.store.stored_run import AnyRun
+    from medexam.predictions import Prediction
+
+LEFT_OUT = {"schema", "question", "program", "spec_digest"}
+"""Fields of a stored answer that say which run it belongs to, as the line above it does."""
+
+
+def show(
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN", autocompletion=complete_run, help="A run's id, its beginning, or its folder."),
+    ],
+    question: Annotated[
+        str | None, typer.Argument(metavar="QUESTION", help="The key of a question, or its end; `17` may be enough.")
+    ] = None,
+    runs_dir: RunsDirOption = None,
+    trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
+    as_json: JsonOption = False,
+) -> None:
+    """Show a stored run: its state, settings and files, or what it answered to one question."""
+    from medexam.experiments.report.current import current_run
+    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.store.stored_run import find_run, run_document
+
+    folder = find_run(run, runs_dir or default_runs_dir())
+    if question is not None:
+        _show_question(folder, question, as_json=as_json)
+        return
+    stored = current_run(folder, say)
+    if as_json:
+        print_json(run_document(stored))
+    else:
+        _print_run(stored)
+
+
+def _print_run(stored: "AnyRun") -> None:
+    from medexam.cli.terminal import Terminal
+    from medexam.experiments.report.markdown import describe_settings, describe_state
+
+    console = Terminal()
+    lines = [f"{stored.record.cell.name}: {stored.title}", *filter(None, [stored.record.description])]
+    print_lines(console, [*lines, describe_state(stored), *(f"Warning: {each}" for each in stored.warnings)])
+    print_tables(console, [(describe_settings(stored), "")])
+    files = sorted(path.name for path in stored.folder.path.iterdir() if path.is_file())
+    print_lines(console, [f"Files in {stored.folder.path}: {', '.join(files)}"])
+    print_lines(console, [f"`medexam report {stored.folder.path}` shows its scores."])
+
+
+def _show_question(folder: Any, wanted: str, *, as_json: bool) -> None:
+    from medexam.cli.terminal import Terminal
+    from medexam.experiments.store.data_changes import load_stored
+
+    record, predictions = folder.read_record(), folder.read_predictions()
+    key = find_key(wanted, record.questions)
+    prediction = predictions.get(key)
+    said = {} if prediction is None else prediction.model_dump(mode="json", exclude_none=True, by_alias=True)
+    if as_json:
+        print_json(said or {"question": key, "status": "pending"})
+        return
+    console = Terminal(highlight=False, markup=False, soft_wrap=True)
+    try:
+        items = load_stored(record)
+        _print_item(console, items, key)
+    except DatasetError as error:
+        console.print(key, style="bold cyan")
+        say(f"the question itself cannot be shown: {error}")
+    _print_answer(console, prediction, said)
+
+
+def find_key(wanted: str, keys: tuple[str, ...]) -> str:
+    """The key of the run that is meant, by itself or by its end; raises `RunFolderError` unless that is one."""
+    found = [key for key in keys if key == wanted] or [key for key in keys if key.endswith(f"/{wanted}")]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise RunFolderError(f"the run asked no question {wanted}: give a key such as {keys[0]}")
+    more = ", ..." if len(found) > 5 else ""
+    raise RunFolderError(f"{wanted} may be {len(found)} questions: {', '.join(found[:5])}{more}; give more of the key")
+
+
+def _print_item(console: "Terminal", items: Any, key: str) -> None:
+    from medexam.cli.data.own import print_task
+    from medexam.cli.views.questions import print_question
+    from medexam.questions import Question
+
+    item = next((each for each in items.questions if each.key == key), None)
+    if item is None:
+        console.print(key, style="bold cyan")
+    elif isinstance(item, Question):
+        print_question(console, item, items.golds[key])
+    else:
+        console.print(f"{key}  {item.group}, {item.language}", style="bold cyan")
+        print_task(console, item, items.golds[key])
+
+
+def _print_answer(console: "Terminal", prediction: "Prediction | None", said: dict[str, Any]) -> None:
+    if prediction is None:
+        console.print("pending: it was not asked yet")
+        return
+    for name, value in said.items():
+        if name in LEFT_OUT:
+            continue
+        text = value if isinstance(value, str) else _render(value)
+        console.print(f"{name}:\n{text}\n" if "\n" in text else f"{name}: {text}")
+
+
+def _render(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)

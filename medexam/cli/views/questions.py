@@ -1,0 +1,22 @@
+"""A question with numbered options on the terminal, the right answer marked."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from medexam.cli.terminal import Terminal
+    from medexam.items import Gold
+    from medexam.questions import Question
+
+
+def print_question(console: "Terminal", question: "Question", gold: "Gold") -> None:
+    """Print key, exam, text and options; a star stands before each right option."""
+    exam = question.exam
+    subject = exam.discipline if exam.year is None else f"{exam.discipline} {exam.year}"
+    console.print(f"{question.key}  {exam.name}, {subject}, {question.language}", style="bold cyan")
+    if question.image is not None:
+        console.print(f"(refers to the picture {question.image})", style="dim")
+    console.print(question.asked)
+    for option in question.options:
+        right = gold.accepts(option.number)
+        console.print(f"{'*' if right else ' '} {option.number}. {option.text}", style="green" if right else None)
+    console.print()

@@ -1,0 +1,110 @@
+"""The page of `medexam report --html` as a server on this machine gives it, made anew while runs go on.
+
+It writes nothing into a run folder that another process is writing, and answers no address but this machine's.
+"""
+
+import html
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock, Thread
+from time import monotonic
+
+from medexam.errors import MedExamError
+from medexam.experiments.report.current import current_run
+from medexam.experiments.report.page.document import render_page
+from medexam.experiments.report.tables import split_families
+from medexam.experiments.store.paths import run_paths
+from medexam.experiments.store.run_folder import PREDICTIONS, SPEC, RunFolder, find_runs
+
+HOST = "127.0.0.1"
+REST = 5
+"""How many times as long as it takes to make the page it stays as it is."""
+
+
+def _notice(text: str) -> bytes:
+    return f"<!doctype html><title>medexam</title><p>{html.escape(text)}</p>".encode()
+
+
+@dataclass
+class LivePage:
+    """The page of the runs that `runs` name, made again in a thread once their files have changed."""
+
+    runs: Sequence[Path]
+    """Run folders, folders of runs, or ids in `runs_dir`."""
+    runs_dir: Path
+    every_s: float
+    """Seconds between two looks; a page that takes long to make is made again after `REST` times as long."""
+    _lock: Lock = field(default_factory=Lock)
+    _body: bytes = _notice("The page is being made.")
+    _next_s: float | None = 1.0
+    _state: object = None
+    _due: float = 0.0
+
+    def current(self) -> tuple[bytes, float | None]:
+        """The page as bytes, and in how many seconds to load it again; None if no question is pending."""
+        if monotonic() >= self._due and self._lock.acquire(blocking=False):
+            Thread(target=self._look, daemon=True).start()
+        return self._body, self._next_s
+
+    def _look(self) -> None:
+        began = monotonic()
+        try:
+            self._renew()
+        except MedExamError as error:
+            self._body, self._next_s, self._state = _notice(str(error)), self.every_s, None
+        finally:
+            self._due = monotonic() + max(self.every_s, REST * (monotonic() - began))
+            self._lock.release()
+
+    def _renew(self) -> None:
+        folders = find_runs(run_paths(self.runs, self.runs_dir))
+        state = [_stamp(folder) for folder in folders]
+        if state == self._state:
+            return
+        stored = [current_run(folder, lambda _line: None) for folder in folders]
+        # A page shows the runs of one benchmark: those that began last.
+        shown = next(family for family in split_families(stored) if stored[-1] in family)
+        self._body = "".join(render_page(shown)).encode("utf-8", "replace")
+        self._next_s = None if all(run.complete for run in stored) else self.every_s
+        self._state = state
+
+
+def serve_page(page: LivePage, port: int) -> None:
+    """Answer requests for the page at `HOST` until Ctrl-C."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            # A page elsewhere that guesses the port must not read exams by a name that leads here.
+            if self.headers.get("Host", "").rpartition(":")[0] not in {HOST, "localhost"} or self.path != "/":
+                self.send_error(HTTPStatus.NOT_FOUND)
+                return
+            body, next_s = page.current()
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            if next_s is not None:
+                self.send_header("Refresh", f"{next_s:g}")
+            self.end_headers()
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Nothing: a line for each request would stand between those of the run."""
+
+    with ThreadingHTTPServer((HOST, port), Handler) as server, suppress(KeyboardInterrupt):
+        server.serve_forever()
+
+
+def _stamp(folder: RunFolder) -> tuple[object, ...]:
+    """What changes with each answer: sizes and times of the files that are written while questions are asked."""
+    found: list[object] = [folder.path]
+    for path in (folder.path / SPEC, folder.path / PREDICTIONS):
+        with suppress(OSError):
+            status = path.stat()
+            found += [status.st_size, status.st_mtime_ns]
+    return tuple(found)

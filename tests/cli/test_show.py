@@ -1,0 +1,51 @@
+"""One stored run, and what it answered to one question."""
+
+import json
+
+import pytest
+import yaml
+
+
+@pytest.fixture
+def run(medexam, tmp_path):
+    """A run of twelve questions on a script that answers all of them with 1, and one with prose."""
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
+    model = {"engine": "scripted", "path": str(tmp_path / "replies.yaml")}
+    spec = {"name": "shown", "dataset": {"name": "headqa_sample", "limit": 12}, "model": model, "program": "zero_shot"}
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
+    code, out, err = medexam("run", "spec.yaml", "--json")
+    assert code == 0, err
+    return json.loads(out)[0]
+
+
+def test_a_run_with_its_settings(medexam, run) -> None:
+    code, out, err = medexam("show", run["run_id"][-12:])
+    assert (code, err) == (0, "")
+    assert "Complete: 12 questions" in out
+    for said in ("dataset.limit", "scripted", "predictions.jsonl", run["spec_digest"], "medexam report"):
+        assert said in out
+    assert json.loads(medexam("show", run["run_dir"], "--json")[1]) == run
+
+
+def test_an_answer_by_the_end_of_its_key(medexam, run, tmp_path) -> None:
+    log = tmp_path / run["run_dir"] / "predictions.jsonl"
+    keys = [json.loads(line)["question"] for line in log.read_text().splitlines()]
+    code, out, err = medexam("show", run["run_id"], keys[3].partition("/")[2])
+    assert (code, err) == (0, "")
+    assert out.startswith(keys[3])
+    assert "\nreply: {Answer: 1}\n" in out
+    assert out.count("\n* ") == 1
+    document = json.loads(medexam("show", run["run_id"], keys[3], "--json")[1])
+    assert (document["question"], document["answer"]) == (keys[3], 1)
+
+
+def test_a_question_that_was_not_asked_is_refused_with_an_example(medexam, run) -> None:
+    code, out, err = medexam("show", run["run_id"], "zzz")
+    assert (code, out) == (2, "")
+    assert "the run asked no question zzz: give a key such as headqa-v1/" in err
+    years = {"headqa-v1/2016/biology/8", "headqa-v1/2017/biology/8"}
+    from medexam.cli.stored.show import find_key
+    from medexam.errors import RunFolderError
+
+    with pytest.raises(RunFolderError, match="8 may be 2 questions"):
+        find_key("8", tuple(years))
