@@ -15,7 +15,8 @@ SCORERS = ("benchmarks/words/cliniqlink.py", "metrics/cliniqlink/", "metrics/exa
 PAPERS = ("experiments/reproduce/", "experiments/report/papers/", "experiments/published/", "experiments/library/")
 WORDS = ("signatures/words/", "experiments/translate/words/", "experiments/finetune/grids/")
 DATA = ("datasets/sample/", "specs/spec.schema.json")
-ROOMS = (*REGISTRIES, *READERS, *SCORERS, *PAPERS, *WORDS, *DATA)
+EXAMPLES = ("cli/help/examples.py",)
+ROOMS = (*REGISTRIES, *READERS, *SCORERS, *PAPERS, *WORDS, *DATA, *EXAMPLES)
 ENDINGS = (".py", ".md", ".yaml", ".json", ".html", ".js", ".css", ".txt")
 FILES = sorted(
     path
