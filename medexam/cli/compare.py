@@ -82,6 +82,10 @@ class SectionSettings:
         Setting("Test whether each run differs from the baseline by less than that, either way.", metavar="POINTS"),
     ] = None
     strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
+    cutoff: Annotated[
+        str | None,
+        Setting("Accuracy on exams before and after that date, against the baseline's.", metavar="YEAR[-MONTH]"),
+    ] = None
 
 
 @settings_as_flags
@@ -139,8 +143,8 @@ def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tr
     """Raises `SpecError` for options that do not go together."""
     if way.languages and (gating.fail_if is not None or sections != SectionSettings()):
         raise SpecError(
-            "--languages shows which questions are right in which language: leave out --fail-if, --equivalent-within "
-            "and --strengths, or compare the runs without --languages"
+            "--languages shows which questions are right in which language: leave out --fail-if, --equivalent-within, "
+            "--strengths and --cutoff, or compare the runs without --languages"
         )
     if way.ensemble is not None and (way.languages or tracking.sends):
         raise SpecError(

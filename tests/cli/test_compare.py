@@ -67,6 +67,23 @@ def test_a_gate_fails_and_passes_with_its_exit_code(medexam, run, tmp_path) -> N
     assert (code, "give --fail-if worse:POINTS with it" in err) == (2, True)
 
 
+def test_exams_before_and_after_a_cutoff_are_set_against_the_baseline(medexam, run, tmp_path) -> None:
+    asked = ("compare", run("random"), run("longest"), "--cutoff", "2015")
+    code, out, _ = medexam(*asked, "--markdown", tmp_path / "compare.md")
+    title = "Contamination: before and after the cutoff 2015"
+    assert (code, title in out, f"## {title}" in (tmp_path / "compare.md").read_text()) == (0, True, True)
+    found = json.loads(medexam(*asked, "--json")[1])
+    around = found["contamination"]["cutoff"]
+    assert around["before"]["n"] + around["after"]["n"] == found["questions"]
+    name = found["pairs"][0]["run"]
+    for key, of in around["difference"].items():
+        accuracies = [around[side]["accuracy"][key] for side in ("before", "after")]
+        assert of["value"] == pytest.approx(accuracies[0] - accuracies[1], abs=1e-12)
+    assert list(around["against_control"]) == [name]
+    code, _, err = medexam(*asked[:-1], "soon")
+    assert (code, err.count("\n"), "such as 2023 or 2023-06" in err) == (2, 1, True)
+
+
 def test_equivalence_is_tested_against_a_margin(medexam, run, tmp_path) -> None:
     both = run("random"), run("longest")
     asked = ("compare", *both, "--equivalent-within", "40", "--fail-if", "worse:50")

@@ -44,13 +44,15 @@ def compare(
     ensemble: Literal["vote", "mean_probability"] | None = None,
     equivalent_within: float | None = None,
     strengths: bool = False,
+    cutoff: str | None = None,
     runs_dir: str | Path | None = None,
 ) -> ComparedRuns:
     """Compare runs with the first one on the questions that all have scored; asks no model.
 
     With `ensemble`, compare them with what they would answer together. With `equivalent_within`, test whether they
     differ from the first one by less than that, in percentage points. With `strengths`, set three runs or more in an
-    order, and say which are not separable.
+    order, and say which are not separable. With `cutoff`, a year or a month such as `2023-06`, set accuracy on exams
+    before it against that after it.
 
     Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with.
     """
@@ -60,7 +62,7 @@ def compare(
 
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([run_folder(one, where_runs_lie(runs_dir)) for one in runs])
-    finders = find_further(equivalent_within, strengths=strengths)
+    finders = find_further(equivalent_within, strengths=strengths, cutoff=cutoff)
     comparison = compare_runs(folders, finders) if ensemble is None else compare_ensemble(folders, ensemble, finders)
     for line in comparison.corrected:
         say(line)

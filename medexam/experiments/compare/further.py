@@ -3,15 +3,20 @@
 from functools import partial
 
 from medexam.errors import SpecError
+from medexam.experiments.compare.contamination import find_contamination
+from medexam.experiments.compare.cutoff import Cutoff
 from medexam.experiments.compare.margins import Equivalence, find_margins
 from medexam.experiments.compare.section import Finder
 from medexam.experiments.compare.strengths import find_strengths
 
 
-def find_further(equivalent_within: float | None = None, *, strengths: bool = False) -> list[Finder]:
+def find_further(
+    equivalent_within: float | None = None, *, strengths: bool = False, cutoff: str | None = None
+) -> list[Finder]:
     """What finds them; raises `SpecError` for a value that cannot be.
 
     `equivalent_within` is a margin in percentage points; None tests none. `strengths` sets all runs in an order.
+    `cutoff` is where training data end, a year or `2023-06`; runs on altered questions are looked for without it.
     """
     finders: list[Finder] = []
     if equivalent_within is not None:
@@ -22,4 +27,4 @@ def find_further(equivalent_within: float | None = None, *, strengths: bool = Fa
         finders.append(partial(find_margins, Equivalence, equivalent_within))
     if strengths:
         finders.append(find_strengths)
-    return finders
+    return [*finders, partial(find_contamination, None if cutoff is None else Cutoff.parse(cutoff))]

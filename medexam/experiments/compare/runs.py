@@ -98,6 +98,7 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
         for each, items, said, own in zip(found.metrics, asked, predictions, scores, strict=True)
     ]
     runs = tuple(map(stored_run, folders, metrics, predictions))
+    compared = Compared(benchmark, found, folders, sets, kept, predictions)
     return Comparison(
         runs=runs,
         names=run_names(runs),
@@ -109,7 +110,7 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
         corrected=tuple(filter(None, map(describe_golds, folders, records, sets))),
         found=found,
         own=_compare_own(benchmark, kept, scores),
-        sections=tuple(find(Compared(benchmark, found, folders, sets, kept, predictions)) for find in finders),
+        sections=tuple(section for find in finders if (section := find(compared)) is not None),
     )
 
 

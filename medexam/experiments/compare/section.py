@@ -83,8 +83,8 @@ class Section(ABC):
         """What `--json` says; `keys` are those of the runs."""
 
 
-Finder = Callable[[Compared], Section]
-"""Finds a part."""
+Finder = Callable[[Compared], Section | None]
+"""Finds a part; None if the runs have nothing for it."""
 
 
 def _only(data: AnySet, keys: Sequence[str]) -> AnySet:
