@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from medexam.formatting import decimal, with_interval
 from medexam.metrics.paired.results import Difference, Paired, Verdict
@@ -91,6 +91,13 @@ class PairedRuns(ABC):
     @abstractmethod
     def known_by(self) -> Sequence[Difference]:
         """The difference of each pair in that measure."""
+
+    @abstractmethod
+    def held_to(self, floors: Sequence[float | None]) -> Self:
+        """The same, where a pair whose difference in that measure is not over its floor is not told apart.
+
+        Floors are fractions of 1; None sets none.
+        """
 
     @property
     @abstractmethod

@@ -57,6 +57,9 @@ class RunSettings(PlanSettings):
         str | None, Setting("Instead of a SPEC: ask the pending questions of this run.", metavar="RUN")
     ] = None
     fresh: Annotated[bool, Setting("Start new runs beside those that exist.")] = False
+    repeat: Annotated[
+        int, Setting("Ask every question N times more, in other orders, to see how far answers vary.", min=0)
+    ] = 0
     accept_model_change: Annotated[
         bool, Setting("Go on with another model than the one that began; every table then says so.")
     ] = False
@@ -92,11 +95,11 @@ def run(
     if settings.resume is None:
         if spec is None:
             raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
-        plan = _plan(spec, settings, fresh=settings.fresh)
-    elif spec is not None or settings.overrides or settings.limit is not None or settings.fresh:
+        plan = _plan(spec, settings, fresh=settings.fresh, repeat=settings.repeat)
+    elif spec is not None or settings.overrides or settings.limit is not None or settings.fresh or settings.repeat:
         raise SpecError(
-            "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --limit and "
-            "--fresh, or run the spec without --resume"
+            "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --limit, "
+            "--fresh and --repeat, or run the spec without --resume"
         )
     else:
         check_resumed(settings.resume, settings.runs_dir)
@@ -115,12 +118,14 @@ def run(
     from medexam.cli.progress.run import TerminalProgress
     from medexam.experiments.entry.carry_out import Carriers, carry_out
     from medexam.experiments.run.spending import Limits
+    from medexam.experiments.store.repeats import is_repeat
 
     limits = Limits(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes)
     carriers = Carriers(settings.executor, settings.ray_address, settings.ray_workers, limits)
     runs, stop = carry_out(plan, carriers, TerminalProgress, say)
     whole = stop is None and all(stored.complete for stored in runs)
     incomplete, runs_dir = "" if whole else _incomplete(spec, plan, runs, stop), plan.runs_dir
+    runs = [stored for stored in runs if not is_repeat(stored.folder)]
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
     from medexam.experiments.track.runs import track
@@ -149,14 +154,25 @@ def plan(
         print_plan(planned)
 
 
-def _plan(spec: str, settings: PlanSettings, *, fresh: bool = False, only_look: bool = False) -> "Plan":
+def _plan(
+    spec: str, settings: PlanSettings, *, fresh: bool = False, repeat: int = 0, only_look: bool = False
+) -> "Plan":
     from medexam.specs import load_document, parse_overrides
 
     document, overrides = load_document(spec), parse_overrides(settings.overrides)
     from medexam.experiments.entry.carry_out import plan_spec
 
-    where = settings.runs_dir
-    return _warn(plan_spec(document, overrides, settings.limit, runs_dir=where, fresh=fresh, only_look=only_look))
+    return _warn(
+        plan_spec(
+            document,
+            overrides,
+            settings.limit,
+            runs_dir=settings.runs_dir,
+            fresh=fresh,
+            repeat=repeat,
+            only_look=only_look,
+        )
+    )
 
 
 def _warn(planned: "Plan") -> "Plan":

@@ -163,12 +163,14 @@ def test_resume_asks_what_the_run_owes_and_nothing_else(medexam, spec, failing, 
     assert (code, "zero_shot" in out, "medexam: " in err) == (0, True, False)
 
 
-@pytest.mark.parametrize("options", [["SPEC"], ["--set", "model.seed=3"], ["--limit", "3"], ["--fresh"]])
+@pytest.mark.parametrize(
+    "options", [["SPEC"], ["--set", "model.seed=3"], ["--limit", "3"], ["--fresh"], ["--repeat", "1"]]
+)
 def test_resume_takes_its_spec_from_the_run(medexam, spec, options) -> None:
     path = spec()
     code, out, err = medexam("run", *[path if word == "SPEC" else word for word in options], "--resume", "x")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "leave out SPEC, --set, --limit and --fresh" in err
+    assert "leave out SPEC, --set, --limit, --fresh and --repeat" in err
 
 
 def test_resume_of_an_edited_prompt_says_what_changed(medexam, spec, tmp_path) -> None:

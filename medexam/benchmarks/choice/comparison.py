@@ -1,14 +1,14 @@
 """Runs on the same exams beside a baseline: what is found, and its documents. `comparison_tables` shows it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from medexam.benchmarks.choice import comparison_tables as tables
 from medexam.benchmarks.paired import Flipped, Group, Pair, PairedRuns, TableRun, difference_values
 from medexam.items import AnswerKey
 from medexam.metrics import Metrics
-from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, judge
+from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, hold_to, judge
 from medexam.metrics.paired.power import detectable_difference
 from medexam.metrics.paired.results import Complementarity, Difference, Paired, Verdict
 from medexam.predictions import Prediction
@@ -45,6 +45,14 @@ class PairedExams(PairedRuns):
     def known_by(self) -> list[Difference]:
         """Each pair's accuracy."""
         return [pair.paired.accuracy for pair in self.pairs]
+
+    def held_to(self, floors: Sequence[float | None]) -> Self:
+        """The same, where accuracies that differ by no more than the floor are not told apart."""
+        held = (
+            replace(pair, verdict=hold_to(pair.verdict, pair.paired.accuracy, floor))
+            for pair, floor in zip(self.pairs, floors, strict=True)
+        )
+        return replace(self, pairs=tuple(held))
 
     @property
     def paired(self) -> tuple[Pair, ...]:

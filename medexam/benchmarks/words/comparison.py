@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from medexam.benchmarks.base import Scored
 from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, PairedRuns, TableRun, difference_values, signed
@@ -11,6 +11,7 @@ from medexam.errors import DatasetError
 from medexam.formatting import equals, p_value, percent
 from medexam.metrics import TaskMetrics
 from medexam.metrics.paired.measures import compare_groups, compare_measures
+from medexam.metrics.paired.pairs import hold_to
 from medexam.metrics.paired.results import Difference, PairedMeasure, Verdict
 from medexam.metrics.tasks import question_of
 from medexam.tables import Captioned, Table
@@ -58,6 +59,16 @@ class PairedMeasures(PairedRuns):
     def known_by(self) -> list[Difference]:
         """The first measure of each pair."""
         return [pair.measures[self.first].difference for pair in self.pairs]
+
+    def held_to(self, floors: Sequence[float | None]) -> Self:
+        """The same, where first measures that differ by no more than the floor are not told apart."""
+        held = []
+        for pair, floor in zip(self.pairs, floors, strict=True):
+            first = pair.measures[self.first]
+            verdict = hold_to(first.verdict, first.difference, floor)
+            measures = {**pair.measures, self.first: first.model_copy(update={"verdict": verdict})}
+            held.append(replace(pair, measures=measures))
+        return replace(self, pairs=tuple(held))
 
     @property
     def differences(self) -> Iterator[Difference]:

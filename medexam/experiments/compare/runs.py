@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.errors import DatasetError, SpecError
+from medexam.experiments.compare.noise import find_noise
 from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison, Dropped, describe_all, describe_dropped
 from medexam.experiments.compare.section import Compared, Finder
@@ -91,6 +92,10 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
             "`medexam run --resume RUN`, or name other runs"
         )
     found = benchmark.compare(replace(sets[0], questions=tuple(kept)), sets, predictions)
+    compared = Compared(benchmark, found, folders, sets, kept, predictions)
+    if (noise := find_noise(compared)) is not None:
+        found = found.held_to(noise.floors)
+    sections = (noise, *(find(compared) for find in finders))
     scores = list(map(current_own, folders, sets, predictions))
     asked = [replace(each, questions=tuple(kept)) for each in sets]
     metrics = [
@@ -98,7 +103,6 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
         for each, items, said, own in zip(found.metrics, asked, predictions, scores, strict=True)
     ]
     runs = tuple(map(stored_run, folders, metrics, predictions))
-    compared = Compared(benchmark, found, folders, sets, kept, predictions)
     return Comparison(
         runs=runs,
         names=run_names(runs),
@@ -110,7 +114,7 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
         corrected=tuple(filter(None, map(describe_golds, folders, records, sets))),
         found=found,
         own=_compare_own(benchmark, kept, scores),
-        sections=tuple(section for find in finders if (section := find(compared)) is not None),
+        sections=tuple(section for section in sections if section is not None),
     )
 
 

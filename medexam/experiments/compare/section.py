@@ -36,21 +36,7 @@ class Compared:
     @cached_property
     def scores(self) -> tuple[dict[str, float], ...]:
         """Of each run item -> its score in the measure that runs are known by, for the items that all have one of."""
-        if self.benchmark.right_or_wrong:
-            golds = self.sets[0].golds
-            return tuple(
-                {one.key: float(self.benchmark.is_right(run[one.key], golds[one.key])) for one in self.items}
-                for run in self.predictions
-            )
-        kept = [one.key for one in self.items]
-        measured = [
-            self.benchmark.item_scores(_only(data, kept), run)
-            for data, run in zip(self.sets, self.predictions, strict=True)
-        ]
-        first = next(name for name in measured[0] if all(name in each for each in measured))
-        known = [each[first] for each in measured]
-        common = [key for key in kept if all(key in scores for scores in known)]
-        return tuple({key: scores[key] for key in common} for scores in known)
+        return tuple(score_runs(self.benchmark, self.items, self.sets, self.predictions))
 
     @cached_property
     def matrix(self) -> NDArray[np.float64]:
@@ -62,6 +48,24 @@ class Compared:
         """What each of these items is resampled with: its exam or its whole question."""
         cluster_of = {one.key: self.benchmark.cluster(one) for one in self.items}
         return tuple(cluster_of[key] for key in self.scores[0])
+
+
+def score_runs(
+    benchmark: Benchmark[Any, Any, Any],
+    items: Sequence[Item],
+    sets: Sequence[AnySet],
+    runs: Sequence[Mapping[str, Prediction]],
+) -> list[dict[str, float]]:
+    """What `Compared.scores` says, of `items` that all `runs` have scored; `sets` holds the data of each run."""
+    if benchmark.right_or_wrong:
+        golds = sets[0].golds
+        return [{one.key: float(benchmark.is_right(run[one.key], golds[one.key])) for one in items} for run in runs]
+    kept = [one.key for one in items]
+    measured = [benchmark.item_scores(_only(data, kept), run) for data, run in zip(sets, runs, strict=True)]
+    first = next(name for name in measured[0] if all(name in each for each in measured))
+    known = [each[first] for each in measured]
+    common = [key for key in kept if all(key in scores for scores in known)]
+    return [{key: scores[key] for key in common} for scores in known]
 
 
 class Section(ABC):

@@ -40,6 +40,7 @@ def plan_spec(
     *,
     runs_dir: Path | None,
     fresh: bool = False,
+    repeat: int = 0,
     only_look: bool = False,
 ) -> Plan:
     """What running `spec` would do, as `plan_experiment` says; `limit` is `dataset.limit`."""
@@ -49,7 +50,12 @@ def plan_spec(
             raise SpecError("--limit and --set dataset.limit say the same: give one of them")
         overrides["dataset.limit"] = limit
     return plan_experiment(
-        load_document(spec), overrides, runs_dir=runs_dir or default_runs_dir(), fresh=fresh, only_look=only_look
+        load_document(spec),
+        overrides,
+        runs_dir=runs_dir or default_runs_dir(),
+        fresh=fresh,
+        repeat=repeat,
+        only_look=only_look,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 import dspy
 
 from medexam.benchmarks import Benchmark, find_benchmark
+from medexam.datasets.selection import draw_lot
 from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
@@ -53,6 +54,8 @@ class PlannedCell(Generic[S_co]):
     """Further questions, which an ensemble of this run is fitted on; no score of this run counts them."""
     borrowed: bool = False
     """Whether it is a run of another experiment, which an ensemble needs more answers of: its `spec.json` stays."""
+    repeat: int = 0
+    """Which repeat of its run it is, asked in an order of its own; 0: the run itself."""
 
     @property
     def label(self) -> str:
@@ -111,6 +114,11 @@ class PlannedCell(Generic[S_co]):
         if not isinstance(self.program, AskingProgram):
             return 0
         return sum(self.program.calls_for(question) for question in self.pending)
+
+    def shuffled(self) -> Self:
+        """The cell with its pending questions in the order of its repeat, which is drawn by lot."""
+        order = sorted(self.pending, key=lambda question: draw_lot(self.repeat, question.key))
+        return replace(self, pending=tuple(order))
 
     def updated(self) -> Self:
         """The cell with what its folder holds by now."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.benchmarks import find_benchmark
-from medexam.errors import RunFolderError
+from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
 from medexam.experiments.plan.context_lookup import ContextReading, PassageReading
 from medexam.experiments.plan.leakage import check_demonstrations
@@ -27,6 +27,7 @@ from medexam.experiments.store.data_changes import (
     describe_texts,
     find_data_change,
 )
+from medexam.experiments.store.repeats import repeat_folder
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import find_run
 from medexam.experiments.store.trust import check_trusted
@@ -48,13 +49,15 @@ def plan_experiment(
     *,
     runs_dir: Path,
     fresh: bool = False,
+    repeat: int = 0,
     only_look: bool = False,
 ) -> Plan:
     """What running `document` under `overrides` would do: runs that exist are continued.
 
-    `fresh` starts new runs beside those that exist. `only_look` makes a plan that is not carried out: a corpus of the
-    hub that cannot be fetched, or an encoder whose commit is unknown, is a warning then, and the cell counts as a run
-    that was not begun. Raises `SpecError`, `DatasetError`, or `RunFolderError` where a run's folder holds another.
+    `fresh` starts new runs beside those that exist. `repeat` asks each run's questions that often again. `only_look`
+    makes a plan that is not carried out: a corpus of the hub that cannot be fetched, or an encoder whose commit is
+    unknown, is a warning then, and the cell counts as a run that was not begun. Raises `SpecError`, `DatasetError`, or
+    `RunFolderError` where a run's folder holds another.
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = Sources(only_look=only_look)
@@ -64,7 +67,7 @@ def plan_experiment(
         name=experiment.name,
         description=experiment.description,
         experiment_digest=digest({"name": experiment.name, "cells": [digest(item.identity) for item in prepared]}),
-        cells=planned,
+        cells=(*planned, *_repeats(prepared, planned, repeat)),
         runs_dir=runs_dir,
         news=_news(planned),
     )
@@ -140,6 +143,19 @@ def _plan_cells(
         one for each in prepared for one in (*each.members, each) if _key(one) in listed or _asks(planned[_key(one)])
     ]
     return tuple(planned[key] for key in dict.fromkeys(map(_key, needed)))
+
+
+def _repeats(prepared: Sequence[Prepared], planned: Sequence[AnyCell], times: int) -> list[AnyCell]:
+    """The repeats of every listed cell that asks a model; raises `SpecError` where they are wanted and none does."""
+    folders = {(cell.spec_digest, cell.cell.dataset): cell.folder for cell in planned}
+    asking = [item for item in prepared if item.cell.program.asks_model]
+    if times and not asking:
+        raise SpecError("--repeat: no program of this plan asks a model; leave it out")
+    return [
+        replace(_planned(item, repeat_folder(folders[_key(item)], number)), repeat=number)
+        for item in asking
+        for number in range(1, times + 1)
+    ]
 
 
 def _asks(cell: AnyCell) -> bool:

@@ -149,7 +149,7 @@ class Runner:
             planned = replace(planned, pending=tuple(planned.retrieval.in_prefix_order(planned.pending)))
         if planned.nearest is not None:
             await asyncio.to_thread(planned.nearest.fill, planned.pending)
-        return planned
+        return planned.shuffled() if planned.repeat else planned
 
     async def _find_passages(self, planned: AnyCell, retrieval: Retrieval) -> None:
         stopping = threading.Event()

@@ -170,6 +170,11 @@ def judge(accuracy: Difference, p: float) -> Verdict:
     return "better" if accuracy.value > 0 else "worse"
 
 
+def hold_to(verdict: Verdict, difference: Difference, floor: float | None) -> Verdict:
+    """The verdict, unless the difference is not more than the noise floor; None: there is none."""
+    return "not told apart" if floor is not None and abs(difference.value) <= floor else verdict
+
+
 def _split(questions: Sequence[Question], key: AnswerKey, baseline: Predictions, other: Predictions) -> list[Pairs]:
     """The tallies of each exam's questions, one by one; exams in the order in which they first appear."""
     mine, its = (count_apart(questions, key, predictions) for predictions in (baseline, other))
