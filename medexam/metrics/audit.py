@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from medexam.metrics.counting import cohens_kappa
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
 from medexam.metrics.results import Interval
 
@@ -36,7 +37,7 @@ class Agreement:
     same: float | None
     """Share of them with the same mark, from 0 to 1; None without any."""
     kappa: float | None
-    """Cohen's kappa with quadratic weights (Cohen 1968, from statsmodels): 1 where all agree, 0 if chance explains
+    """Cohen's kappa with quadratic weights (Cohen 1968): 1 where all agree, 0 if chance explains
     it. None if both give all items one and the same mark, or fewer than two items are marked by both."""
 
 
@@ -60,12 +61,10 @@ def _agreement(aspect: str, raters: tuple[str, str], pairs: Sequence[tuple[int, 
 def _weighted_kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
     if len(pairs) < 2 or len({mark for pair in pairs for mark in pair}) < 2:
         return None
-    from statsmodels.stats.inter_rater import cohens_kappa
-
     table = np.zeros((MARKS, MARKS))
     for a, b in pairs:
         table[a - 1, b - 1] += 1
-    return float(cohens_kappa(table, wt="quadratic", return_results=False))
+    return cohens_kappa(table, quadratic=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Counts: how each question came out, what chance gives on the same questions, and what the answers cost.
+"""Counts: how each question came out, what chance gives on the same questions, and what the answers cost; and how
+far two raters agree beyond chance.
 
 A cell is one exam's questions with one number of options. All breakdowns are sums of cells, so the questions are walked
 through once. The chance level is an expectation, found by arithmetic; the `random` control is one draw of it.
@@ -10,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from medexam.items import AnswerKey
 from medexam.predictions import Prediction, Status
@@ -151,3 +153,17 @@ def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> d
 def _plus(total: int | None, more: int | None) -> int | None:
     """The sum of what is known; None if nothing is."""
     return total if more is None else (total or 0) + more
+
+
+def cohens_kappa(table: NDArray[np.float64], *, quadratic: bool = False) -> float:
+    """How far two raters agree beyond chance, 1 where they always do; `table[i, j]` counts items in `i` and `j`.
+
+    `quadratic`: a disagreement weighs by the square of its distance, for ordered categories (Cohen 1968); otherwise
+    all weigh the same (Cohen 1960). Not defined, and nan, if all items are in one category.
+    """
+    shares = table / table.sum()
+    expected = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    places = np.arange(len(table))
+    distance = np.abs(np.subtract.outer(places, places))
+    weights = distance**2 if quadratic else (distance > 0)
+    return float(1 - (weights * shares).sum() / (weights * expected).sum())

@@ -54,7 +54,10 @@ def open_store(tracking_uri: str, *, way_out: str = SEND_LATER) -> Iterator[Any]
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
     # Imported here: it takes over a second, and the defaults above must be known before. It sets levels of loggers.
-    from mlflow import MlflowClient
+    try:
+        from mlflow import MlflowClient
+    except ImportError:
+        raise TrackingError(f"MLflow is not installed: pip install 'medexam[mlflow]'; {way_out}") from None
 
     path, limits, shown = sqlite_path(tracking_uri), TimeLimits(), hide_address(tracking_uri)
     with silent(*NOISY_LOGGERS):

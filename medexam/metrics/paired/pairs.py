@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.gc_pause import gc_paused
 from medexam.items import AnswerKey
-from medexam.metrics.counting import Tally, count, count_apart, scored_exams
+from medexam.metrics.counting import Tally, cohens_kappa, count, count_apart, scored_exams
 from medexam.metrics.intervals import resample
 from medexam.metrics.paired.results import Complementarity, Difference, Flips, Paired, Verdict
 from medexam.predictions import Prediction, Status
@@ -114,31 +113,31 @@ def mcnemar_p(lost: int, gained: int) -> float:
 
 
 def adjust_holm(p_values: Sequence[float]) -> list[float]:
-    """`p_values` adjusted for their number, in their order (Holm 1979, from statsmodels); a single one stays."""
-    if not p_values:
-        return []
-    # Imported here: it brings much of statsmodels with it, which scoring a run does not need.
-    from statsmodels.stats.multitest import multipletests
+    """`p_values` adjusted for their number, in their order; a single one stays.
 
-    # statsmodels collects garbage at every call, which takes up to half a second with all that is imported.
-    with gc_paused():
-        return [float(p) for p in multipletests(p_values, method="holm")[1]]
+    Holm (1979), "A simple sequentially rejective multiple test procedure".
+    """
+    found = np.asarray(p_values, dtype=float)
+    order = np.argsort(found, kind="stable")
+    # The smallest is multiplied by their number, the next by one less; none is below one that was smaller before.
+    stepped = np.maximum.accumulate(found[order] * np.arange(len(found), 0, -1))
+    adjusted = np.empty(len(found))
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return [float(p) for p in adjusted]
 
 
 def kappa(answers: Sequence[tuple[int | None, int | None]]) -> float | None:
-    """Cohen's kappa of two runs' answers to the same questions, from statsmodels; None is a category of its own.
+    """Cohen's kappa of two runs' answers to the same questions; None is a category of its own.
 
     None if all answers of both runs are the same one, for which it is not defined.
     """
-    from statsmodels.stats.inter_rater import cohens_kappa
-
     categories = {category: place for place, category in enumerate(dict.fromkeys(chain.from_iterable(answers)))}
     if len(categories) < 2:
         return None
     table = np.zeros((len(categories), len(categories)))
     for mine, its in answers:
         table[categories[mine], categories[its]] += 1
-    return float(cohens_kappa(table, return_results=False))
+    return cohens_kappa(table)
 
 
 def complementarity(questions: Sequence[Question], key: AnswerKey, runs: Sequence[Predictions]) -> Complementarity:
