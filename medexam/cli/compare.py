@@ -82,6 +82,9 @@ class SectionSettings:
         Setting("Test whether each run differs from the baseline by less than that, either way.", metavar="POINTS"),
     ] = None
     strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
+    item_response: Annotated[
+        bool, Setting("Three runs or more: which questions are hard, useless or may have a wrong key.")
+    ] = False
     cutoff: Annotated[
         str | None,
         Setting("Accuracy on exams before and after that date, against the baseline's.", metavar="YEAR[-MONTH]"),
@@ -144,7 +147,7 @@ def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tr
     if way.languages and (gating.fail_if is not None or sections != SectionSettings()):
         raise SpecError(
             "--languages shows which questions are right in which language: leave out --fail-if, --equivalent-within, "
-            "--strengths and --cutoff, or compare the runs without --languages"
+            "--strengths, --item-response and --cutoff, or compare the runs without --languages"
         )
     if way.ensemble is not None and (way.languages or tracking.sends):
         raise SpecError(

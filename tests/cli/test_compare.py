@@ -119,6 +119,25 @@ def test_many_runs_are_set_in_an_order(medexam, run, tmp_path) -> None:
     assert "three runs or more" in _one_line(*medexam("compare", *runs[:2], "--strengths"))
 
 
+def test_questions_are_judged_by_runs_and_a_weak_fit_is_said_to_be(medexam, run, tmp_path) -> None:
+    runs = [run(kind, language) for kind in ("random", "longest", "blind") for language in ("en", "es")]
+    code, out, _ = medexam("compare", *runs, "--item-response", "--markdown", tmp_path / "compare.md")
+    said = "The fit is weak: it has 6 runs and wants 100 or more"
+    assert (code, said in " ".join(out.split()), said in (tmp_path / "compare.md").read_text()) == (0, True, True)
+    document = json.loads(medexam("compare", *runs, "--item-response", "--json")[1])
+    found = document["item_response"]
+    assert (found["weak"], len(found["strong"])) == (True, 3)
+    assert list(found["abilities"]) == [each["key"] for each in document["runs"]]
+    assert len(found["questions"]) == document["questions"]
+    assert sum(each["right"] for each in found["questions"].values()) == sum(
+        each["metrics"]["right"] for each in document["runs"]
+    )
+    never = [each for each in found["questions"].values() if each["right"] == 0]
+    assert len(never) == document["together"]["none_right"]
+    assert "Suspicious questions to review" in out
+    assert "three runs or more" in _one_line(*medexam("compare", *runs[:2], "--item-response"))
+
+
 def test_any_run_of_a_folder_can_be_the_baseline(medexam, run, runs_dir) -> None:
     chosen = run("blind").name.rpartition("-")[2]
     _, out, _ = medexam(

@@ -5,17 +5,23 @@ from functools import partial
 from medexam.errors import SpecError
 from medexam.experiments.compare.contamination import find_contamination
 from medexam.experiments.compare.cutoff import Cutoff
+from medexam.experiments.compare.item_response import find_item_response
 from medexam.experiments.compare.margins import Equivalence, find_margins
 from medexam.experiments.compare.section import Finder
 from medexam.experiments.compare.strengths import find_strengths
 
 
 def find_further(
-    equivalent_within: float | None = None, *, strengths: bool = False, cutoff: str | None = None
+    equivalent_within: float | None = None,
+    *,
+    strengths: bool = False,
+    item_response: bool = False,
+    cutoff: str | None = None,
 ) -> list[Finder]:
     """What finds them; raises `SpecError` for a value that cannot be.
 
     `equivalent_within` is a margin in percentage points; None tests none. `strengths` sets all runs in an order.
+    `item_response` judges the questions by them.
     `cutoff` is where training data end, a year or `2023-06`; runs on altered questions are looked for without it.
     """
     finders: list[Finder] = []
@@ -27,4 +33,6 @@ def find_further(
         finders.append(partial(find_margins, Equivalence, equivalent_within))
     if strengths:
         finders.append(find_strengths)
+    if item_response:
+        finders.append(find_item_response)
     return [*finders, partial(find_contamination, None if cutoff is None else Cutoff.parse(cutoff))]

@@ -13,11 +13,13 @@ from scipy.stats import ttest_1samp
 from case_files import CLAIM, REST, write_cases
 from medexam.cli.views.output import write_file
 from medexam.datasets import load_task_set
-from medexam.errors import DatasetError
+from medexam.errors import DatasetError, SpecError
 from medexam.experiments.compare.further import find_further
+from medexam.experiments.compare.item_response import find_item_response
 from medexam.experiments.compare.margins import Equivalence
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
+from medexam.experiments.compare.strengths import find_strengths
 from medexam.experiments.report.comparison_tables import comparison_tables, headline, paired_report, verdicts
 from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import RunFolder
@@ -136,6 +138,15 @@ def test_a_margin_is_tested_on_whole_questions(make_run) -> None:
     assert (found.tests[0].p_better, found.tests[0].interval) == (pytest.approx(known, abs=1e-9), None)
     assert "claim is not shown to be equivalent to" in verdicts(comparison)[-1]
     assert verdicts(comparison)[-1] in paired_report(comparison)
+
+
+def test_runs_in_words_have_strengths_and_no_item_response(make_run) -> None:
+    folders = [make_run("rest", rest), make_run("half", half), make_run("claim", claim)]
+    (found,) = compare_runs(folders, [find_strengths]).sections
+    assert found.order == [2, 1, 0]
+    assert [(each.wins, each.losses) for each in found.found] == [(0, 72), (24, 24), (72, 0)]
+    with pytest.raises(SpecError, match="these runs answer in words: leave it out"):
+        compare_runs(folders, [find_item_response])
 
 
 def test_means_are_those_of_the_runs(make_run) -> None:
