@@ -29,6 +29,9 @@ _KEEP_ALIVE_S = 4.0
 """Idle connections are dropped before vLLM drops them (after 5 s), or a request could meet a closing one."""
 MOST_BYTES = 64 * 2**20
 """What one reply may hold: log-probabilities of several hundred prompts are a tenth of it."""
+MOST_BYTES_TOGETHER = 32 * 2**20
+"""What replies that are being received may hold together; beyond it all but the one that began first wait."""
+_WAIT_S = 0.01
 _LIMITS = httpx.Limits(
     max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S
 )
@@ -50,8 +53,31 @@ class _PatientClient(httpx.AsyncClient):
             raise httpx.ReadTimeout("the reply was not whole in time", request=request) from None
 
 
+class _Receiving:
+    """The replies that this process is receiving."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[int, int] = {}
+        self._total = 0
+
+    def add(self, reply: int, received: int) -> None:
+        """So many bytes more of a reply are here."""
+        self._bytes[reply] = self._bytes.get(reply, 0) + received
+        self._total += received
+
+    def end(self, reply: int) -> None:
+        """A reply is whole, or given up."""
+        self._total -= self._bytes.pop(reply, 0)
+
+    def must_wait(self, reply: int) -> bool:
+        """Whether there is too much already; the oldest reply never waits, so that there is always progress."""
+        return self._total > MOST_BYTES_TOGETHER and next(iter(self._bytes)) != reply
+
+
 class _BoundedStream(httpx.AsyncByteStream):
-    """The bytes of a reply, up to `MOST_BYTES`."""
+    """The bytes of a reply, up to `MOST_BYTES`; many large replies at once are received one after the other."""
+
+    _receiving = _Receiving()
 
     def __init__(self, stream: httpx.AsyncByteStream, request: httpx.Request) -> None:
         self._stream = stream
@@ -59,15 +85,23 @@ class _BoundedStream(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         received = 0
-        async for part in self._stream:
-            received += len(part)
-            if received > MOST_BYTES:
-                raise httpx.RemoteProtocolError(
-                    f"the reply is longer than {MOST_BYTES // 2**20} MiB", request=self._request
-                )
-            yield part
+        try:
+            async for part in self._stream:
+                received += len(part)
+                if received > MOST_BYTES:
+                    raise httpx.RemoteProtocolError(
+                        f"the reply is longer than {MOST_BYTES // 2**20} MiB", request=self._request
+                    )
+                self._receiving.add(id(self), len(part))
+                yield part
+                while self._receiving.must_wait(id(self)):  # noqa: ASYNC110 - an event belongs to one loop, and here are several
+                    # What follows stays with the server.
+                    await asyncio.sleep(_WAIT_S)
+        finally:
+            self._receiving.end(id(self))
 
     async def aclose(self) -> None:
+        self._receiving.end(id(self))
         await self._stream.aclose()
 
 

@@ -114,3 +114,24 @@ def test_texts_that_can_be_written_stay_as_they_are() -> None:
         question="q", program="p", spec_digest="d", status=Status.ANSWERED, answer=1, reply="\ud800", rationale="Ä"
     )
     assert (kept.reply, kept.rationale) == ("\\ud800", "Ä")
+
+
+async def test_many_large_replies_at_once_are_received_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_BYTES_TOGETHER", 1_000_000)
+    held = 0
+
+    class Watching(connections._Receiving):
+        def add(self, reply: int, received: int) -> None:
+            nonlocal held
+            super().add(reply, received)
+            held = max(held, self._total)
+
+    receiving = Watching()
+    monkeypatch.setattr(connections._BoundedStream, "_receiving", receiving)
+    with serving(HostileWire(how="huge", paths=("/v1/large",), megabytes=3)) as wire:
+        async with open_client(Endpoint(base=wire.address, key=NO_KEY), 20.0) as client:
+            replies = await asyncio.gather(*(client.post(f"{wire.address}/large", json={}) for _ in range(16)))
+    assert [len(reply.content) for reply in replies] == [3_000_000] * 16
+    # The oldest reply may be whole beside what is held together, and each other one has a part more.
+    assert held < 1_000_000 + 3_000_000 + 16 * 100_000
+    assert receiving._total == 0
