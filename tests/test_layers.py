@@ -45,10 +45,10 @@ INNER_FLOORS = {
         *("engines", "naming", "build", "", "diagnostics"),
     ),
     "benchmarks": ("resampling", "paired", "base", "choice", "words", "registry"),
-    "metrics": ("", "cliniqlink", "paired"),
+    "metrics": ("", "cliniqlink", "paired", "contamination"),
     "programs": ("base", "controls", "orders", "likelihood", "asking", "retrieval", "", "combining", "building"),
     "datasets": (
-        *("", "casimedicos", "own", "readers", "loading", "pictures", "fetching", "checking", "translate"),
+        *("", "altering", "casimedicos", "own", "readers", "loading", "pictures", "fetching", "checking", "translate"),
         *("build.pages", "build"),
     ),
     "cli": ("options", "terminal", "help", "progress", "views", "data", "training", "stored", ""),

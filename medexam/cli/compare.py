@@ -89,6 +89,13 @@ class SectionSettings:
         str | None,
         Setting("Accuracy on exams before and after that date, against the baseline's.", metavar="YEAR[-MONTH]"),
     ] = None
+    overlap: Annotated[
+        str | None,
+        Setting("Accuracy on questions that share words with that corpus, and on the others.", metavar="CORPUS"),
+    ] = None
+    overlap_words: Annotated[
+        int | None, Setting("With --overlap: words in a row that are shared; 13 by default.", metavar="N", min=3)
+    ] = None
 
 
 @settings_as_flags
@@ -147,7 +154,7 @@ def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tr
     if way.languages and (gating.fail_if is not None or sections != SectionSettings()):
         raise SpecError(
             "--languages shows which questions are right in which language: leave out --fail-if, --equivalent-within, "
-            "--strengths, --item-response and --cutoff, or compare the runs without --languages"
+            "--strengths, --item-response, --cutoff and --overlap, or compare the runs without --languages"
         )
     if way.ensemble is not None and (way.languages or tracking.sends):
         raise SpecError(

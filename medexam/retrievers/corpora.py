@@ -69,16 +69,43 @@ def load_corpus(source: str | Path | None, *, skip_bad: bool = False) -> Corpus:
     Raises `DatasetError` if nothing is found, a file cannot be read, an id stands twice, no passage is left, or a
     row is not JSON or lacks its id or text: with `skip_bad` such rows are left out and counted instead.
     """
+    return _collect(_find(source), skip_bad=skip_bad)
+
+
+def corpus_texts(source: str | Path) -> Iterator[str]:
+    """Title and content of each passage of the corpus that `load_corpus` reads, of which none is kept in memory.
+
+    Raises `DatasetError` if nothing is found, a file cannot be read, or a row has no text; ids are not looked at.
+    """
+    for place, row in _find(source).read():
+        content = None if isinstance(row, Unreadable) else row.get("content", row.get("text"))
+        if isinstance(row, Unreadable) or not isinstance(content, str):
+            reason = row.reason if isinstance(row, Unreadable) else "has no text in `content`"
+            raise DatasetError(f"{place}: {reason}: correct it")
+        yield f"{row.get('title') or ''}\n{content}"
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where a corpus is read, as often as is needed."""
+
+    name: str
+    shown: str
+    read: Callable[[], Iterator[PlacedRow]]
+    licence: str | None
+
+
+def _find(source: str | Path | None) -> _Source:
     path = _default_path() if source is None else Path(source).expanduser()
     if path.exists():
         files = list_files(path)
         licence = read_licence((path if path.is_dir() else path.parent) / "README.md")
         name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
-        return _collect(name, str(path), lambda: read_files(files), licence, skip_bad=skip_bad)
+        return _Source(name, str(path), lambda: read_files(files), licence)
     if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not source.endswith((*SUFFIXES, ".json", ".gz")):
         parts = load_hub(source)
         licence = next((part.info.license for part in parts.values() if part.info.license), None)
-        return _collect(source, source, lambda: read_hub(source, parts), licence, skip_bad=skip_bad)
+        return _Source(source, source, lambda: read_hub(source, parts), licence)
     raise DatasetError(
         f"corpus {path} does not exist: correct the path, name a hub data set such as MedRAG/textbooks, or name none "
         f"and set MEDEXAM_DATA to a folder that holds {DEFAULT_FILE}"
@@ -139,17 +166,15 @@ def _default_path() -> Path:
     )
 
 
-def _collect(
-    name: str, source: str, read: Callable[[], Iterator[PlacedRow]], licence: str | None, *, skip_bad: bool
-) -> Corpus:
+def _collect(source: _Source, *, skip_bad: bool) -> Corpus:
     """Reads everything once, and again only to tell where an id that stands twice stood first."""
     passages: list[Passage] = []
     ids: set[str] = set()
     collections: dict[str, str] = {}
     skipped = 0
-    for place, row in read():
+    for place, row in source.read():
         try:
-            passage = _parse(row, name, collections)
+            passage = _parse(row, source.name, collections)
         except _RowError as error:
             if not skip_bad:
                 raise DatasetError(
@@ -159,14 +184,14 @@ def _collect(
             skipped += 1
             continue
         if passage.id in ids:
-            first = next(earlier for earlier, other in read() if _stated_id(other) == passage.id)
+            first = next(earlier for earlier, other in source.read() if _stated_id(other) == passage.id)
             raise DatasetError(
                 f"{place}: id {passage.id!r} already stands in {first}: give each passage an id of its own, or name "
                 f"the one file that is to be read"
             )
         ids.add(passage.id)
         passages.append(passage)
-    return _finish(name, tuple(passages), source, licence, skipped)
+    return _finish(source.name, tuple(passages), source.shown, source.licence, skipped)
 
 
 def _finish(name: str, passages: tuple[Passage, ...], source: str, licence: str | None, skipped: int) -> Corpus:

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from medexam.items import Gold
-from medexam.metrics.paired.contrasts import difference_of_means, mean_value, right_by_place
+from medexam.metrics.contamination.contrasts import difference_of_means, mean_value, right_by_place
 from medexam.metrics.results import Resampling
 from medexam.questions import Question
 
 
-def _exams(rng, count: int, size: int, mean: float, spread: float = 0.1) -> tuple[np.ndarray, list[str]]:
+def _exams(rng, count: int, size: int, mean: float, *, spread: float = 0.1, name="exam"):
     """Right or wrong of questions in exams that differ in difficulty."""
     rates = np.clip(rng.normal(mean, spread, count), 0, 1)
     values = np.concatenate([rng.random(size + place) < rate for place, rate in enumerate(rates)]).astype(float)
-    return values, [f"exam {place}" for place in range(count) for _ in range(size + place)]
+    return values, [f"{name} {place}" for place in range(count) for _ in range(size + place)]
 
 
 def _drawn_by_hand(values: np.ndarray, clusters: list[str], rng, times: int) -> np.ndarray:
@@ -31,7 +31,7 @@ def _drawn_by_hand(values: np.ndarray, clusters: list[str], rng, times: int) -> 
 
 def test_both_sides_are_drawn_apart_and_exams_whole() -> None:
     rng = np.random.default_rng(5)
-    before, after = _exams(rng, 24, 40, 0.6), _exams(rng, 6, 40, 0.5)
+    before, after = _exams(rng, 24, 40, 0.6), _exams(rng, 6, 40, 0.5, name="later")
     found = difference_of_means(*before, *after)
     drawn = _drawn_by_hand(*before, rng, 8000) - _drawn_by_hand(*after, rng, 8000)
     expected = np.percentile(drawn, [2.5, 97.5])
@@ -40,9 +40,24 @@ def test_both_sides_are_drawn_apart_and_exams_whole() -> None:
     assert found.interval == pytest.approx(expected, abs=0.04 * (expected[1] - expected[0]))
 
 
+def test_exams_with_questions_on_both_sides_are_drawn_with_both() -> None:
+    rng = np.random.default_rng(11)
+    values, clusters = _exams(rng, 25, 40, 0.5, spread=0.2)
+    first = rng.random(len(values)) < 0.3
+    names = np.array(clusters)
+    found = difference_of_means(values[first], [*names[first]], values[~first], [*names[~first]])
+    exams = [np.flatnonzero(names == name) for name in dict.fromkeys(clusters)]
+    drawn = []
+    for _ in range(8000):
+        at = np.concatenate([exams[place] for place in rng.integers(0, len(exams), len(exams))])
+        drawn.append(values[at][first[at]].mean() - values[at][~first[at]].mean())
+    expected = np.percentile(drawn, [2.5, 97.5])
+    assert found.interval == pytest.approx(expected, abs=0.04 * (expected[1] - expected[0]))
+
+
 def test_few_exams_have_their_questions_drawn_as_the_closed_form_says() -> None:
     rng = np.random.default_rng(6)
-    before, after = _exams(rng, 3, 400, 0.6), _exams(rng, 2, 300, 0.4)
+    before, after = _exams(rng, 3, 400, 0.6), _exams(rng, 2, 300, 0.4, name="later")
     found = difference_of_means(*before, *after)
 
     def variance(values, clusters) -> float:
@@ -73,7 +88,8 @@ def test_a_difference_in_differences_is_that_of_the_questions() -> None:
 
 def test_no_difference_is_found_about_as_rarely_as_the_level_says() -> None:
     rng = np.random.default_rng(8)
-    found = [difference_of_means(*_exams(rng, 20, 10, 0.5), *_exams(rng, 20, 10, 0.5)) for _ in range(300)]
+    pairs = [(_exams(rng, 20, 10, 0.5), _exams(rng, 20, 10, 0.5, name="later")) for _ in range(300)]
+    found = [difference_of_means(*before, *after) for before, after in pairs]
     wrong = sum(each.excludes_zero for each in found) / len(found)
     assert 0.02 < wrong < 0.11, "a percentile bootstrap over 20 exams is a little too narrow"
 

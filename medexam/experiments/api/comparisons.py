@@ -46,6 +46,7 @@ def compare(
     strengths: bool = False,
     item_response: bool = False,
     cutoff: str | None = None,
+    overlap: str | None = None,
     runs_dir: str | Path | None = None,
 ) -> ComparedRuns:
     """Compare runs with the first one on the questions that all have scored; asks no model.
@@ -53,7 +54,8 @@ def compare(
     With `ensemble`, compare them with what they would answer together. With `equivalent_within`, test whether they
     differ from the first one by less than that, in percentage points. With `strengths`, set three runs or more in an
     order, and say which are not separable. With `item_response`, find hard, useless and suspicious questions. With
-    `cutoff`, a year or a month such as `2023-06`, set accuracy on exams before it against that after it.
+    `cutoff`, a year or a month such as `2023-06`, set accuracy on exams before it against that after it. With
+    `overlap`, a corpus, set accuracy on questions that share 13 words in a row with it against that on the others.
 
     Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with.
     """
@@ -63,7 +65,9 @@ def compare(
 
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([run_folder(one, where_runs_lie(runs_dir)) for one in runs])
-    finders = find_further(equivalent_within, strengths=strengths, item_response=item_response, cutoff=cutoff)
+    finders = find_further(
+        equivalent_within, strengths=strengths, item_response=item_response, cutoff=cutoff, overlap=overlap
+    )
     comparison = compare_runs(folders, finders) if ensemble is None else compare_ensemble(folders, ensemble, finders)
     for line in comparison.corrected:
         say(line)

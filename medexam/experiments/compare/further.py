@@ -3,8 +3,8 @@
 from functools import partial
 
 from medexam.errors import SpecError
-from medexam.experiments.compare.contamination import find_contamination
-from medexam.experiments.compare.cutoff import Cutoff
+from medexam.experiments.compare.contamination.cutoff import Cutoff
+from medexam.experiments.compare.contamination.found import find_contamination
 from medexam.experiments.compare.item_response import find_item_response
 from medexam.experiments.compare.margins import Equivalence, find_margins
 from medexam.experiments.compare.section import Finder
@@ -17,12 +17,15 @@ def find_further(
     strengths: bool = False,
     item_response: bool = False,
     cutoff: str | None = None,
+    overlap: str | None = None,
+    overlap_words: int | None = None,
 ) -> list[Finder]:
     """What finds them; raises `SpecError` for a value that cannot be.
 
     `equivalent_within` is a margin in percentage points; None tests none. `strengths` sets all runs in an order.
-    `item_response` judges the questions by them.
-    `cutoff` is where training data end, a year or `2023-06`; runs on altered questions are looked for without it.
+    `item_response` judges the questions by them. `cutoff` is where training data end, a year or `2023-06`. `overlap` is
+    a corpus that is searched for the questions' words, `overlap_words` in a row, by default 13. Runs on altered
+    questions are looked for without being asked to.
     """
     finders: list[Finder] = []
     if equivalent_within is not None:
@@ -35,4 +38,7 @@ def find_further(
         finders.append(find_strengths)
     if item_response:
         finders.append(find_item_response)
-    return [*finders, partial(find_contamination, None if cutoff is None else Cutoff.parse(cutoff))]
+    if overlap_words is not None and overlap is None:
+        raise SpecError("--overlap-words says how --overlap searches: give --overlap CORPUS with it, or leave it out")
+    date = None if cutoff is None else Cutoff.parse(cutoff)
+    return [*finders, partial(find_contamination, date, overlap, overlap_words)]

@@ -1,13 +1,14 @@
 """What compare says of exams before and after a cutoff, and of altered questions."""
 
 import json
+import re
 
 import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError, SpecError
-from medexam.experiments.compare.contamination import CAVEAT, Contamination
-from medexam.experiments.compare.cutoff import Cutoff
+from medexam.experiments.compare.contamination.cutoff import Cutoff
+from medexam.experiments.compare.contamination.found import CAVEAT, Contamination
 from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.report.comparison_tables import paired_report
@@ -41,8 +42,8 @@ def write(tmp_path):
     return make
 
 
-def _found(*folders, cutoff=None) -> Contamination:
-    (section,) = compare_runs(folders, find_further(cutoff=cutoff)).sections
+def _found(*folders, **settings) -> Contamination:
+    (section,) = compare_runs(folders, find_further(**settings)).sections
     assert isinstance(section, Contamination)
     return section
 
@@ -52,7 +53,7 @@ def test_a_run_that_is_right_on_earlier_exams_is_told_from_its_control(write) ->
     run = write(REMEMBERS, lambda question, gold: gold if question.exam.year < 2016 else _guess(question))
     section = _found(control, run, cutoff="2015-12")
     assert section.around is not None
-    before, after = section.around.before, section.around.after
+    before, after = section.around.sides
     assert (before.n + after.n, before.exams + after.exams, before.accuracies[1]) == (120, 30, 1.0)
     (against,) = section.around.against
     mine, its = section.around.differences[1].value, section.around.differences[0].value
@@ -68,14 +69,17 @@ def test_no_difference_is_no_sign(write) -> None:
     control = write(CONTROL, lambda question, _: _guess(question))
     run = write(REMEMBERS, _knows)
     section = _found(control, run, cutoff="2014")
-    assert "is not shown to do better up to 2014 than after it" in section.sentences(("control", "run"))[0]
+    assert (
+        "is not shown to do better on questions up to 2014 than on those after 2014"
+        in section.sentences(("control", "run"))[0]
+    )
 
 
 def test_exams_of_the_cutoffs_own_year_are_left_out(write) -> None:
     section = _found(write(CONTROL, _knows), write(REMEMBERS, _knows), cutoff="2015-06")
     assert section.around is not None
     assert section.around.not_told == 24
-    assert section.around.before.n + section.around.after.n == 96
+    assert sum(side.n for side in section.around.sides) == 96
     table, caption = section.around.table(("control", "run"))
     assert "24 questions are left out" in caption
     assert table.title == "Contamination: before and after the cutoff 2015-06"
@@ -135,6 +139,35 @@ def test_right_answers_without_the_question_are_more_than_a_preference_for_place
     said = section.sentences(("first", "remembers"))
     assert "no sign of remembered questions" in said[0]
     assert "This is consistent with remembered places of the right options." in said[1]
+
+
+def test_questions_that_stand_in_a_corpus_are_told_from_the_others(write, tmp_path) -> None:
+    exams = load_exam_set(DatasetSpec())
+    leaked = [each for each in exams.questions if each.exam.year < 2015]
+    long = {each.key for each in leaked if len(re.findall(r"\w\w+", each.printed)) >= 13}
+    corpus = tmp_path / "leaked.jsonl"
+    rows = [
+        {"id": each.key, "content": " b) ".join([each.stem.upper(), *(option.text for option in each.options)])}
+        for each in leaked
+    ]
+    corpus.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    control = write(CONTROL, lambda question, _: _guess(question))
+    run = write(REMEMBERS, lambda question, gold: gold if question.key in long else _guess(question))
+    # An altered run beside them changes nothing: the questions are searched as they were printed.
+    altered = write(CONTROL, _knows, "question_withheld")
+    section = _found(control, run, altered, overlap=str(corpus))
+    assert long <= set(section.overlap.shared)
+    assert set(section.overlap.shared) <= {each.key for each in leaked}
+    assert (section.overlap.texts, section.overlap.sides.sides[0].accuracies[1]) == (len(leaked), 1.0)
+    (against, _) = section.overlap.sides.against
+    assert against.interval[0] > 0
+    said = section.sentences(("control", "run", "altered"))
+    assert any("This is consistent with texts like these in its training data." in each for each in said)
+    assert any(f"of the {len(leaked)} passages of" in each for each in said)
+    with pytest.raises(SpecError, match="give --overlap CORPUS with it"):
+        find_further(overlap_words=8)
+    nowhere = _found(control, run, overlap=str(corpus), overlap_words=300).overlap
+    assert (nowhere.shared, nowhere.sides, nowhere.too_short) == ({}, None, len(exams.questions))
 
 
 def test_runs_on_the_same_plain_questions_have_no_such_part(write) -> None:

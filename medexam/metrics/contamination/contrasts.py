@@ -18,29 +18,34 @@ from medexam.questions import Question
 
 def mean_value(values: Floats, clusters: Sequence[str]) -> Difference:
     """The mean over all questions, at least one, with the interval of `resample`; `clusters[i]` is the exam of i."""
-    exams = _split(values, clusters)
+    exams = [*_split(values, clusters).values()]
     sums = np.array([[exam.sum(), len(exam)] for exam in exams])
     ((interval, over),) = resample(sums, lambda: [exam[:, None] for exam in exams], _pooled, 1)
     return Difference(value=float(values.mean()), interval=interval, resampled=over)
 
 
 def difference_of_means(
-    before: Floats, clusters_before: Sequence[str], after: Floats, clusters_after: Sequence[str]
+    first: Floats, clusters_first: Sequence[str], second: Floats, clusters_second: Sequence[str]
 ) -> Difference:
-    """The mean of `before` minus that of `after`, each of at least one question, with a 95 % percentile interval.
+    """The mean of `first` minus that of `second`, each of at least one question, with a 95 % percentile interval.
 
-    The sides are resampled apart, 9,999 times with a fixed seed: whole exams if each side has five or more, else
-    questions within exams. There is no interval if an exam then has fewer than five questions, or no width.
+    Drawn 9,999 times with a fixed seed. If each side has questions of five exams or more, whole exams are drawn: those
+    of each side apart if no exam has questions on both, else all together. With fewer, each exam's own questions are,
+    on each side. There is no interval if an exam then has fewer than five questions on its side, or no width.
     """
-    sides = [_split(before, clusters_before), _split(after, clusters_after)]
-    value = float(before.mean() - after.mean())
+    value = float(first.mean() - second.mean())
+    sides = [_split(first, clusters_first), _split(second, clusters_second)]
     whole = min(map(len, sides)) >= FEWEST
-    if not whole and min(len(exam) for side in sides for exam in side) < FEWEST:
+    if not whole and min(len(exam) for side in sides for exam in side.values()) < FEWEST:
         return Difference(value=value, interval=None, resampled=Resampling.TOO_FEW)
     rng = np.random.default_rng(SEED)
-    drawn = _draw_means(sides[0], rng, whole=whole) - _draw_means(sides[1], rng, whole=whole)
+    drawn = (
+        _draw_exams(sides[0], sides[1], rng)
+        if whole
+        else _draw_questions(sides[0], rng) - _draw_questions(sides[1], rng)
+    )
     tail = 50 * (1 - LEVEL)
-    low, high = (float(end) for end in np.percentile(drawn, (tail, 100 - tail)))
+    low, high = (float(end) for end in np.nanpercentile(drawn, (tail, 100 - tail)))
     if np.isclose(low, high):
         return Difference(value=value, interval=None, resampled=Resampling.ALIKE)
     over = Resampling.CLUSTERS if whole else Resampling.WITHIN_EXAMS
@@ -64,26 +69,34 @@ def right_by_place(
     return np.array([shares[each.option_numbers].get(answers[each.key] or 0, 0.0) for each in questions])
 
 
-def _split(values: Floats, clusters: Sequence[str]) -> list[Floats]:
+def _split(values: Floats, clusters: Sequence[str]) -> dict[str, Floats]:
     """The values of each exam; exams in the order in which they first appear."""
     places: dict[str, list[int]] = {}
     for place, cluster in enumerate(clusters):
         places.setdefault(cluster, []).append(place)
-    return [values[of] for of in places.values()]
+    return {cluster: values[of] for cluster, of in places.items()}
 
 
 def _pooled(total: Any, n: Any, axis: int = -1) -> Any:
     return np.stack([total.sum(axis=axis) / n.sum(axis=axis)])
 
 
-def _draw_means(exams: Sequence[Floats], rng: np.random.Generator, *, whole: bool) -> Floats:
-    """The pooled mean of each resample."""
-    if whole:
-        sums = np.array([[exam.sum(), len(exam)] for exam in exams])
-        drawn = rng.multinomial(len(exams), np.full(len(exams), 1 / len(exams)), size=RESAMPLES) @ sums
-        return np.asarray(drawn[:, 0] / drawn[:, 1])
+def _draw_exams(first: dict[str, Floats], second: dict[str, Floats], rng: np.random.Generator) -> Floats:
+    """The difference of the pooled means in each resample of whole exams; NaN if one side has no question left."""
+    strata = [[*first], [*second]] if first.keys().isdisjoint(second) else [[*(first | second)]]
+    drawn = np.zeros((RESAMPLES, 4))
+    for exams in strata:
+        parts = [[side.get(exam, np.zeros(0)) for side in (first, second)] for exam in exams]
+        sums = np.array([[number for part in both for number in (part.sum(), len(part))] for both in parts])
+        drawn += rng.multinomial(len(exams), np.full(len(exams), 1 / len(exams)), size=RESAMPLES) @ sums
+    with np.errstate(invalid="ignore"):
+        return np.asarray(drawn[:, 0] / drawn[:, 1] - drawn[:, 2] / drawn[:, 3])
+
+
+def _draw_questions(exams: Mapping[str, Floats], rng: np.random.Generator) -> Floats:
+    """The pooled mean in each resample of every exam's own questions."""
     total = np.zeros(RESAMPLES)
-    for exam in exams:
+    for exam in exams.values():
         distinct, counts = np.unique(exam, return_counts=True)
         total += rng.multinomial(len(exam), counts / len(exam), size=RESAMPLES) @ distinct
-    return total / sum(map(len, exams))
+    return total / sum(map(len, exams.values()))

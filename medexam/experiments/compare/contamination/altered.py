@@ -13,7 +13,7 @@ from medexam.benchmarks.resampling import describe_resampling
 from medexam.experiments.compare.section import Compared
 from medexam.experiments.store.run_folder import RunRecord
 from medexam.formatting import NONE, percent
-from medexam.metrics.paired.contrasts import mean_value, right_by_place
+from medexam.metrics.contamination.contrasts import mean_value, right_by_place
 from medexam.metrics.paired.results import Difference
 from medexam.specs.dataset import Alteration
 from medexam.specs.identity import differences

@@ -1,0 +1,1 @@
+"""What compared runs say of questions in a model's training data."""

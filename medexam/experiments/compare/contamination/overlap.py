@@ -1,0 +1,101 @@
+"""`medexam compare --overlap`: questions that share a run of words with a corpus, and accuracy with and without it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from medexam.errors import SpecError
+from medexam.experiments.compare.contamination.sides import SideWords, TwoSides, contrast_sides
+from medexam.experiments.compare.section import Compared
+from medexam.formatting import percent
+from medexam.metrics.contamination.ngram_overlap import WORDS, QuestionGrams
+from medexam.questions import Question
+from medexam.retrievers.corpora import corpus_texts
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What of the compared questions stands in a corpus."""
+
+    corpus: str
+    words: int
+    """How many words in a row are shared."""
+    texts: int
+    """Passages that were read."""
+    questions: int
+    too_short: int
+    """Questions with fewer words, which cannot overlap."""
+    shared: dict[str, int]
+    """Key of each question that overlaps -> with how many passages."""
+    sides: TwoSides | None
+    """The runs on questions with and without overlap; None if there are none of one sort."""
+
+    @property
+    def sentence(self) -> str:
+        """How many questions overlap."""
+        counted = self.questions - self.too_short
+        share = f" ({percent(len(self.shared) / counted)} %)" if counted else ""
+        short = f"; {self.too_short:,} more have fewer words" if self.too_short else ""
+        return (
+            f"{len(self.shared):,} of {counted:,} questions{share} share {self.words} words in a row with one of the "
+            f"{self.texts:,} passages of {self.corpus}{short}."
+        )
+
+    def document(self, keys: Sequence[str]) -> dict[str, Any]:
+        """What `--json` says."""
+        return {
+            "corpus": self.corpus,
+            "words": self.words,
+            "passages": self.texts,
+            "questions": self.questions,
+            "too_short": self.too_short,
+            "shared": self.shared,
+            "accuracy": self.sides and self.sides.document(keys),
+        }
+
+
+def find_overlap(corpus: str, words: int | None, compared: Compared) -> Overlap:
+    """The compared questions in a corpus, a file, a folder or a data set of the hub; raises as `load_corpus` does."""
+    if not compared.benchmark.right_or_wrong:
+        raise SpecError("--overlap looks at questions with numbered options: leave it out")
+    grams = QuestionGrams(_as_printed(compared), words or WORDS)
+    read = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal read
+        for read, text in enumerate(corpus_texts(corpus), start=1):  # noqa: B007
+            yield text
+
+    shared = grams.find(counted())
+    keys = list(compared.scores[0])
+    first = np.array([key in shared for key in keys])
+    second = ~first & np.array([key not in grams.too_short for key in keys])
+    name = Path(corpus).name
+    said = SideWords(
+        title=f"overlap with {name}",
+        headers=("With", "Without"),
+        where=(f"with {grams.n} words of {name}", "without"),
+        neither="they have fewer words",
+        cause="texts like these in its training data",
+    )
+    sides = contrast_sides(said, first, second, compared) if first.any() and second.any() else None
+    return Overlap(
+        corpus=corpus,
+        words=grams.n,
+        texts=read,
+        questions=len(keys),
+        too_short=len(grams.too_short),
+        shared={key: shared[key] for key in keys if key in shared},
+        sides=sides,
+    )
+
+
+def _as_printed(compared: Compared) -> list[Question]:
+    """The compared questions as the first run without alteration was asked them; else as the first run was."""
+    records = [folder.read_record() for folder in compared.folders]
+    first = next((place for place, record in enumerate(records) if record.cell.dataset.alter is None), 0)
+    shown = {item.key: item for item in compared.sets[first].questions}
+    return [shown[item.key] for item in compared.items]

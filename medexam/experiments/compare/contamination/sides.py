@@ -1,0 +1,151 @@
+"""Runs on two sorts of questions, such as exams before and after a date: the difference, and a control's beside it.
+
+A difference that the control has too is of the questions; what a run has beyond it is of the run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medexam.benchmarks.paired import FEW_CLUSTERS, signed
+from medexam.benchmarks.resampling import describe_resampling, why_none
+from medexam.experiments.compare.section import Compared
+from medexam.formatting import NONE, percent
+from medexam.metrics.contamination.contrasts import difference_of_means
+from medexam.metrics.paired.results import Difference
+from medexam.tables import Captioned, Table
+
+
+@dataclass(frozen=True)
+class SideWords:
+    """What the two sides are called."""
+
+    title: str
+    headers: tuple[str, str]
+    where: tuple[str, str]
+    """Behind a count of questions, and behind `does better` and `than`."""
+    neither: str
+    """Why questions are left out."""
+    cause: str
+    """What a run that does better on the first side, beyond its control, is consistent with."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """The questions of one sort."""
+
+    n: int
+    exams: int
+    accuracies: tuple[float, ...]
+    """Of each run, the control first; fractions of 1."""
+
+
+@dataclass(frozen=True)
+class TwoSides:
+    """The runs on both sorts of questions."""
+
+    words: SideWords
+    sides: tuple[Side, Side]
+    not_told: int
+    """Compared questions that are of neither sort."""
+    differences: tuple[Difference, ...]
+    """Of each run, the control first: its accuracy on the first side minus that on the second."""
+    against: tuple[Difference, ...]
+    """Of each run but the control: its difference minus the control's."""
+    clusters: str
+    """What the intervals resample if there are enough."""
+
+    def table(self, names: Sequence[str]) -> Captioned:
+        """A row a run."""
+        first, second = self.sides
+        rows = tuple(
+            (
+                name,
+                percent(first.accuracies[at]),
+                percent(second.accuracies[at]),
+                signed(self.differences[at], 100),
+                signed(self.against[at - 1], 100) if at else NONE,
+            )
+            for at, name in enumerate(names)
+        )
+        ways = {each.resampled for each in (*self.differences, *self.against)}
+        how = describe_resampling(ways, "bootstrap", self.clusters)
+        caption = (
+            f"Accuracy, percent, of {self._counted(0)} and {self._counted(1)}. Difference: the first minus the second, "
+            f"percentage points, with 95 % intervals ({how}). Against control: minus the difference of {names[0]}, "
+            "question by question."
+        )
+        if self.not_told:
+            caption += f" {self.not_told:,} questions are left out: {self.words.neither}."
+        headers = ("Run", *self.words.headers, "Difference", "Against control")
+        return Table(f"Contamination: {self.words.title}", headers, rows), caption
+
+    def sentences(self, names: Sequence[str]) -> list[str]:
+        """What may be said of each run but the control, and of how few exams there are."""
+        said = [self._sentence(name, names[0], found) for name, found in zip(names[1:], self.against, strict=True)]
+        few = min(side.exams for side in self.sides)
+        if few < FEW_CLUSTERS:
+            said.append(f"One side ({self.words.title}) has {few} {self.clusters} only: its intervals are rough.")
+        return said
+
+    def document(self, keys: Sequence[str]) -> dict[str, Any]:
+        """What `--json` says; fractions of 1."""
+        return {
+            "not_told": self.not_told,
+            **{
+                header.lower(): {
+                    "n": side.n,
+                    "clusters": side.exams,
+                    "accuracy": dict(zip(keys, side.accuracies, strict=True)),
+                }
+                for header, side in zip(self.words.headers, self.sides, strict=True)
+            },
+            "difference": {key: each.model_dump(mode="json") for key, each in zip(keys, self.differences, strict=True)},
+            "against_control": {
+                key: each.model_dump(mode="json") for key, each in zip(keys[1:], self.against, strict=True)
+            },
+        }
+
+    def _counted(self, at: int) -> str:
+        side = self.sides[at]
+        return f"{side.n:,} questions {self.words.where[at]} ({side.exams:,} {self.clusters})"
+
+    def _sentence(self, name: str, control: str, found: Difference) -> str:
+        points = f"{signed(found, 100)} percentage points"
+        first, second = self.words.where
+        if found.interval is None:
+            why = why_none(found.resampled, self.clusters)
+            return f"{name} beyond {control}, questions {first} minus those {second}: {points}; no interval, for {why}."
+        if not found.excludes_zero:
+            return (
+                f"{name} is not shown to do better on questions {first} than on those {second}, beyond what {control} "
+                f"does: {points}."
+            )
+        better, than = (first, second) if found.value > 0 else (second, first)
+        said = f"{name} does better on questions {better} than on those {than}, beyond what {control} does: {points}."
+        return f"{said} This is consistent with {self.words.cause}." if found.value > 0 else said
+
+
+def contrast_sides(
+    words: SideWords, first: NDArray[np.bool_], second: NDArray[np.bool_], compared: Compared
+) -> TwoSides:
+    """The runs on the scored items that `first` and `second` select, at least one each."""
+    values, clusters = compared.matrix, np.array(compared.clusters)
+
+    def contrast(of: NDArray[np.float64]) -> Difference:
+        return difference_of_means(of[first], [*clusters[first]], of[second], [*clusters[second]])
+
+    def side(where: NDArray[np.bool_]) -> Side:
+        return Side(int(where.sum()), len(set(clusters[where])), tuple(float(run[where].mean()) for run in values))
+
+    return TwoSides(
+        words=words,
+        sides=(side(first), side(second)),
+        not_told=int((~first & ~second).sum()),
+        differences=tuple(map(contrast, values)),
+        against=tuple(contrast(run - values[0]) for run in values[1:]),
+        clusters=compared.found.clusters,
+    )
