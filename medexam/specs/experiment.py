@@ -11,6 +11,7 @@ from medexam.specs.names import OWN_METRICS, part_name, short_name
 from medexam.specs.optimizer import OptimizerSpec
 from medexam.specs.programs.kinds import AnyProgram
 from medexam.specs.programs.replies import ZeroShotSpec
+from medexam.specs.stopping import StopSpec
 
 ExperimentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
@@ -60,6 +61,9 @@ class ExperimentSpec(CellSpec):
     """Shown in MLflow and above the table."""
     optimizer: OptimizerSpec | None = None
     """How `medexam optimize` improves the program; None: the spec is only run."""
+    stop_when: StopSpec | None = None
+    """When the comparison of a cell with the baseline ends, and the rest of its questions stays unasked; None: all
+    cells are asked everything. No digest depends on it."""
     matrix: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     """Dotted key of the spec -> the values it takes; every combination is a cell. A value replaces the
     key's own: a program in the matrix takes nothing from the `program` beside it. The key `cells` takes mappings of

@@ -24,6 +24,8 @@ from medexam.specs.validation import field_at, validate
 Tree = dict[str, Any]
 SHORT_FORMS: Mapping[str, str] = MappingProxyType({"program": "kind", "dataset": "name", "model": "engine"})
 """Part of a spec -> the field that a text in its place means."""
+_OF_EXPERIMENTS = ("optimizer", "stop_when")
+"""Parts of a spec that no cell has."""
 MOST_CELLS = 10_000
 """More are a mistake: each is a run."""
 CELLS = "cells"
@@ -49,7 +51,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     below: Tree = {}
     by_kind = {path: value for path, value in overrides.items() if _kind(path) is not None}
     for path, value in [item for item in overrides.items() if item[0] not in by_kind]:
-        field_at(ExperimentSpec if path.split(".")[0] == "optimizer" else CellSpec, path)
+        field_at(ExperimentSpec if path.split(".")[0] in _OF_EXPERIMENTS else CellSpec, path)
         if path in axes:
             del axes[path]
         if path in varied_by_cells or any(path.startswith(f"{axis}.") for axis in {*axes, *varied_by_cells}):

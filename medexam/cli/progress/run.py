@@ -26,6 +26,8 @@ class TerminalProgress(WorkProgress):
 
     def __init__(self) -> None:
         self._task: TaskID | None = None
+        self._tasks: dict[str, TaskID] = {}
+        """Id of a run -> its bar; a run that is asked in blocks keeps one."""
         self._label = ""
         self._pace: Pace | None = None
         self._looked = self._began = 0.0
@@ -47,16 +49,24 @@ class TerminalProgress(WorkProgress):
         self._encoding(done)
 
     def cell_starts(self, planned: AnyCell) -> None:
-        """Open a bar for the cell."""
+        """Open a bar for the cell, or go on with its own."""
+        self._draw_done()
         total = planned.total
-        done = total - len(planned.pending)
+        done = planned.done
         pace = Pace(planned.is_right, total, done, planned.right)
         self._label, self._looked, self._figures = planned.label, time.monotonic(), Text()
         pace.describe(self._looked)
-        self._task = self._bars.add_task(planned.label, total=total, completed=done, note="")
         self._pace, self._began = pace, self._looked
+        self._task = self._tasks.get(planned.run_id)
+        if self._task is not None:
+            return
+        self._task = self._tasks[planned.run_id] = self._bars.add_task(
+            planned.label, total=total, completed=done, note=""
+        )
         if not self._console.is_terminal and planned.pending:
-            sys.stderr.write(f"{self._label}: asking {len(planned.pending):,} of {total:,} questions ...\n")
+            sys.stderr.write(
+                f"{self._label}: asking {len(planned.pending) + planned.later:,} of {total:,} questions ...\n"
+            )
 
     def asked(self) -> None:
         """Count a question as in flight."""
@@ -78,11 +88,14 @@ class TerminalProgress(WorkProgress):
 
     def cell_ends(self, run: AnyRun) -> None:
         """Close the cell's bar; without a terminal, say that the run is on disk."""
-        if self._pace is not None and self._task is not None:
-            self._bars.update(self._task, completed=self._pace.done)
+        self._draw_done()
         self._pace = self._task = None
         if not self._console.is_terminal:
             sys.stderr.write(f"{run.record.run_id}: {run.metrics.n} of {len(run.record.questions)} questions\n")
+
+    def _draw_done(self) -> None:
+        if self._pace is not None and self._task is not None:
+            self._bars.update(self._task, completed=self._pace.done)
 
     def _draw_figures(self) -> Text | None:
         """The line below the bars, as the thread that draws them asks for it; None between two cells."""

@@ -11,11 +11,8 @@ from medexam.cli.views.runs import print_tables
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
 from medexam.formatting import percent
-from medexam.metrics.paired.power import detectable_difference
+from medexam.metrics.paired.power import FLIPPED, detectable_difference
 from medexam.tables import Table
-
-FLIPPED = 0.3
-"""Share of the questions that one of two runs has right and the other has not, before any run tells it."""
 
 
 def print_plan(plan: Plan) -> None:

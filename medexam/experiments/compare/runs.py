@@ -110,7 +110,7 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
         pending=tuple(len(pending(record.questions, said)) for record, said in zip(records, predictions, strict=True)),
         questions=tuple(item.key for item in kept),
         dropped=dropped,
-        notes=(*note_differences(records, sets), *mixed_notes(runs)),
+        notes=(*note_differences(records, sets), *note_stopped(records), *mixed_notes(runs)),
         corrected=tuple(filter(None, map(describe_golds, folders, records, sets))),
         found=found,
         own=_compare_own(benchmark, kept, scores),
@@ -186,6 +186,14 @@ def find_common(
         else:
             kept.append(question)
     return kept, dropped
+
+
+def note_stopped(records: Sequence[RunRecord]) -> tuple[str, ...]:
+    """What stopping rules found of the runs, and that tests of a fixed number do not count their looks."""
+    found = [f"{one.run_id} {one.stopped.describe()}" for one in records if one.stopped and one.stopped.is_decided]
+    if not found:
+        return ()
+    return (*found, "p-values and intervals below take the number of questions as fixed: the rule's decisions hold")
 
 
 def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tuple[str, ...]:

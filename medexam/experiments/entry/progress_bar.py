@@ -56,6 +56,8 @@ class ProgressBar(WorkBar):
     def __init__(self, *, disable: bool = False) -> None:
         super().__init__(disable=disable)
         self._planned: AnyCell | None = None
+        self._bars: dict[str, Any] = {}
+        """Id of a run -> its bar; a run that is asked in blocks keeps one."""
         self._right = 0
         self._failed = 0
 
@@ -72,10 +74,12 @@ class ProgressBar(WorkBar):
             self._bar.update(done - self._bar.n)
 
     def cell_starts(self, planned: AnyCell) -> None:
-        """Open the run's bar."""
-        total = planned.total
+        """Open the run's bar, or go on with it."""
         self._planned, self._right, self._failed = planned, planned.right, 0
-        self._open(planned.label, total, total - len(planned.pending))
+        self._bar = self._bars.get(planned.run_id)
+        if self._bar is None:
+            self._open(planned.label, planned.total, planned.done)
+            self._bars[planned.run_id] = self._bar
 
     def asked(self) -> None:
         """Nothing is shown before the answer."""
@@ -94,6 +98,7 @@ class ProgressBar(WorkBar):
             figures["accuracy"] = f"{100 * self._right / scored:.1f} %"
         self._bar.set_postfix(figures, refresh=False)
 
-    def cell_ends(self, run: AnyRun) -> None:  # noqa: ARG002
+    def cell_ends(self, run: AnyRun) -> None:
         """Close the run's bar."""
+        self._bar = self._bars.pop(run.record.run_id, self._bar)
         self._close()

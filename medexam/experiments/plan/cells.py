@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import dspy
 
@@ -14,6 +14,7 @@ from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
+from medexam.experiments.store.stopped import Stopped
 from medexam.items import AnySet, ExamSet
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
@@ -56,6 +57,10 @@ class PlannedCell(Generic[S_co]):
     """Whether it is a run of another experiment, which an ensemble needs more answers of: its `spec.json` stays."""
     repeat: int = 0
     """Which repeat of its run it is, asked in an order of its own; 0: the run itself."""
+    later: int = 0
+    """Further questions, which are not pending yet: whether they are asked depends on the answers to those that are."""
+    stopped: Stopped | None = None
+    """How far a stopping rule has had it asked; None without such a rule."""
 
     @property
     def label(self) -> str:
@@ -109,6 +114,11 @@ class PlannedCell(Generic[S_co]):
         return sum(len(of.questions) for of in self.question_sets)
 
     @property
+    def done(self) -> int:
+        """How many of them are answered."""
+        return self.total - len(self.pending) - self.later
+
+    @property
     def calls(self) -> int:
         """Calls of a model still to be made, if none is retried."""
         if not isinstance(self.program, AskingProgram):
@@ -147,6 +157,16 @@ ExamCell = PlannedCell[ExamSet]
 AnyCell = PlannedCell[AnySet]
 
 
+class Rule(Protocol):
+    """Says from what is answered which questions are asked next."""
+
+    def next_blocks(self, cells: Sequence[AnyCell]) -> dict[int, AnyCell]:
+        """Position -> the cell with the pending questions that have to be asked next; empty if there are none."""
+
+    def settle(self, cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
+        """The cells with what was decided of them; one that has ended selects only what it was asked."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """An experiment, or one run of it, ready to run."""
@@ -159,7 +179,9 @@ class Plan:
     cells: tuple[AnyCell, ...]
     runs_dir: Path
     news: tuple[str, ...] = ()
-    """One line for each stored run whose data have changed since."""
+    """One line for each stored run whose data have changed since, and for what its questions are too few for."""
+    stopping: Rule | None = None
+    """When the asking of its cells ends; None: once all of it is answered."""
     accept_model_change: bool = False
     """Whether another model than the one that began a run may go on with it."""
 
@@ -182,6 +204,7 @@ class Plan:
             experiment_digest=self.experiment_digest,
             warnings=planned.warnings,
             readings=planned.cell.program.readings,
+            stopped=planned.stopped,
         )
 
 

@@ -18,6 +18,7 @@ from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.resolve import resolve_cells
 from medexam.experiments.plan.sources import Prepared, Sources
+from medexam.experiments.plan.stopping import StoppingRule
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.store.data_changes import (
     DataChange,
@@ -63,13 +64,17 @@ def plan_experiment(
     sources = Sources(only_look=only_look)
     prepared = [sources.prepare(cell) for cell in cells]
     planned = _plan_cells(prepared, lambda item: _folder(item.cell, item.identity, runs_dir, fresh), fresh=fresh)
+    stopping = StoppingRule.of(experiment.stop_when, planned) if experiment.stop_when else None
+    if stopping and repeat:
+        raise SpecError("--repeat asks whole runs again, and stop_when ends them early: add --set stop_when=null")
     return Plan(
         name=experiment.name,
         description=experiment.description,
         experiment_digest=digest({"name": experiment.name, "cells": [digest(item.identity) for item in prepared]}),
-        cells=(*planned, *_repeats(prepared, planned, repeat)),
+        cells=(*(stopping.settle(planned) if stopping else planned), *_repeats(prepared, planned, repeat)),
         runs_dir=runs_dir,
-        news=_news(planned),
+        news=(*_news(planned), *(stopping.notes if stopping else ())),
+        stopping=stopping,
     )
 
 
@@ -84,6 +89,11 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
     record = folder.read_record()
     for code in named_code(record.cell):
         check_trusted(folder.path, code)
+    if record.stopped is not None and record.stopped.ended is None:
+        raise RunFolderError(
+            f"run {record.run_id} cannot continue alone: its stop_when compares it with other runs; run its spec again "
+            "to continue them together, or without stop_when to ask everything"
+        )
     prepared = Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole, record.questions)
     data = prepared.question_set
     if find_data_change(record, data) is DataChange.TEXTS:
@@ -109,6 +119,7 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
         [resumed],
         lambda item: folder if item is resumed else _folder(item.cell, item.identity, folder.path.parent, fresh=False),
     )
+    planned = tuple(replace(cell, stopped=record.stopped) if cell.folder == folder else cell for cell in planned)
     return Plan(
         name=record.cell.name,
         description=record.description,

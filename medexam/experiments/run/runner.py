@@ -15,7 +15,7 @@ from operator import or_
 from typing import Any
 
 from medexam.errors import EngineError
-from medexam.experiments.plan.cells import AnyCell, Plan
+from medexam.experiments.plan.cells import AnyCell, Plan, Rule
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.combining import combine_again
@@ -59,6 +59,8 @@ class Runner:
         self._executor = executor or self._local
         self._runs: dict[int, AnyRun] = {}
         """Position of a cell in the plan -> its run."""
+        self._begun: set[str] = set()
+        """Ids of the runs that were asked something, or would have been."""
 
     def run(self) -> tuple[list[AnyRun], Stop | None]:
         """Ask the pending questions of every cell; the stored runs, and why it stopped early, None where it did not.
@@ -76,9 +78,15 @@ class Runner:
         return [self._runs[position] for position in sorted(self._runs)], stop
 
     async def _run_cells(self) -> Stop | None:
+        cells, stop = self._plan.cells, None
         try:
-            for position in in_prefix_order(self._plan.cells):
-                planned = self._plan.cells[position]
+            if (rule := self._plan.stopping) is not None:
+                stop = await self._ask_in_blocks(rule)
+                cells = tuple(replace(cell, pending=()) for cell in rule.settle(cells))
+            for position in in_prefix_order(cells):
+                planned = cells[position]
+                if stop is not None and not planned.folder.exists():
+                    continue
                 planned.folder.create()
                 with planned.folder.locked():
                     interrupted = await self._run_cell(combine_again(_look_again(planned)))
@@ -86,10 +94,31 @@ class Runner:
                 self._observer.cell_ends(self._runs[position])
                 if interrupted:
                     return Stop.INTERRUPTED
-                if self._is_pending() and (reached := self._spending.exhausted):
+                if stop is None and self._is_pending() and (reached := self._spending.exhausted):
                     return reached
         finally:
             await self._local.aclose()
+        return stop
+
+    async def _ask_in_blocks(self, rule: Rule) -> Stop | None:
+        """Ask block after block, until every comparison has ended or a block stays unanswered; nothing is scored."""
+        cells = list(self._plan.cells)
+        while blocks := rule.next_blocks(cells):
+            for position in in_prefix_order(cells):
+                if (block := blocks.get(position)) is None:
+                    continue
+                keys = {question.key for question in block.pending}
+                block.folder.create()
+                with block.folder.locked():
+                    found = _look_again(block)
+                    pending = tuple(question for question in found.pending if question.key in keys)
+                    if await self._run_cell(replace(found, pending=pending)):
+                        return Stop.INTERRUPTED
+                # What failed is not asked a second time in this invocation.
+                left = tuple(question for question in cells[position].pending if question.key not in keys)
+                cells[position] = replace(cells[position], pending=left)
+                if reached := self._spending.exhausted:
+                    return reached
         return None
 
     async def _run_cell(self, planned: AnyCell) -> bool:
@@ -105,8 +134,10 @@ class Runner:
         before = folder.read_environment()
         if before and not planned.pending:
             return False
-        # Before anything is asked as well: of a run that is killed, too, the folder says what it ran on.
-        _write_environment(planned, executor, before, Invocation())
+        if planned.run_id not in self._begun:
+            # Before anything is asked as well: of a run that is killed, too, the folder says what it ran on.
+            _write_environment(planned, executor, before, Invocation())
+            self._begun.add(planned.run_id)
         try:
             await self._ask(await self._look_up(planned), executor, before)
         except asyncio.CancelledError:

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -90,6 +91,7 @@ def list_prices(model: ModelSpec) -> dict[str, float] | None:
     return prices if all(prices.values()) else None
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)

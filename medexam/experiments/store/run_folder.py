@@ -11,7 +11,7 @@ import shlex
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -24,6 +24,7 @@ from medexam.experiments.store.log_lines import cut_torn_line
 from medexam.experiments.store.prediction_lines import Outcome, StoredPredictions, scan_predictions
 from medexam.experiments.store.ran import Ran
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
+from medexam.experiments.store.stopped import Stopped
 from medexam.experiments.store.trust import check_trusted
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.files import open_private
@@ -72,6 +73,8 @@ class RunRecord:
     """What a reader of the results should know of how the run was asked for; usually empty."""
     readings: Mapping[str, int] = field(default_factory=dict)
     """Reader of replies -> the version that read this run's; one that is missing is version 1."""
+    stopped: Stopped | None = None
+    """How far a stopping rule has had it asked; None: without such a rule."""
 
     @property
     def outdated(self) -> str | None:
@@ -119,6 +122,10 @@ class RunFolder(WorkFolder):
     def write_record(self, record: RunRecord) -> None:
         """Write `spec.json`."""
         data = {**record.__dict__, "cell": record.cell.model_dump(mode="json")}
+        if record.stopped is None:
+            del data["stopped"]
+        else:
+            data["stopped"] = asdict(record.stopped)
         self.write_json(SPEC, data)
 
     def read_environment(self) -> dict[str, Any]:

@@ -172,7 +172,8 @@ def stored_run(
             for name, found in digest_metrics(folder).items()
             if isinstance(found, SpecError)
         ]
-    record = replace(record, warnings=(*record.warnings, *reading_warnings([folder]), *unscored))
+    stopped = [record.stopped.describe()] if record.stopped is not None else []
+    record = replace(record, warnings=(*record.warnings, *stopped, *reading_warnings([folder]), *unscored))
     failures = count_failures(predictions.values(), frozenset(record.questions))
     return StoredRun(folder, record, metrics, folder.read_environment(), failures, find_answerers(folder, record))
 

@@ -1,0 +1,194 @@
+"""Asking by a rule: in which order, how far each cell has to be asked by now, and which comparisons have ended.
+
+All of it follows from the stored answers, so that a run that is continued comes to the same decisions.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from medexam.datasets.selection import draw_lot
+from medexam.errors import SpecError
+from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.store.prediction_lines import Outcome
+from medexam.experiments.store.stopped import ALL_ENDED, RAN_OUT, Look, Stopped
+from medexam.metrics.paired.power import FLIPPED, questions_needed
+from medexam.metrics.paired.sequential import SequentialTest
+from medexam.predictions import Status
+from medexam.specs.stopping import StopSpec
+
+LOOKS = 51
+"""Looks at a comparison at most, at equal distances."""
+LEAST_BLOCK = 10
+"""Questions between two looks at least."""
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """A spec's `stop_when` for its cells."""
+
+    spec: StopSpec
+    baseline: int
+    """Position of the cell that the others are compared with."""
+    order: tuple[str, ...]
+    """Keys of the questions in the order in which they are asked."""
+    test: SequentialTest
+
+    @classmethod
+    def of(cls, spec: StopSpec, cells: Sequence[AnyCell]) -> "StoppingRule":
+        """The rule for `cells`; raises `SpecError` where they cannot be compared question by question."""
+        if len(cells) < 2:
+            raise SpecError("stop_when compares cells, and this spec has one: add a matrix, or leave stop_when out")
+        for cell in cells:
+            if cell.members is not None or cell.training is not None:
+                raise SpecError(f"stop_when: {cell.label} is an ensemble of whole runs: leave it out of the matrix")
+            if not cell.benchmark.right_or_wrong:
+                raise SpecError(f"stop_when compares right and wrong answers, and {cell.label} is answered in words")
+        keys = [{question.key for question in cell.question_set.questions} for cell in cells]
+        if any(each != keys[0] for each in keys):
+            raise SpecError("stop_when compares cells on the same questions, and these select different ones")
+        test = SequentialTest(spec.difference / 100, spec.power)
+        # Several comparisons share the level (Bonferroni).
+        shared = replace(test, level=test.level / (len(cells) - 1))
+        return cls(spec, _find_baseline(spec.baseline, cells), _shuffle(keys[0], spec.seed), shared)
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """After how many questions a comparison is looked at."""
+        return find_looks(len(self.order))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know before anything is asked; usually empty."""
+        needed, whole = questions_needed(self.test.difference, FLIPPED), len(self.order)
+        if needed is None or needed <= whole:
+            return ()
+        return (
+            f"stop_when: {whole:,} questions show a difference of {self.spec.difference:g} points less often than four "
+            f"times in five ({needed:,} would, if 3 of 10 are right in one run alone): close comparisons ask them all",
+        )
+
+    def follow(self, cells: Sequence[AnyCell]) -> tuple[Stopped, ...]:
+        """How far each cell has to be asked by now, and how its comparison ended, from what the folders hold."""
+        outcomes = [cell.folder.read_outcomes() if cell.folder.exists() else {} for cell in cells]
+        right = [_find_right(cell, found) for cell, found in zip(cells, outcomes, strict=True)]
+        baseline_id = cells[self.baseline].run_id
+        followed = {
+            position: self._compare(right[self.baseline], right[position], baseline_id)
+            for position in range(len(cells))
+            if position != self.baseline
+        }
+        of_baseline = self._stopped(
+            baseline_id,
+            max(one.asked for one in followed.values()),
+            ALL_ENDED if all(one.ended for one in followed.values()) else None,
+        )
+        return tuple(followed.get(position, of_baseline) for position in range(len(cells)))
+
+    def settle(self, cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
+        """The cells with what was decided of them; one that has ended selects only what it was asked."""
+        return tuple(self._settle(cell, stopped) for cell, stopped in zip(cells, self.follow(cells), strict=True))
+
+    def next_blocks(self, cells: Sequence[AnyCell]) -> dict[int, AnyCell]:
+        """Position -> the cell with the pending questions that have to be asked next; empty if there are none."""
+        blocks = {}
+        for position, (cell, stopped) in enumerate(zip(cells, self.follow(cells), strict=True)):
+            wanted = set(self.order[: stopped.asked])
+            block = tuple(question for question in cell.pending if question.key in wanted)
+            if block:
+                later = len(cell.pending) - len(block)
+                blocks[position] = replace(cell, pending=block, later=later, stopped=replace(stopped, ended=None))
+        return blocks
+
+    def _settle(self, cell: AnyCell, stopped: Stopped) -> AnyCell:
+        cell = replace(cell, stopped=stopped)
+        if stopped.ended is None:
+            return cell
+        asked = set(self.order[: stopped.asked])
+        kept = tuple(question for question in cell.question_set.questions if question.key in asked)
+        pending = tuple(question for question in cell.pending if question.key in asked)
+        return replace(cell, question_set=replace(cell.question_set, questions=kept), pending=pending)
+
+    def _compare(self, before: Mapping[str, bool | None], after: Mapping[str, bool | None], baseline: str) -> Stopped:
+        """Look at a run after each block that both have been asked, until it is decided or a block is not asked yet."""
+        looks: list[Look] = []
+        n = gained = lost = begun = 0
+        for asked in self.looks:
+            block = self.order[begun:asked]
+            scored = [
+                (mine, its)
+                for mine, its in ((before.get(key), after.get(key)) for key in block)
+                if mine is not None and its is not None
+            ]
+            # A block of which all failed tells that nobody answers any more.
+            if not scored or any(key not in before or key not in after for key in block):
+                return self._stopped(baseline, asked, None, looks)
+            n += len(scored)
+            gained += sum(its and not mine for mine, its in scored)
+            lost += sum(mine and not its for mine, its in scored)
+            looks.append(self._look(asked, n, gained, lost))
+            if ending := self.test.decide(gained, lost, n):
+                return self._stopped(baseline, asked, str(ending), looks)
+            begun = asked
+        return self._stopped(baseline, len(self.order), RAN_OUT, looks)
+
+    def _look(self, asked: int, n: int, gained: int, lost: int) -> Look:
+        found = self.test.evidence(gained, lost, n)
+        better, worse, small = (float(each) for each in (found.better, found.worse, found.small))
+        interval = self.test.interval(gained, lost, n)
+        return Look(
+            asked=asked, n=n, gained=gained, lost=lost, better=better, worse=worse, small=small, interval=interval
+        )
+
+    def _stopped(self, baseline: str, asked: int, ended: str | None, looks: Sequence[Look] = ()) -> Stopped:
+        return Stopped(
+            difference=self.spec.difference,
+            power=self.spec.power,
+            level=self.test.level,
+            seed=self.spec.seed,
+            baseline=baseline,
+            questions=len(self.order),
+            asked=asked,
+            ended=ended,
+            looks=tuple(looks),
+        )
+
+
+def find_looks(questions: int) -> tuple[int, ...]:
+    """After how many of that many questions a comparison is looked at; the last is all of them."""
+    block = max(LEAST_BLOCK, math.ceil(questions / LOOKS))
+    return (*range(block, questions, block), questions)
+
+
+def _find_right(cell: AnyCell, outcomes: Mapping[str, Outcome]) -> dict[str, bool | None]:
+    """Of each question that was asked, whether it is right; None if its asking failed."""
+    golds, benchmark = cell.question_set.golds, cell.benchmark
+    return {
+        key: None if outcome.status is Status.FAILED else benchmark.is_right(outcome, golds[key])
+        for key, outcome in outcomes.items()
+        if key in golds
+    }
+
+
+def _shuffle(keys: set[str], seed: int) -> tuple[str, ...]:
+    """The keys in an order that depends on them and the seed alone, the same on every machine."""
+    return tuple(sorted(keys, key=lambda key: draw_lot(seed, key)))
+
+
+def _find_baseline(name: str | None, cells: Sequence[AnyCell]) -> int:
+    if name is None:
+        return 0
+    found = [position for position, cell in enumerate(cells) if name in _names(cell)]
+    if len(found) != 1:
+        many = "no cell is" if not found else f"{len(found)} cells are"
+        named = ", ".join(_names(cell)[-1] for cell in cells)
+        raise SpecError(f"stop_when.baseline: {many} called {name!r}; the cells are {named}")
+    return found[0]
+
+
+def _names(cell: AnyCell) -> list[str]:
+    """What a cell may be called, from the shortest to the one that tells it from all others."""
+    program, model = cell.cell.program.label, cell.cell.model.label if cell.asks_model else ""
+    language = cell.cell.dataset.language
+    whole = " ".join(filter(None, (program, model, language)))
+    return [program, f"{program} {language}", f"{program} {model}".strip(), cell.label, whole]
