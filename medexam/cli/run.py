@@ -201,6 +201,8 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
     for run in runs:
         if run.note is not None:
             say(f"warning: {run.folder.name}: {run.note}")
+        if run.record.stopped is not None:
+            say(f"{run.folder.name} {run.record.stopped.describe()}")
     where = f"--tracking-uri {hide_address(tracking_uri)}" if tracking_uri else f"--runs-dir {runs_dir}"
     see = f" See them in the MLflow UI: {sys.argv[0]} ui {where}" if find_spec("mlflow") else ""
     sys.stderr.write(f"Runs are in {runs_dir}.{see}\n")

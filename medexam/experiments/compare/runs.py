@@ -190,7 +190,7 @@ def find_common(
 
 def note_stopped(records: Sequence[RunRecord]) -> tuple[str, ...]:
     """What stopping rules found of the runs, and that tests of a fixed number do not count their looks."""
-    found = [f"{one.run_id} {one.stopped.describe()}" for one in records if one.stopped and one.stopped.is_decided]
+    found = [f"run {one.run_id} {one.stopped.describe()}" for one in records if one.stopped and one.stopped.is_decided]
     if not found:
         return ()
     return (*found, "p-values and intervals below take the number of questions as fixed: the rule's decisions hold")

@@ -171,8 +171,8 @@ def _find_right(cell: AnyCell, outcomes: Mapping[str, Outcome]) -> dict[str, boo
 
 
 def _shuffle(keys: set[str], seed: int) -> tuple[str, ...]:
-    """The keys in an order that depends on them and the seed alone, the same on every machine."""
-    return tuple(sorted(keys, key=lambda key: draw_lot(seed, key)))
+    """The keys in an order of their own, which is not that of the lots by which a limit chooses them."""
+    return tuple(sorted(keys, key=lambda key: draw_lot(seed, f"stop_when:{key}")))
 
 
 def _find_baseline(name: str | None, cells: Sequence[AnyCell]) -> int:

@@ -181,3 +181,8 @@ def test_a_named_baseline_is_compared_with(document, tmp_path) -> None:
     assert plan.stopping.baseline == 1
     runs, _, _ = _run(document, tmp_path)
     assert {run.record.stopped.baseline for run in runs} == {runs[1].record.run_id}
+
+
+def test_repeats_are_of_whole_runs(document, tmp_path) -> None:
+    with pytest.raises(SpecError, match="stop_when=null"):
+        plan_experiment(document, {}, runs_dir=tmp_path / "runs", repeat=2)
