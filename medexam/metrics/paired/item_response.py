@@ -47,31 +47,32 @@ def fit_items(right: Floats) -> ItemFit:
     basis = np.column_stack([nodes, np.ones(_NODES)])
     prior = -(nodes**2) / 2
     prior -= np.log(np.exp(prior).sum())
+    # Questions that came out alike have the same parameters, and of many questions few are not alike.
+    right, like, counts = np.unique(right, axis=1, return_inverse=True, return_counts=True)
     share = np.clip(right.mean(axis=0), 0.02, 0.98)
     found = np.column_stack([np.ones(right.shape[1]), np.log(share / (1 - share))])
     for _ in range(_STEPS):
-        weights = _posterior(right, found, basis, prior)
+        weights = _posterior(right, counts, found @ basis.T, prior)
         updated = _maximise(found, right.T @ weights, weights.sum(axis=0), basis)
         change = float(np.abs(updated - found).max())
         found = updated
         if change < _CLOSE:
             break
-    weights = _posterior(right, found, basis, prior)
+    weights = _posterior(right, counts, found @ basis.T, prior)
     abilities = weights @ nodes
     return ItemFit(
         abilities=abilities,
         ability_sds=np.sqrt(weights @ nodes**2 - abilities**2),
-        discriminations=found[:, 0],
-        discrimination_sds=_discrimination_sds(right, found, weights, basis),
-        intercepts=found[:, 1],
+        discriminations=found[like, 0],
+        discrimination_sds=_discrimination_sds(right, found, weights, basis)[like],
+        intercepts=found[like, 1],
     )
 
 
-def _posterior(right: Floats, found: Floats, basis: Floats, prior: Floats) -> Floats:
-    """How likely each run, a row, has the ability of each node, a column."""
-    logits = found @ basis.T
+def _posterior(right: Floats, counts: NDArray[np.int64], logits: Floats, prior: Floats) -> Floats:
+    """How likely each run, a row, has the ability of each node, a column; `counts[j]` questions are like question j."""
     # log(1 - p) = -log(1 + exp(logit)), and log(p) is that plus the logit.
-    likely = right @ logits - np.logaddexp(0.0, logits).sum(axis=0) + prior
+    likely = (right * counts) @ logits - counts @ np.logaddexp(0.0, logits) + prior
     likely = np.exp(likely - likely.max(axis=1, keepdims=True))
     return np.asarray(likely / likely.sum(axis=1, keepdims=True))
 

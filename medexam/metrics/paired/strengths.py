@@ -5,7 +5,8 @@ against one of strength `b` with the odds `exp(a - b)`. Intervals hold for all r
 bootstrap (Romano and Wolf 2005, "Exact and approximate stepdown methods for multiple hypothesis testing"; one step).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,20 +43,17 @@ def compare_strengths(scores: Floats, clusters: Sequence[str], resamples: int = 
     The higher score of two wins; equal ones count for nobody. `clusters` names the exam of each question: exams are
     resampled if there are five or more, else the questions within them.
     """
-    wins = _wins(scores)
-    fitted = fit_strengths(wins.sum(axis=0)[None])[0]
-    drawn = np.concatenate(
-        [
-            fit_strengths(np.tensordot(times, wins, 1))
-            for times in _draw(clusters, np.random.default_rng(SEED), resamples)
-        ]
-    )
+    groups = _group(scores, clusters)
+    whole = np.sum([np.tensordot(group.counts, group.wins, 1) for group in groups], axis=0)
+    fitted = fit_strengths(whole[None])[0]
+    rng = np.random.default_rng(SEED)
+    sizes = [min(_AT_ONCE, resamples - begin) for begin in range(0, resamples, _AT_ONCE)]
+    drawn = np.concatenate([fit_strengths(np.sum([each.draw(rng, size) for each in groups], axis=0)) for size in sizes])
     single = _half_widths(drawn - fitted)
     pairs = fitted[:, None] - fitted[None]
     between = _half_widths((drawn[:, :, None] - drawn[:, None]) - pairs)
     # Runs that answer alike differ by what rounding leaves.
     apart = np.abs(pairs) > between + 1e-9
-    whole = wins.sum(axis=0)
     return [
         Strength(
             wins=int(whole[run].sum()),
@@ -96,29 +94,39 @@ def resampled_with(clusters: Sequence[str]) -> Resampling:
     return Resampling.CLUSTERS if len(set(clusters)) >= FEWEST else Resampling.WITHIN_EXAMS
 
 
-def _wins(scores: Floats) -> Floats:
-    """`[q, i, j]`: whether run i wins question q over run j."""
-    by_question = scores.T
-    return (by_question[:, :, None] - by_question[:, None] > NO_DIFFERENCE).astype(float)
+@dataclass(frozen=True)
+class _Group:
+    """What is resampled together: exams, or the questions of one exam; those that came out alike stand there once."""
+
+    wins: Floats
+    """`[u, i, j]`: the wins of run i over run j in unit u."""
+    counts: NDArray[np.int64]
+    """How many units are like u."""
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """The wins in `size` resamples, a row each."""
+        total = int(self.counts.sum())
+        times = rng.multinomial(total, self.counts / total, size=size)
+        return np.tensordot(times.astype(float), self.wins, 1)
 
 
-def _draw(clusters: Sequence[str], rng: np.random.Generator, resamples: int) -> Iterator[Floats]:
-    """How often each question is drawn: row i is resample i, column j question j."""
-    groups: dict[str, list[int]] = {}
+def _group(scores: Floats, clusters: Sequence[str]) -> list[_Group]:
+    members: dict[str, list[int]] = {}
     for at, cluster in enumerate(clusters):
-        groups.setdefault(cluster, []).append(at)
-    group_of = np.zeros(len(clusters), dtype=int)
-    for number, members in enumerate(groups.values()):
-        group_of[members] = number
-    for begin in range(0, resamples, _AT_ONCE):
-        size = min(_AT_ONCE, resamples - begin)
-        if resampled_with(clusters) is Resampling.CLUSTERS:
-            times = rng.multinomial(len(groups), np.full(len(groups), 1 / len(groups)), size=size)[:, group_of]
-        else:
-            times = np.zeros((size, len(clusters)), dtype=int)
-            for members in groups.values():
-                times[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=size)
-        yield times.astype(float)
+        members.setdefault(cluster, []).append(at)
+    if resampled_with(clusters) is not Resampling.CLUSTERS:
+        return [_of_questions(scores[:, each]) for each in members.values()]
+    if len(members) == len(clusters):
+        return [_of_questions(scores)]
+    by_question = (_of_questions(scores[:, each]) for each in members.values())
+    wins = np.array([np.tensordot(each.counts, each.wins, 1) for each in by_question])
+    return [_Group(wins, np.ones(len(wins), dtype=np.int64))]
+
+
+def _of_questions(scores: Floats) -> _Group:
+    distinct, counts = np.unique(scores, axis=1, return_counts=True)
+    by_question = distinct.T
+    return _Group((by_question[:, :, None] - by_question[:, None] > NO_DIFFERENCE).astype(float), counts)
 
 
 def _half_widths(errors: Floats) -> Floats:
