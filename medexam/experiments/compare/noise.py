@@ -6,16 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.benchmarks.paired import signed
 from medexam.experiments.compare.section import Compared, Section, score_runs
+from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.repeats import find_repeats
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.formatting import decimal, percent
+from medexam.items import AnySet, Item
 from medexam.metrics.paired.repeats import Noise, measure_noise, noise_floor
 from medexam.metrics.paired.results import Difference
 from medexam.predictions import Prediction, Status
 from medexam.tables import Captioned, Table
 
+ENOUGH = 0.9
+"""Share of the run's questions that a repeat must have scored; others would leave too few that all have scored."""
 Predictions = Mapping[str, Prediction]
 
 
@@ -32,28 +37,7 @@ class NoiseFloor(Section):
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
         """A row a run that was asked again."""
-        rows = tuple(
-            (
-                name,
-                str(noise.askings),
-                str(noise.n),
-                f"{noise.changed} ({percent(noise.changed / noise.n)} %)",
-                f"{noise.flipped} ({percent(noise.flipped / noise.n)} %)",
-                f"{percent(min(noise.scores))} to {percent(max(noise.scores))}",
-                f"{100 * noise.server:.2f}",
-                f"{100 * noise.questions:.2f}",
-            )
-            for name, noise in zip(names, self.runs, strict=True)
-            if noise is not None
-        )
-        headers = ("Run", "Asked", "n", "Other answer", "Other score", "Score", "SD server", "SD questions")
-        caption = (
-            "Runs that were asked the same questions several times, in other orders. Other answer, other score: "
-            "questions on which the askings do not agree. Score: of the askings, percent. SD: standard deviation of "
-            "the score, percentage points: server, because the same requests get other answers; questions, because "
-            "other questions might be asked."
-        )
-        return [(Table("Noise", headers, rows), caption)]
+        return noise_tables(names, self.runs)
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """The floor of each pair that has one, and whether the difference lies under it."""
@@ -82,30 +66,79 @@ class NoiseFloor(Section):
 
 def find_noise(compared: Compared) -> NoiseFloor | None:
     """The noise of the runs that were asked again; None if none was."""
-    runs = tuple(_find(compared, at) for at in range(len(compared.folders)))
+    runs = tuple(
+        _measure(compared.benchmark, folder, data, compared.items, predictions)
+        for folder, data, predictions in zip(compared.folders, compared.sets, compared.predictions, strict=True)
+    )
     if not any(runs):
         return None
     floors = tuple(noise_floor(runs[0], other) for other in runs[1:])
     return NoiseFloor(runs, floors, tuple(compared.found.known_by))
 
 
-def _find(compared: Compared, at: int) -> Noise | None:
-    """The noise of run `at`, from the repeats that the same model answered and the questions that all have scored."""
-    first = compared.predictions[at]
-    askings = [first, *(each for each in _read(compared.folders[at]) if _models(each) == _models(first))]
-    scored = {
-        one.key
-        for one in compared.items
-        if all(one.key in each and each[one.key].status is not Status.FAILED for each in askings)
-    }
+def run_noise(folder: RunFolder) -> Noise | None:
+    """The noise of one run on all its questions; None if it was not asked again.
+
+    Raises `DatasetError` as `load_stored` does.
+    """
+    if not find_repeats(folder):
+        return None
+    record = folder.read_record()
+    data = load_stored(record)
+    benchmark = find_benchmark(record.cell.dataset)
+    return _measure(benchmark, folder, data, data.questions, folder.read_predictions())
+
+
+def noise_tables(names: Sequence[str], runs: Sequence[Noise | None]) -> list[Captioned]:
+    """A row a run that was asked again; empty if none was."""
+    if not any(runs):
+        return []
+    rows = tuple(
+        (
+            name,
+            str(noise.askings),
+            str(noise.n),
+            f"{noise.changed} ({percent(noise.changed / noise.n)} %)",
+            f"{noise.flipped} ({percent(noise.flipped / noise.n)} %)",
+            f"{percent(min(noise.scores))} to {percent(max(noise.scores))}",
+            f"{100 * noise.server:.2f}",
+            f"{100 * noise.questions:.2f}",
+        )
+        for name, noise in zip(names, runs, strict=True)
+        if noise is not None
+    )
+    headers = ("Run", "Asked", "n", "Other answer", "Other score", "Score", "SD server", "SD questions")
+    caption = (
+        "Runs that were asked the same questions several times, in other orders. Other answer, other score: "
+        "questions on which the askings do not agree. Score: of the askings, percent. SD: standard deviation of "
+        "the score, percentage points: server, because the same requests get other answers; questions, because "
+        "other questions might be asked."
+    )
+    return [(Table("Noise", headers, rows), caption)]
+
+
+def _measure(
+    benchmark: Benchmark[Any, Any, Any], folder: RunFolder, data: AnySet, items: Sequence[Item], first: Predictions
+) -> Noise | None:
+    """The noise of a run, from the repeats that the same model answered and the questions that all have scored."""
+    repeats = (each for each in _read(folder) if _models(each) == _models(first))
+    begun = [each for each in repeats if len(_scored(items, [each])) >= ENOUGH * len(_scored(items, [first]))]
+    askings = [first, *begun]
+    scored = _scored(items, askings)
     if len(askings) < 2 or len(scored) < 2:
         return None
-    items = [one for one in compared.items if one.key in scored]
-    scores = score_runs(compared.benchmark, items, [compared.sets[at]] * len(askings), askings)
+    scores = score_runs(benchmark, scored, [data] * len(askings), askings)
     if len(scores[0]) < 2:
         return None
     answers = [[_answer(each[key]) for key in scores[0]] for each in askings]
     return measure_noise(np.array([list(each.values()) for each in scores]), answers)
+
+
+def _scored(items: Sequence[Item], askings: Sequence[Predictions]) -> list[Item]:
+    """The items that all askings have scored."""
+    return [
+        one for one in items if all(one.key in each and each[one.key].status is not Status.FAILED for each in askings)
+    ]
 
 
 def _read(folder: RunFolder) -> list[Predictions]:

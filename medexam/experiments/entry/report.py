@@ -8,6 +8,7 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments.compare.baselines import Contrast, contrast_runs
+from medexam.experiments.compare.noise import noise_tables, run_noise
 from medexam.experiments.report.boards import board_tables, make_boards, standings
 from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.markdown import comparison_report, run_report
@@ -17,6 +18,7 @@ from medexam.experiments.report.run_tables import cost_tables, member_tables
 from medexam.experiments.report.shown import Block, Shown
 from medexam.experiments.report.tables import breakdowns, check_one_family
 from medexam.experiments.store.stored_run import AnyRun, run_document
+from medexam.metrics.paired.repeats import Noise
 from medexam.tables import Captioned
 
 
@@ -46,14 +48,23 @@ class Report(Shown):
         # A run whose data set is not at hand has no questions to set against another's.
         return contrast_runs([run for run in self.runs if run.note is None])
 
+    @cached_property
+    def _noise(self) -> list[Noise | None]:
+        return [run_noise(run.folder) if run.note is None else None for run in self.runs]
+
     @property
     def _extra(self) -> list[Captioned]:
-        return [*((table, "") for table in self._board_tables), *self._humans[1]]
+        noise = noise_tables([run.title for run in self.runs], self._noise)
+        return [*((table, "") for table in self._board_tables), *self._humans[1], *noise]
 
     def document(self) -> list[dict[str, Any]]:
         """What `--json` prints."""
         more = zip(self.runs, self._humans[0], standings(self.runs, self._boards), strict=True)
-        return [run_document(run) | human | standing for run, human, standing in more]
+        known = [{} if noise is None else {"noise": noise.model_dump(mode="json")} for noise in self._noise]
+        return [
+            run_document(run) | human | standing | noise
+            for (run, human, standing), noise in zip(more, known, strict=True)
+        ]
 
     def markdown(self) -> str:
         """The report as Markdown; raises `SpecError` if no table holds all runs."""
