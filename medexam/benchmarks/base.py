@@ -166,11 +166,7 @@ class Benchmark(ABC, Generic[I, G, M]):
 
     @abstractmethod
     def values(self, metrics: M) -> dict[str, float]:
-        """Name -> value of each number that MLflow keeps."""
-
-    def values_by_year(self, metrics: M) -> dict[int, dict[str, float]]:
-        """Year -> name -> value, which MLflow draws as a curve; empty if the items have no year."""
-        return {}
+        """Name -> value of each number that MLflow keeps, one that a chart can read; scores are fractions of 1."""
 
     @abstractmethod
     def size(self, metrics: M) -> dict[str, int]:

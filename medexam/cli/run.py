@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -132,7 +133,7 @@ def run(
     from medexam.experiments.track.runs import track
 
     _print(runs_dir, runs, settings.tracking_uri, as_json=as_json)
-    send_to_mlflow(track, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
+    send_to_mlflow(partial(track, page=True), runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
     if incomplete:
         sys.stderr.write(incomplete)
         raise typer.Exit(INCOMPLETE)

@@ -43,7 +43,7 @@ def track(
     stored = read_current(find_runs(path for path in paths if _holds_runs(path)))
     first = stored[0].folder.path if stored else optimizations[0]
     uri = tracking_uri or default_tracking_uri(runs_dir or first.resolve().parent)
-    for tracked in send(stored, tracking_uri=uri):
+    for tracked in send(stored, tracking_uri=uri, page=True):
         sys.stdout.write(f"{tracked.run_id} is MLflow run {tracked.mlflow_run_id}\n")
     for folder in optimizations:
         optimization = load_optimization(OptimizationFolder(folder))

@@ -11,6 +11,7 @@ from browsing import CHROMIUM, Browser
 from medexam.cli.views.runs import read_current
 from medexam.datasets import load_exam_set
 from medexam.experiments.report.page import write_page
+from medexam.metrics.paired.pairs import mcnemar_p
 from medexam.predictions import Failure, Reason, RetrievedPassage, Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
@@ -116,6 +117,8 @@ def _column(page, at: int) -> list[str]:
 
 
 def test_a_header_sorts_its_table_by_click_and_by_key(page) -> None:
+    page.run("location.hash = 'by-exam'")
+    page.wait("document.getElementById('by-exam').open")
     before = _column(page, 0)
     header = "document.querySelectorAll('#by-exam th')[3]"
     assert page.run(f"{header}.getAttribute('aria-sort')") == "none"
@@ -137,7 +140,7 @@ def test_filters_narrow_the_list(page, exams) -> None:
     assert _set(page, "Discipline", "biology") == biology
     of_2013 = [q for q in exams.questions if q.exam.discipline == "biology" and q.exam.year == 2013]
     assert _set(page, "Year", "2013") == len(of_2013)
-    page.run("[...document.querySelectorAll('.status button')][0].click()")
+    page.run("[...document.querySelectorAll('.filters button')][0].click()")
     page.wait("document.querySelector('.count').textContent.startsWith('120 of 120')")
     right = [question for question in exams.questions if exams.golds[question.key].number == 1]
     assert _set(page, "longest", "r") == len(right)
@@ -146,6 +149,42 @@ def test_filters_narrow_the_list(page, exams) -> None:
     assert _set(page, "chain_of_thought", "f") == sum(
         question.number % 4 == 3 and question.stem != HOSTILE for question in exams.questions
     )
+
+
+def test_a_baseline_is_chosen_on_the_page(page, exams) -> None:
+    """What the page counts is what Python counts on the questions that both runs have scored."""
+    lost = gained = n = 0
+    for question in exams.questions:
+        gold = exams.golds[question.key].number
+        other = _reasoned(question, gold)
+        if other["status"] is not Status.FAILED:
+            n += 1
+            lost += gold == 1 != other.get("answer")
+            gained += other.get("answer") == gold != 1
+    row = "[...document.querySelectorAll('#against tbody td')].map(cell => cell.textContent)"
+    p = mcnemar_p(lost, gained)
+    shown = [f"{100 * (gained - lost) / n:+.1f}", str(gained), str(lost), "<0.001" if p < 0.001 else f"{p:.3f}"]
+    assert page.run(row) == ["chain_of_thought", *shown]
+    page.run(
+        "(s => { s.value = '1'; s.dispatchEvent(new Event('change')); })(document.querySelector('#against select'))"
+    )
+    assert page.run(row) == ["longest", f"{100 * (lost - gained) / n:+.1f}", str(lost), str(gained), shown[-1]]
+    assert page.run("document.querySelector('.strips .name.base').textContent") == "chain_of_thought"
+
+
+def test_the_first_question_is_there_and_keys_walk_on(page, exams) -> None:
+    page.wait(f"document.querySelector('.detail h3')?.textContent === {exams.questions[0].key!r}")
+    assert not page.run("location.hash")
+    press = "document.querySelector('.list').dispatchEvent(new KeyboardEvent('keydown', {key: '%s', bubbles: true}))"
+    page.run(press % "j")
+    page.wait(f"document.querySelector('.detail h3').textContent === {exams.questions[1].key!r}")
+    page.run(press % "?")
+    assert page.run("document.querySelector('dialog').open")
+    page.run("document.querySelector('dialog button').click()")
+    assert page.run("[...document.querySelectorAll('.heads span')].map(each => each.textContent)") == [
+        "longest",
+        "chain_of_thought",
+    ]
 
 
 def test_flipped_questions_are_those_that_one_run_alone_has_right(page, exams) -> None:
@@ -194,7 +233,7 @@ def test_hostile_text_is_shown_and_does_nothing(page, exams) -> None:
     assert HOSTILE in page.run("document.querySelector('.warnings').textContent")
     page.run("new Promise(done => setTimeout(done, 200))")
     assert page.run("typeof pwned") == "undefined"
-    assert page.run("document.querySelectorAll('main svg, #browser img, [onclick], [onerror]').length") == 0
+    assert page.run("document.querySelectorAll('svg[onload], #browser img, [onclick], [onerror]').length") == 0
 
 
 def test_an_inline_script_would_be_refused(page) -> None:
@@ -217,7 +256,7 @@ def test_the_list_is_walked_by_keys_and_holds_only_the_rows_in_sight(page, exams
     page.run("document.querySelector('.list').focus()")
     for key in ("ArrowDown", "ArrowDown", "ArrowUp"):
         page.press(key)
-    page.wait(f"document.querySelector('.detail h3')?.textContent === {exams.questions[0].key!r}")
+    page.wait(f"document.querySelector('.detail h3')?.textContent === {exams.questions[1].key!r}")
     page.press("End")
     page.wait(f"document.querySelector('.detail h3').textContent === {exams.questions[-1].key!r}")
     assert page.run("document.querySelector('.list').getAttribute('aria-activedescendant')") == "row-119"

@@ -36,7 +36,6 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
     overview = staticmethod(tables.overview)
     headline = staticmethod(tables.headline)
     values = staticmethod(tables.exam_values)
-    values_by_year = staticmethod(tables.values_by_year)
 
     def __init__(self, name: str, layouts: frozenset[str] = frozenset()) -> None:
         """`layouts` are the papers whose tables its runs fit."""

@@ -27,13 +27,9 @@ _FACETS: dict[str, Callable[[Metrics], Mapping[Any, Scores]]] = {
     "Exam": lambda metrics: metrics.by_exam,
 }
 _COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
-_SCORES = (
-    *("accuracy", "exam_score", "points", "unanswered_ratio", "chance_accuracy", "chance_exam_score", "chance_points"),
-    *AVERAGES,
-)
+_SCORES = ("accuracy", "exam_score", "points", "unanswered_ratio", "chance_accuracy")
 _COSTS = ("prompt_tokens", "completion_tokens", "thinking_tokens", "latency_p50_s", "latency_p95_s")
 OPTION_SCORES = ("expected_calibration_error", "brier_score", "label_mass", "flip_rate", "tied")
-_GROUP_SCORES = ("accuracy", "exam_score", "points", *AVERAGES)
 
 
 def legend_of(metrics: Sequence[Metrics], clusters: str = "exams") -> str:
@@ -151,9 +147,10 @@ def _accuracy(score: Scores | None) -> str:
 
 
 def exam_values(metrics: Metrics) -> dict[str, float]:
-    """Name -> value: counts, scores with `_low` and `_high`, and `score.group` for each discipline and option count.
+    """Name -> value: counts, scores with `_low` and `_high`, accuracy by discipline, year and number of options.
 
-    With those of the option scores, the orders and the passages where the run has them.
+    With those of the option scores, the orders and the passages where the run has them. Scores are fractions of 1;
+    `metrics.json` has the rest.
     """
     values = {name: getattr(metrics, name) for name in (*_COUNTS, *_SCORES, *_COSTS)}
     if metrics.option_scores is not None:
@@ -176,19 +173,7 @@ def exam_values(metrics: Metrics) -> dict[str, float]:
         if interval is not None:
             values[f"{name}_low"], values[f"{name}_high"] = interval
     groups: dict[str, Scores] = dict(metrics.by_discipline)
+    groups |= {str(year): group for year, group in metrics.by_year.items()}
     groups |= {f"options_{options}": group for options, group in metrics.by_option_count.items()}
-    for group_name, group in groups.items():
-        values |= {f"{score}.{group_name}": getattr(group, score, None) for score in _GROUP_SCORES}
+    values |= {f"accuracy.{name}": group.accuracy for name, group in groups.items()}
     return {mlflow_name(name): float(value) for name, value in values.items() if value is not None}
-
-
-def values_by_year(metrics: Metrics) -> dict[int, dict[str, float]]:
-    """Year -> name -> value, of exams whose year is known."""
-    return {
-        year: {
-            f"{name}_by_year": float(value)
-            for name in ("accuracy", "exam_score", "points", "chance_accuracy")
-            if (value := getattr(group, name)) is not None
-        }
-        for year, group in metrics.by_year.items()
-    }

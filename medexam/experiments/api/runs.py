@@ -327,7 +327,7 @@ def _run(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) -
         from medexam.experiments.track.store import send_to_store
 
         uri = track if isinstance(track, str) else None
-        send_to_store(send, stored, tracking_uri=uri, runs_dir=plan.runs_dir, say=say)
+        send_to_store(partial(send, page=True), stored, tracking_uri=uri, runs_dir=plan.runs_dir, say=say)
     return Runs(list(map(Run, stored)), stop)
 
 

@@ -144,6 +144,8 @@ class PlannedCell(Generic[S_co]):
         """
         program, cell = self.program, self.cell
         if self.retrieval is not None and self.asks_model:
+            if self.retrieval.size is not None:
+                self.retrieval.recall(questions)
             known = Preview(self.retrieval, stored)
             context = ProgramContext(cell.model.max_tokens, known, known, nearest=NearestDemonstrations, supports=known)
             program = build_program(cell.program, cell.dataset.language, context)

@@ -128,9 +128,11 @@ class Retrieval:
         """Take what is known from before; the queries of which nothing is, each once."""
         if self.translations is not None and not self._translated:
             self._translated = self.translations()
-        queries = list(dict.fromkeys(query for question in questions for query in self.queries(question).values()))
-        self._found |= self.cache.read(queries, self.settings.k)
-        return [query for query in queries if query not in self._found]
+        queries = dict.fromkeys(query for question in questions for query in self.queries(question).values())
+        missing = [query for query in queries if query not in self._found]
+        if missing:
+            self._found |= self.cache.read(missing, self.settings.k)
+        return [query for query in missing if query not in self._found]
 
     def fill(self, questions: Sequence[Question | Task], progress: Progress | None = None) -> int:
         """Look up every query of the questions in one pass; how many were not known from before.

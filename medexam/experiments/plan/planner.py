@@ -78,10 +78,11 @@ def plan_experiment(
     )
 
 
-def plan_resume(run: str, *, runs_dir: Path) -> Plan:
+def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> Plan:
     """What continuing one run would do: its own cell and its own questions, as its folder keeps them.
 
-    `run` is a run's folder, or its id in `runs_dir`. Raises `RunFolderError` if there is no such run, or if what its
+    `run` is a run's folder, or its id in `runs_dir`. `sources` are those of several runs that are planned one after
+    the other; None: its own. Raises `RunFolderError` if there is no such run, or if what its
     answers depend on, the texts of its data included, has changed, `DatasetError` if its data cannot be read, and
     `SpecError` if another user's run names code and `--trust` is not given.
     """
@@ -94,7 +95,7 @@ def plan_resume(run: str, *, runs_dir: Path) -> Plan:
             f"run {record.run_id} cannot continue alone: its stop_when compares it with other runs; run its spec again "
             "to continue them together, or without stop_when to ask everything"
         )
-    prepared = Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole, record.questions)
+    prepared = (sources or Sources(only_look=False)).prepare(record.cell, record.cell.dataset.whole, record.questions)
     data = prepared.question_set
     if find_data_change(record, data) is DataChange.TEXTS:
         raise RunFolderError(

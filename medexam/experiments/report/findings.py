@@ -3,15 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from medexam.experiments.compare.ranking import find_standing
+from medexam.experiments.compare.ranking import describe_difference, find_standing, is_rankable
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import percent
+from medexam.formatting import percent, with_interval
 from medexam.predictions import Prediction, Reason, Status
 
 SILENT = 0.1
 """Share of questions without an answer from which on a reader is told why."""
 _NOTHING = (Reason.UNPARSED, Reason.TRUNCATED, Reason.TRUNCATED_THINKING)
+NAMED = 4
+"""Runs that a sentence names; of more it gives the number."""
 QUOTED = 60
 """Characters that are shown of a reply."""
 
@@ -19,8 +21,37 @@ QUOTED = 60
 def findings(runs: Sequence[AnyRun]) -> list[str]:
     """Sentences on runs of one family; empty if there is nothing to say."""
     names = dict(zip(map(id, runs), run_names(runs), strict=True))
-    told = [_silence(run, names[id(run)]) for run in runs]
-    return [*_standing(runs, names), *filter(None, told)]
+    return [*_standing(runs, names), *silences(runs)]
+
+
+def silences(runs: Sequence[AnyRun]) -> list[str]:
+    """A sentence for each run that left much unanswered though its answers could be guided."""
+    return list(filter(None, map(_silence, runs, run_names(runs))))
+
+
+def lead(runs: Sequence[AnyRun]) -> str:
+    """What a page says first: who leads among the runs on the same questions, a sentence for each such group."""
+    names = dict(zip(map(id, runs), run_names(runs), strict=True))
+    groups: dict[tuple[str, frozenset[str]], list[AnyRun]] = {}
+    for run in runs:
+        groups.setdefault((run.record.cell.dataset.label, frozenset(run.record.questions)), []).append(run)
+    said = [sentence for group in groups.values() for sentence in _standing(group, names)]
+    return " ".join(said) or _best_alone(runs, names)
+
+
+def _best_alone(runs: Sequence[AnyRun], names: dict[int, str]) -> str:
+    """The score of the only run that could be ranked; of several that asked something else, how they differ."""
+    difference = describe_difference(runs)
+    if difference is not None:
+        return f"The runs are not ranked: they asked {difference}."
+    whole = [run for run in runs if is_rankable(run)] if len(runs) > 1 else list(runs)
+    if len(whole) != 1 or not whole[0].benchmark.right_or_wrong or whole[0].metrics.accuracy is None:
+        return ""
+    metrics = whole[0].metrics
+    accuracy = with_interval(percent(metrics.accuracy), metrics.accuracy_interval)
+    chance = "" if metrics.chance_accuracy is None else f"; chance is {percent(metrics.chance_accuracy)} %"
+    alone = "" if len(runs) == 1 else "; no other run here can be ranked"
+    return f"{names[id(whole[0])]} has {accuracy} % of {metrics.n:,} questions right{chance}{alone}."
 
 
 def _standing(runs: Sequence[AnyRun], names: dict[int, str]) -> list[str]:
@@ -31,7 +62,10 @@ def _standing(runs: Sequence[AnyRun], names: dict[int, str]) -> list[str]:
     if not standing.level:
         return [f"{name} is better than every other run here: accuracy {accuracy} % (McNemar's test)."]
     level = [names[id(run)] for run in standing.level]
-    several = f"{', '.join(level[:-1])} and {level[-1]} are" if len(level) > 1 else f"{level[0]} is"
+    if len(level) > NAMED:
+        several = f"{len(level)} of the {len(runs) - 1} others are"
+    else:
+        several = f"{', '.join(level[:-1])} and {level[-1]} are" if len(level) > 1 else f"{level[0]} is"
     return [f"{name} has the most right answers, {accuracy} %; {several} not told apart from it (McNemar's test)."]
 
 

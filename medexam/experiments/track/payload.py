@@ -1,8 +1,7 @@
 """What MLflow is told of a run, as plain values: parameters and tags.
 
 Parameters are what the run's digest covers: MLflow never lets a parameter change, and neither does a run's identity.
-What may change when a run is continued (the selection of questions, where the server listens) goes into tags. The
-values come from `spec.json`, `environment.json` and the metrics; keys of providers are in none of them.
+The values come from `spec.json`, `environment.json` and the metrics; keys of providers are in none of them.
 """
 
 from collections.abc import Mapping
@@ -21,23 +20,31 @@ DIGEST_LENGTH = 36
 
 
 def run_params(run: AnyRun) -> dict[str, str]:
-    """Dotted key of the spec -> value, for everything that an answer of the run depends on.
+    """What a reader chooses runs by, under short names, then dotted key of the spec -> value for everything else that
+    an answer of the run depends on.
 
-    The words of the prompts are left out: the tag `medexam.program.prompt` names them, the digest covers them, and the
-    artifacts hold them whole.
+    The words of the prompts are left out: the digest covers them, and the artifacts hold them whole.
     """
+    dataset = run.record.cell.dataset
     identity = {key: value for key, value in run.record.identity.items() if key != "words"}
-    params = flatten(identity) | {"dataset.version": run.record.dataset_version}
+    named = {
+        "model": run.model or "none",
+        "program": run.program,
+        "dataset": dataset.name,
+        "language": dataset.language,
+    }
+    params = named | flatten(identity) | {"dataset.version": run.record.dataset_version}
     return {key: value[:PARAM_LENGTH] for key, value in params.items()}
 
 
 def run_tags(run: AnyRun) -> dict[str, str]:
-    """What the run is called, what it ran on and which questions it was last asked; without its parent."""
-    record, environment = run.record, run.environment
-    asked = record.cell.program.asks_model
-    cell = record.cell.model_dump(mode="json", include={"dataset", "program", *(["model"] if asked else [])})
-    params = run_params(run)
-    engine = environment.get("engine") or {}
+    """What tells the run, where it lies and in which state it is; without its parent.
+
+    How it was set up otherwise is in `spec.json` and `environment.json`.
+    """
+    record, params = run.record, run_params(run)
+    dataset = flatten({"dataset": record.cell.dataset.model_dump(mode="json")})
+    selection = {key.removeprefix("dataset."): value for key, value in dataset.items() if key not in params}
     tags = {
         "medexam.kind": "run",
         "medexam.run_id": record.run_id,
@@ -46,16 +53,10 @@ def run_tags(run: AnyRun) -> dict[str, str]:
         "medexam.experiment_digest": record.experiment_digest,
         "medexam.run_dir": str(run.folder.path.resolve()),
         "medexam.status": run.status,
-        "medexam.program": run.program,
-        **{f"medexam.{key}": value for key, value in flatten(cell).items() if key not in params},
-        **{f"medexam.ran.{key}": value for key, value in flatten({"engine": engine}).items()},
+        "medexam.selection": "; ".join(f"{key}: {value}" for key, value in selection.items()),
         "mlflow.note.content": "\n\n".join(part for part in (record.description, headline(run)) if part),
-        **version_tags(environment),
+        **version_tags(run.environment),
     }
-    if run.model is not None:
-        tags["medexam.model"] = run.model
-    if asked:
-        tags["medexam.engine"] = record.cell.model.engine
     if run.mixed:
         tags["medexam.mixed_models"] = describe_answerers(run.answerers)
     return {key: value[:TAG_LENGTH] for key, value in tags.items() if value}
@@ -66,7 +67,6 @@ def version_tags(environment: Mapping[str, Any]) -> dict[str, str]:
     commit = environment.get("git_commit") or ""
     return {
         "medexam.version": str(environment.get("medexam") or ""),
-        "medexam.git_commit": commit,
         **SOURCE,
         "mlflow.source.git.commit": commit.removesuffix("+changes"),
     }

@@ -7,15 +7,18 @@ on disk.
 
 import hashlib
 import json
+import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from medexam.errors import RunFolderError
+from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.report.own_tables import own_values
+from medexam.experiments.report.tables import split_families
 from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM
 from medexam.experiments.store.run_folder import CORPUS_MAP, ENVIRONMENT, PREDICTIONS, SPEC
@@ -29,6 +32,7 @@ from medexam.experiments.track.payload import (
     started_at,
     version_tags,
 )
+from medexam.experiments.track.run_list import put_view
 from medexam.experiments.track.store import default_tracking_uri, experiment_id, open_store
 from medexam.files import write_whole
 
@@ -36,6 +40,10 @@ __all__ = ["TrackedRun", "attach_map", "default_tracking_uri", "track"]
 
 ARTIFACTS = (SPEC, ENVIRONMENT, MODELS, PREDICTIONS, CORPUS_MAP)
 """What a run is sent with besides its derived files, where they say what the run says."""
+PAGE = "report.html"
+PAGE_ANSWERS = 20_000
+"""Answers of an experiment whose page is sent; that of more takes minutes, and `medexam report --html` writes it."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -50,11 +58,12 @@ class TrackedRun:
     experiment_id: str
 
 
-def track(runs: Sequence[AnyRun], *, tracking_uri: str) -> list[TrackedRun]:
+def track(runs: Sequence[AnyRun], *, tracking_uri: str, page: bool = False) -> list[TrackedRun]:
     """Send `runs` to the MLflow store at `tracking_uri`, in order; a run that is there as it was before is replaced.
 
     A run is known by its id and the time it was begun, an experiment by its digest. The MLflow experiment is named
-    after the spec. Raises `TrackingError` when the store cannot be reached or written.
+    after the spec. With `page`, the run of each experiment gets the HTML page of its runs. Raises `TrackingError` when
+    the store cannot be reached or written.
     """
     if not runs:
         return []
@@ -62,14 +71,19 @@ def track(runs: Sequence[AnyRun], *, tracking_uri: str) -> list[TrackedRun]:
     for run in runs:
         families.setdefault((run.record.cell.name, run.record.experiment_digest), []).append(run)
     tracked: dict[int, TrackedRun] = {}
+    trace = _tracer(tracking_uri)
     with open_store(tracking_uri) as client:
         for (name, _), family in families.items():
             store = _Store(client, experiment_id(client, name, tracking_uri), set())
             parent = store.put_parent(family)
             for run in family:
                 tracked[id(run)] = store.put_run(run, parent)
-                _trace(client, run, tracked[id(run)], tracking_uri)
+                if run.record.cell.trace_questions and run.benchmark.right_or_wrong:
+                    trace(client, run, tracked[id(run)])
+            if page:
+                store.put_page(family, parent)
             store.end_parents()
+            put_view(client, store.experiment_id, list(family[0].benchmark.values(family[0].metrics)))
     return [tracked[id(run)] for run in runs]
 
 
@@ -116,7 +130,7 @@ class _Store:
             run_id = str(found[0].info.run_id)
         else:
             name = f"{record.cell.name} {record.experiment_digest}"
-            started = min(_millis(run, "started_at") for run in family)
+            started = min(map(_began, family))
             run_id = create_run(self.client, self.experiment_id, name, known, started)
         for key, value in tags.items():
             self.client.set_tag(run_id, key, value)
@@ -125,26 +139,40 @@ class _Store:
     def put_run(self, run: AnyRun, parent: str) -> TrackedRun:
         """One cell under its parent: parameters, metrics, tags, data set and files."""
         known = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
-        values_now = run.benchmark.values(run.metrics) | own_values(run.metrics)
-        metrics = [(name, value, 0) for name, value in values_now.items()]
-        for year, values in run.benchmark.values_by_year(run.metrics).items():
-            metrics += [(name, value, year) for name, value in values.items()]
+        values = run.benchmark.values(run.metrics) | own_values(run.metrics)
         names = (*ARTIFACTS, *((*DERIVED, MADE_FROM) if run.files_fresh else ()))
         copy = Copy(
             name=run.title,
             known=known,
-            began=_millis(run, "started_at"),
+            began=_began(run),
             ended=_millis(run, "ended_at"),
             status=_status(run),
             tags={**run_tags(run), PARENT: parent},
             params=run_params(run),
-            metrics=metrics,
+            metrics=[(name, value, 0) for name, value in values.items()],
             dataset=_describe_dataset(run),
             files=[path for name in names if (path := run.folder.path / name).exists()],
         )
         run_id, replaced = put_copy(self.client, self.experiment_id, copy)
         self.parents.update({parent, *(old.data.tags[PARENT] for old in replaced if PARENT in old.data.tags)})
         return TrackedRun(run.record.run_id, run_id, parent, self.experiment_id)
+
+    def put_page(self, family: Sequence[AnyRun], parent: str) -> None:
+        """The page of an experiment's runs among the files of its own; none where no page holds them all."""
+        answers = sum(len(run.record.questions) for run in family)
+        if answers > PAGE_ANSWERS or len(split_families(family)) > 1:
+            return
+        # Imported here: the page takes DSPy and matplotlib.
+        from medexam.experiments.report.page import write_page
+
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / PAGE
+            try:
+                write_page(family, path)
+            except MedExamError as error:
+                _log.warning("no page of %s in MLflow: %s", family[0].record.cell.name, error)
+                return
+            self.client.log_artifact(parent, str(path))
 
     def end_parents(self) -> None:
         """Close each parent as its children ended, and delete one that has none any more."""
@@ -186,19 +214,33 @@ def _describe_dataset(run: AnyRun) -> dict[str, str]:
     }
 
 
-def _trace(client: Any, run: AnyRun, tracked: TrackedRun, tracking_uri: str) -> None:
-    if not run.record.cell.trace_questions or not run.benchmark.right_or_wrong:
-        return
-    # Imported here: it plans the run again, which takes DSPy.
-    from medexam.experiments.track.traces import trace_run
+def _tracer(tracking_uri: str) -> Callable[[Any, ExamRun, TrackedRun], None]:
+    """What sends the traces of one run after the other; data sets are read once for all."""
+    sources: list[Any] = []
 
-    trace_run(
-        client,
-        run,
-        mlflow_run_id=tracked.mlflow_run_id,
-        experiment_id=tracked.experiment_id,
-        tracking_uri=tracking_uri,
-    )
+    def trace(client: Any, run: ExamRun, tracked: TrackedRun) -> None:
+        # Imported here: they plan the run again, which takes DSPy.
+        from medexam.experiments.plan.sources import Sources
+        from medexam.experiments.track.traces import trace_run
+
+        if not sources:
+            sources.append(Sources(only_look=False))
+        trace_run(
+            client,
+            run,
+            mlflow_run_id=tracked.mlflow_run_id,
+            experiment_id=tracked.experiment_id,
+            tracking_uri=tracking_uri,
+            sources=sources[0],
+        )
+
+    return trace
+
+
+def _began(run: AnyRun) -> int:
+    """When the run would have begun had it asked without a break: its duration in MLflow is the time that it asked."""
+    asked_s = run.environment.get("asked_s")
+    return _millis(run, "started_at") if asked_s is None else _millis(run, "ended_at") - round(1000 * asked_s)
 
 
 def _millis(run: AnyRun, moment: str) -> int:

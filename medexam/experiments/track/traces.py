@@ -15,18 +15,18 @@ from datetime import datetime
 from typing import Any
 
 import dspy
-from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.errors import MedExamError
 from medexam.experiments.plan.cells import ExamCell
+from medexam.experiments.plan.conversations import conversation
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
 from medexam.experiments.plan.planner import plan_resume
+from medexam.experiments.plan.sources import Sources
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.experiments.track.copies import find_traces
 from medexam.experiments.track.store import tracing_client
 from medexam.experiments.track.trace_spans import QuestionTrace, Step, build_spans
 from medexam.predictions import FollowUp, Prediction, RetrievedPassage, Status
-from medexam.programs import Call, ExamProgram, replay
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.serve.chat_messages import put_pictures
@@ -41,14 +41,22 @@ _PICTURE = 2_000_000
 _log = logging.getLogger(__name__)
 
 
-def trace_run(client: Any, run: ExamRun, *, mlflow_run_id: str, experiment_id: str, tracking_uri: str) -> list[str]:
+def trace_run(
+    client: Any,
+    run: ExamRun,
+    *,
+    mlflow_run_id: str,
+    experiment_id: str,
+    tracking_uri: str,
+    sources: Sources | None = None,
+) -> list[str]:
     """Send the traces of the run's sampled questions, linked to its MLflow run; the ids of all that it has now.
 
     Where the run cannot be planned as it was (its data or its words have changed), that is a logged warning and no
     trace is made: it would show what was not asked.
     """
     try:
-        traces = list(read_traces(run))
+        traces = list(read_traces(run, sources))
     except MedExamError as error:
         _log.warning("no traces of %s: %s", run.record.run_id, error)
         return []
@@ -67,13 +75,13 @@ def sample_keys(keys: Iterable[str], limit: int) -> list[str]:
     return sorted(keys, key=lambda key: hashlib.sha256(key.encode()).digest())[:limit]
 
 
-def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
-    """The traces of the sampled questions that have a prediction.
+def read_traces(run: ExamRun, sources: Sources | None = None) -> Iterator[QuestionTrace]:
+    """The traces of the sampled questions that have a prediction; `sources` as `plan_resume` takes them.
 
     Raises `MedExamError` where the run cannot be planned as it was.
     """
     record = run.record
-    planned = plan_resume(str(run.folder.path), runs_dir=run.folder.path.parent).cells[-1]
+    planned = plan_resume(str(run.folder.path), runs_dir=run.folder.path.parent, sources=sources).cells[-1]
     questions = {question.key: question for question in planned.question_set.questions}
     with run.folder.opened_predictions() as predictions:
         sample = [key for key in sample_keys(questions, record.cell.trace_questions) if key in predictions]
@@ -91,17 +99,11 @@ def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Pr
         steps += _search(planned.retrieval, said.rounds)
     elif planned.retrieval is not None and said.passages is not None:
         steps.append(_retrieve(planned.retrieval, question, said.passages))
-    if said.generations:
-        replies: list[str | None] = [each.text for each in said.generations]
-        asked = replay(program, question, [each.text for each in said.generations])[0]
-    else:
-        told = isinstance(program, ExamProgram) and not program.replayed
-        asked = list(_asked(program, question, said)) if told else []
-        replies = [said.rationale] * (len(asked) - 1) + [said.reply]
-    for number, (turns, reply) in enumerate(zip(asked, replies, strict=False), start=1):
-        name = "ask" if len(asked) == 1 else f"ask {number} of {len(asked)}"
+    calls = conversation(program, question, said)
+    for number, (turns, reply) in enumerate(calls, start=1):
+        name = "ask" if len(calls) == 1 else f"ask {number} of {len(calls)}"
         seen = put_pictures(turns, _small_enough(question.picture))
-        steps.append(Step.ask(name, seen, reply, said, share=1 / len(asked)))
+        steps.append(Step.ask(name, seen, reply, said, share=1 / len(calls)))
     if said.status is not Status.FAILED:
         outcome: dict[str, Any] = {"answer": said.answer, "status": said.status.value}
         if said.reason is not None:
@@ -113,7 +115,7 @@ def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Pr
             chances = {str(number): chance for number, chance in (said.option_probabilities or {}).items()}
             shown = {"option_scores": scores, "unit": said.score_unit, "norm": said.score_norm}
             steps.append(Step("choose", "PARSER", shown, {**outcome, "probabilities": chances, "tied": said.tied}))
-        elif asked:
+        elif calls:
             shown = {"reply": said.reply, "finish_reason": said.finish_reason}
             steps.append(Step("parse", "PARSER", shown, outcome))
         else:
@@ -157,28 +159,6 @@ def _documents(passages: Sequence[RetrievedPassage], hits: Iterable[Hit]) -> lis
         }
         for passage in passages
     ]
-
-
-def _asked(program: ExamProgram, question: Question, said: Prediction) -> Iterator[list[dict[str, str]]]:
-    """The turns of each prompt that led to a prediction."""
-    for call in _calls(program, question, said):
-        demos = call.inputs.get("demos", call.predictor.demos)
-        yield program.adapter.format(call.predictor.signature, demos, call.inputs)
-
-
-def _calls(program: ExamProgram, question: Question, said: Prediction) -> Iterator[Call]:
-    """The calls that led to a prediction, their prompts as they were at last: passages that did not fit are cut."""
-    steps = program.steps(question)
-    call = next(steps)
-    whole = len(call.inputs.get("passages") or "")
-    while whole - len(call.inputs.get("passages") or "") < (said.passages_cut or 0):
-        call = steps.throw(ContextWindowExceededError())
-    yield call
-    for _ in range(program.calls_for(question) - 1):
-        # Between its calls a program needs the reasoning; readings are used when all are there.
-        call = steps.send(dspy.Prediction(rationale=said.rationale, generation=None, reading=None))
-        yield call
-    steps.close()
 
 
 def _send(traces: Sequence[QuestionTrace], run: ExamRun, mlflow_run_id: str, experiment_id: str, client: Any) -> None:

@@ -9,6 +9,7 @@ import sys
 
 from medexam.errors import TrackingError
 from medexam.experiments.track.database import artifact_root, sqlite_path
+from medexam.experiments.track.run_list import address
 from medexam.experiments.track.store import open_store
 from medexam.text import hide_address
 
@@ -19,8 +20,6 @@ SERVER_ENVIRONMENT = {
     "PYTHONWARNINGS": "ignore",
 }
 """The UI shows runs: it reports nothing to MLflow's makers, starts no job workers, and keeps the terminal clean."""
-PAGE = "#/experiments/{}/runs?{}compareRunsMode=CHART&workflowType=machine_learning"
-BEST_FIRST = "orderByKey=metrics.%60accuracy%60&orderByAsc=false&"
 DEFAULT_EXPERIMENT = "0"
 """The empty experiment that every store holds."""
 
@@ -36,19 +35,17 @@ def ui_command(tracking_uri: str, *, host: str, port: int) -> list[str]:
 
 
 def experiment_pages(tracking_uri: str, *, host: str, port: int) -> dict[str, str]:
-    """Name of each experiment in the store -> address of its page in the UI: the charts, the best run of an exam first.
+    """Name of each experiment in the store -> address of its runs in the UI: a list with scores, the best first.
 
     Raises `TrackingError` when there is no store, or it is a server with its own UI.
     """
     _check_store(tracking_uri)
-    pages = {}
     with open_store(tracking_uri) as client:
-        for experiment in client.search_experiments():
-            number = experiment.experiment_id
-            if number != DEFAULT_EXPERIMENT:
-                ranked = client.search_runs([number], "metrics.accuracy >= 0", max_results=1)
-                pages[experiment.name] = f"http://{host}:{port}/{PAGE.format(number, BEST_FIRST if ranked else '')}"
-    return pages
+        return {
+            experiment.name: f"http://{host}:{port}/{address(experiment)}"
+            for experiment in client.search_experiments()
+            if experiment.experiment_id != DEFAULT_EXPERIMENT
+        }
 
 
 def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:

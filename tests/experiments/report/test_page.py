@@ -19,8 +19,8 @@ from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.report.page import document, write_page
 from medexam.experiments.report.page.blocks import Block
 from medexam.experiments.report.page.document import read_asset
+from medexam.experiments.report.page.overview import build_overview
 from medexam.experiments.report.page.sections import merge, stack
-from medexam.experiments.report.plots.pictures import Picture
 from medexam.experiments.store.run_folder import PARQUET
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec
@@ -32,9 +32,6 @@ SAMPLE = Path(medexam.__file__).parent / "datasets" / "sample" / "HEAD_EN.json"
 LONGEST = {"kind": "longest"}
 BLIND = {"kind": "blind", "option": 2}
 ZERO_SHOT = {"kind": "zero_shot"}
-PNG = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\" onclick='alert(3)"
 
 
@@ -89,9 +86,9 @@ def sample():
 
 @pytest.fixture(autouse=True)
 def drawn(monkeypatch):
-    """One picture in the place of the real ones, which take a second to draw; gives the real function."""
-    real = document.build_pictures
-    monkeypatch.setattr(document, "build_pictures", lambda runs: [Picture("one", "One point & more.", PNG)])
+    """One plot in the place of the real ones, which take a second to draw; gives the real function."""
+    real = document.draw_plots
+    monkeypatch.setattr(document, "draw_plots", lambda runs: [("<svg></svg>", "One point & more.")])
     return real
 
 
@@ -135,9 +132,8 @@ def two_runs(tmp_path, sample):
 
 def test_the_page_has_every_section_of_two_runs(page, two_runs) -> None:
     found = page(*two_runs)
-    anchors = [attributes.get("id") for attributes in found.named("section")]
-    assert [anchor for anchor in anchors if anchor] == [
-        "scores",
+    assert [each["id"] for each in found.named("section") if "id" in each] == ["scores", "questions", "more"]
+    assert [each["id"] for each in found.named("details") if "id" in each] == [
         "runs",
         "compared-headqa_sample",
         "by-discipline",
@@ -147,11 +143,9 @@ def test_the_page_has_every_section_of_two_runs(page, two_runs) -> None:
         "costs",
         "failures",
         "details",
-        "pictures",
-        "questions",
+        "plots",
     ]
-    links = {attributes["href"] for attributes in found.named("a")}
-    assert links == {f"#{anchor}" for anchor in anchors if anchor}
+    assert any("% of 120 questions right; chance is" in text for text in found.texts["p"])
     headers, *rows = found.tables["Runs"]
     assert headers == ["Run", "Experiment", "Model", "Data set", "Folder", "When", "n", "Of", "State"]
     assert rows[0][:4] == ["longest", "demo", "none", "headqa_sample en"]
@@ -164,12 +158,12 @@ def test_the_page_has_every_section_of_two_runs(page, two_runs) -> None:
     assert len(found.tables["By exam"]) == 31
     assert found.tables["Failed questions"][1][:3] == ["zero_shot", "network", "LMTransportError"]
     assert {"Scores on the same questions", "Against longest", "Settings"} <= found.tables.keys()
-    assert any("zero_shot is incomplete: " in text for text in found.texts["li"])
+    assert any("zero_shot is incomplete: " in text for text in found.texts["p"])
 
 
 def test_one_run_has_its_own_figures_and_no_comparison(page, two_runs) -> None:
     found = page(two_runs[0])
-    assert "compared-headqa_sample" not in {attributes.get("id") for attributes in found.named("section")}
+    assert "compared-headqa_sample" not in {attributes.get("id") for attributes in found.named("details")}
     assert found.tables["By discipline"][0][:4] == ["Discipline", "n", "Right", "Wrong"]
     assert "v1 accuracy" in found.tables["By discipline"][0]
 
@@ -217,7 +211,7 @@ def test_hostile_names_and_messages_stay_text(page, tmp_path, sample) -> None:
     plain = [attributes for attributes in found.named("script") if "id" not in attributes]
     assert len(plain) == len(document.SCRIPTS)
     assert len(found.named("img")) == sum("data:" in (each["src"] or "") for each in found.named("img"))
-    assert any(HOSTILE in text for text in found.texts["li"])
+    assert any(HOSTILE in text for text in found.texts["p"])
     assert ["ran.host", HOSTILE] in found.tables["Settings"]
     assert found.tables["Failed questions"][1][1] == HOSTILE
 
@@ -236,14 +230,14 @@ def test_every_question_is_in_a_block(page, two_runs, sample) -> None:
     assert index["outcomes"][1][at] == "r"
     assert set(index["outcomes"][1]) == set("rwuf")
     assert unpack(found.blocks["stems"])[at] == question.stem
-    item = unpack(found.blocks["part-0"])[at]
+    item = unpack(found.blocks["part-0"])["items"][at]
     gold = sample.golds[question.key].number
     (wording,) = item["wordings"]
     assert (item["key"], wording["stem"], wording["gold"]) == (question.key, question.stem, gold)
     assert wording["options"] == [[option.number, option.text] for option in question.options]
     assert item["answers"][0] == {"status": "answered", "answer": 1, "wording": 0}
     assert item["answers"][1]["reply"] == f"Because. {{Answer: {gold}}}"
-    failed = unpack(found.blocks["part-0"])[index["outcomes"][1].index("f")]
+    failed = unpack(found.blocks["part-0"])["items"][index["outcomes"][1].index("f")]
     assert failed["answers"][1]["failure"] == "LMTransportError: connection refused"
 
 
@@ -253,7 +247,7 @@ def test_a_question_in_two_languages_has_two_wordings(page, tmp_path, sample) ->
         write_run(tmp_path / "en", sample, LONGEST, _chosen(1)),
         write_run(tmp_path / "es", spanish, LONGEST, _chosen(2)),
     )
-    item = unpack(found.blocks["part-0"])[0]
+    item = unpack(found.blocks["part-0"])["items"][0]
     assert [wording["language"] for wording in item["wordings"]] == ["en", "es"]
     assert [answer["wording"] for answer in item["answers"]] == [0, 1]
     assert unpack(found.blocks["stems"])[0].split("\n") == [sample.questions[0].stem, spanish.questions[0].stem]
@@ -276,13 +270,13 @@ def test_without_the_data_set_the_folder_has_to_do(page, lost_data) -> None:
     line = read_current([run])[0].note
     assert "HEAD_EN.json" in line
     found = page(run)
-    assert any("as it was scored when it ran" in text for text in found.texts["li"])
+    assert any("as it was scored when it ran" in text for text in found.texts["p"])
     index = unpack(found.blocks["index"])
     assert "HEAD_EN.json" in index["without_texts"][0]
     assert index["facets"][0]["values"] == ["biology", "chemistry", "medicine", "nursing", "pharmacology", "psychology"]
     right = sum(exams.golds[question.key].number == 2 for question in exams.questions)
     assert index["outcomes"][0].count("r") == right
-    item = unpack(found.blocks["part-0"])[0]
+    item = unpack(found.blocks["part-0"])["items"][0]
     key = exams.questions[0].key
     assert item["wordings"] == [
         {"language": "en", "gold": exams.golds[key].number, "exam": exams.questions[0].exam.name}
@@ -310,25 +304,36 @@ def test_without_the_parquet_file_an_answer_is_neither_right_nor_wrong(page, los
     assert len(index["keys"]) == len(exams.questions)
 
 
-def test_pictures_stand_in_the_page_with_their_captions(page, two_runs, drawn, monkeypatch) -> None:
-    monkeypatch.setattr(document, "build_pictures", drawn)
+def test_plots_stand_in_the_page_in_its_colours(page, two_runs, drawn, monkeypatch) -> None:
+    monkeypatch.setattr(document, "draw_plots", drawn)
     found = page(*two_runs)
-    pictures = found.named("img")
-    assert pictures
-    for picture in pictures:
-        png = base64.b64decode((picture["src"] or "").removeprefix("data:image/png;base64,"))
-        assert png.startswith(b"\x89PNG")
-        assert picture["alt"] in found.texts["figcaption"]
+    plots = [each for each in found.named("svg") if "aria-label" in each]
+    assert len(plots) == len(found.texts["figcaption"]) - found.texts["figcaption"].index(plots[0]["aria-label"])
+    assert all(each["fill"] == "currentColor" and each["role"] == "img" for each in plots)
+    for tag, attributes in found.elements:
+        assert "style" not in attributes, tag
+        assert not {"#000000", "#ffffff"} & {attributes.get("fill"), attributes.get("stroke")}
+
+
+def test_a_strip_stands_where_its_score_is_on_the_scale(two_runs) -> None:
+    runs = read_current(two_runs)
+    accuracy, exam_score = build_overview(runs).panels
+    first, last = (int(label) for _, label in (accuracy.ticks[0], accuracy.ticks[-1]))
+    for run, mark in zip(runs, accuracy.marks, strict=True):
+        low, high = run.metrics.accuracy_interval
+        for place, value in ((mark.place, run.metrics.accuracy), (mark.low, low), (mark.high, high)):
+            assert first + place / 100 * (last - first) == pytest.approx(100 * value, abs=0.01)
+        assert mark.text == f"{100 * run.metrics.accuracy:.1f}"
+    assert [label for _, label in exam_score.ticks] == sorted((label for _, label in exam_score.ticks), key=int)
 
 
 def test_without_matplotlib_the_page_says_how_to_install_it(page, two_runs, monkeypatch) -> None:
     def missing(runs):
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'")
 
-    monkeypatch.setattr(document, "build_pictures", missing)
+    monkeypatch.setattr(document, "draw_plots", missing)
     found = page(*two_runs)
-    assert not found.named("img")
-    assert "Pictures are left out: plots need matplotlib: pip install 'medexam[plots]'" in found.texts["p"]
+    assert "Plots are left out: plots need matplotlib: pip install 'medexam[plots]'" in found.texts["p"]
 
 
 @pytest.mark.parametrize("path", ["no/such/folder/page.html", "."])

@@ -67,7 +67,7 @@ def test_one_letter_says_how_a_question_came_out(asked, prediction, letter) -> N
 
 
 def _parts(found):
-    return [unpack(block) for block in found if block.name.startswith("part-")]
+    return [unpack(block)["items"] for block in found if block.name.startswith("part-")]
 
 
 def test_parts_are_cut_by_questions_and_by_characters(sample_asked, monkeypatch) -> None:

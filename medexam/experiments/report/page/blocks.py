@@ -8,7 +8,7 @@ and each of `part-0`, `part-1`, ... everything of some hundred questions. `asset
 import base64
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -50,8 +50,9 @@ def build_blocks(
     """
     keys = list(dict.fromkeys(key for run in runs for key in run.asked))
     longest = text_limit(runs, ALL_TEXTS)
-    entries = (_entry(key, runs, longest, pictures) for key in keys)
-    starts, parts = _parts(entries)
+    entries = (build_entry(key, runs, longest) for key in keys)
+    shown = ({**entry, "picture": pictures[entry["key"]]} if entry["key"] in pictures else entry for entry in entries)
+    starts, parts = _parts(shown)
     index = build_index(keys, runs, facets)
     index |= {"starts": starts, "longest_text": longest if longest < LONGEST_TEXT else None}
     return [pack("index", index), pack("stems", [join_stems(key, runs) for key in keys]), *parts]
@@ -71,28 +72,48 @@ def _to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _entry(key: str, runs: Sequence[Answers], longest: int, pictures: Mapping[str, str]) -> str:
-    entry = build_entry(key, runs, longest)
-    return _to_json(entry | {"picture": pictures[key]} if key in pictures else entry)
-
-
-def _parts(entries: Iterable[str]) -> tuple[list[int], list[Block]]:
+def _parts(entries: Iterable[dict[str, Any]]) -> tuple[list[int], list[Block]]:
     """Where among the questions each part begins, and the parts."""
     starts: list[int] = []
     blocks: list[Block] = []
-    for start, texts in _cut(entries):
-        blocks.append(_pack_text(f"part-{len(starts)}", "[" + ",".join(texts) + "]"))
-        starts.append(start)
+    part = _Part()
+    for at, entry in enumerate(entries):
+        if part.full:
+            blocks.append(part.pack(f"part-{len(blocks)}"))
+            part = _Part()
+        if not part.items:
+            starts.append(at)
+        part.add(entry)
+    if part.items:
+        blocks.append(part.pack(f"part-{len(blocks)}"))
     return starts, blocks
 
 
-def _cut(entries: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    start, texts, characters = 0, list[str](), 0
-    for at, entry in enumerate(entries):
-        if texts and (len(texts) == MOST_QUESTIONS or characters > MOST_CHARACTERS):
-            yield start, texts
-            start, texts, characters = at, [], 0
-        texts.append(entry)
-        characters += len(texts[-1])
-    if texts:
-        yield start, texts
+class _Part:
+    """Questions that are packed together. What several prompts share, such as demonstrations, stands once."""
+
+    def __init__(self) -> None:
+        self.items: list[str] = []
+        self._turns: dict[tuple[str, str], int] = {}
+        self._characters = 0
+
+    @property
+    def full(self) -> bool:
+        return len(self.items) == MOST_QUESTIONS or self._characters > MOST_CHARACTERS
+
+    def add(self, entry: dict[str, Any]) -> None:
+        """Take a question in; the turns of its prompts become places among those of the part."""
+        for answer in filter(None, entry["answers"]):
+            for call in answer.get("calls", ()):
+                call["turns"] = [self._place(role, text) for role, text in call["turns"]]
+        self.items.append(_to_json(entry))
+        self._characters += len(self.items[-1])
+
+    def _place(self, role: str, text: str) -> int:
+        if (role, text) not in self._turns:
+            self._turns[role, text] = len(self._turns)
+            self._characters += len(text)
+        return self._turns[role, text]
+
+    def pack(self, name: str) -> Block:
+        return _pack_text(name, f'{{"turns":{_to_json(list(self._turns))},"items":[{",".join(self.items)}]}}')

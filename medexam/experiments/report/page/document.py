@@ -15,22 +15,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from medexam.errors import MedExamError, RunFolderError
-from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.runs import run_names
+from medexam.experiments.report.findings import silences
 from medexam.experiments.report.page.blocks import build_blocks
 from medexam.experiments.report.page.entries import read_answers
+from medexam.experiments.report.page.overview import build_overview
 from medexam.experiments.report.page.question_pictures import read_pictures
-from medexam.experiments.report.page.sections import build_sections, warnings
-from medexam.experiments.report.plots.pictures import Picture, build_pictures
-from medexam.experiments.report.tables import comparison
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.report.page.sections import build_sections, score_tables, warnings
+from medexam.experiments.report.plots.page_svg import render_svg
+from medexam.experiments.report.plots.pictures import PLOTS
+from medexam.experiments.report.plots.style import looks
+from medexam.experiments.store.stored_run import AnyRun, ExamRun
 from medexam.files import whole_file
 from medexam.tables import Table
 from medexam.version import __version__
 
 ASSETS = "assets"
 STYLE = "page.css"
-SCRIPTS = ("tables.js", "blocks.js", "detail.js", "questions.js")
+SCRIPTS = ("folds.js", "tables.js", "blocks.js", "against.js", "detail.js", "questions.js")
 """In the order in which they need each other."""
 
 
@@ -63,11 +65,11 @@ def read_asset(name: str) -> str:
 def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterator[str]:
     """The page in pieces."""
     names = run_names(runs)
-    pictures, no_pictures = list[Picture](), None
+    plots, no_plots = list[tuple[str, str]](), None
     try:
-        pictures = build_pictures(runs)
+        plots = draw_plots(runs)
     except MedExamError as error:
-        no_pictures = str(error)
+        no_plots = str(error)
     style, scripts = read_asset(STYLE), [read_asset(name) for name in SCRIPTS]
     templates = Environment(
         loader=PackageLoader("medexam.experiments.report.page", ASSETS),
@@ -82,17 +84,27 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterato
         "base-uri 'none'; form-action 'none'"
     )
     return templates.get_template("page.html").generate(
-        title=comparison(runs).title,
+        overview=build_overview(runs),
+        names=names,
         version=__version__,
         policy=policy,
         style=Markup(style),  # noqa: S704 - the package's own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
-        warnings=[*ranking_notes(runs), *warnings(runs, names)],
-        sections=build_sections(runs, names, boards),
-        pictures=[(picture, base64.b64encode(picture.png).decode("ascii")) for picture in pictures],
-        no_pictures=no_pictures,
+        warnings=warnings(runs, names),
+        silences=silences(runs),
+        scores=score_tables(runs, boards),
+        sections=build_sections(runs, names),
+        plots=[(Markup(svg), caption) for svg, caption in plots],  # noqa: S704 - our own drawing
+        no_plots=no_plots,
         blocks=build_blocks(read_answers(runs), runs[0].benchmark.facets, read_pictures(runs)),
     )
+
+
+def draw_plots(runs: Sequence[ExamRun]) -> list[tuple[str, str]]:
+    """Each plot as SVG, with its caption; without that of the strategies, which the first screen shows."""
+    drawn = looks(runs)
+    wanted = [PLOTS[name](drawn) for name in runs[0].benchmark.plots if name != "strategies"]
+    return [(render_svg(plot), plot.caption) for plot in wanted if plot is not None]
 
 
 def _hash(text: str) -> str:

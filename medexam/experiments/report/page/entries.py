@@ -6,12 +6,13 @@ gold of each question come from `predictions.parquet`, and its words are not sho
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from medexam.benchmarks import Benchmark
 from medexam.errors import DatasetError
 from medexam.experiments.compare.runs import run_names
+from medexam.experiments.report.page.prompts import Conversations, read_conversations
 from medexam.experiments.store.data_changes import as_asked
 from medexam.experiments.store.parquet import read_own_scores, read_rows
 from medexam.experiments.store.stored_run import AnyRun
@@ -53,17 +54,18 @@ class Answers:
     """Measure as tables call it -> question -> its score, a fraction of 1; empty if right or wrong says it all."""
     own: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Metric of the user's own -> question -> its score, in any unit."""
+    conversations: Conversations = field(default_factory=Conversations)
 
 
 def read_answers(runs: Sequence[AnyRun]) -> list[Answers]:
     """What each of `runs` was asked and answered, in their order; each data set is read once."""
     sets: dict[DatasetSpec, AnySet | DatasetError] = {}
     found = []
-    for run, name in zip(runs, run_names(runs), strict=True):
+    for run, name, sent in zip(runs, run_names(runs), read_conversations(runs), strict=True):
         spec = run.record.cell.dataset.whole
         if spec not in sets:
             sets[spec] = _load(run, spec)
-        found.append(_answers(run, name, sets[spec]))
+        found.append(replace(_answers(run, name, sets[spec]), conversations=sent))
     return found
 
 
@@ -151,6 +153,7 @@ def build_index(keys: Sequence[str], runs: Sequence[Answers], facets: Mapping[st
     return {
         "runs": [run.name for run in runs],
         "without_texts": [run.without_texts for run in runs],
+        "without_prompts": [run.conversations.missing for run in runs],
         "keys": keys,
         "numbers": [asked.place.get("number") for asked in firsts],
         "facets": [_facet(title, [asked.place.get(name) for asked in firsts]) for name, title in facets.items()],
@@ -187,7 +190,7 @@ def build_entry(key: str, runs: Sequence[Answers], longest: int) -> dict[str, An
             asked.append(run.asked[key])
         scores = [[name, percent(of[key])] for name, of in run.scores.items() if key in of]
         scores += [[name, f"{of[key]:.6g}"] for name, of in run.own.items() if key in of]
-        said = _answer(run.predictions.get(key), longest) | ({"measures": scores} if scores else {})
+        said = _answer(run, run.predictions.get(key), longest) | ({"measures": scores} if scores else {})
         answers.append(said | {"wording": asked.index(run.asked[key])})
     return {"key": key, "wordings": [_wording(each) for each in asked], "answers": answers}
 
@@ -228,19 +231,27 @@ def _wording(asked: Asked) -> dict[str, Any]:
     return found | dict(asked.wording or {})
 
 
-def _answer(prediction: Prediction | None, longest: int) -> dict[str, Any]:
+def _answer(run: Answers, prediction: Prediction | None, longest: int) -> dict[str, Any]:
     """What a run made of the question, without what is None; empty where it has not answered yet."""
     if prediction is None:
         return {}
     reply, rationale = _written(prediction)
+    calls = [
+        {"turns": [[turn["role"], _shorten(turn["content"], LONGEST_TEXT)] for turn in sent.turns]}
+        | ({} if sent.reply is None else {"reply": _shorten(sent.reply, longest)})
+        for sent in run.conversations.of(prediction)
+    ]
+    if any("reply" in call for call in calls):
+        reply = rationale = None
     scores, failure = prediction.option_scores, prediction.failure
     found = {
         "status": prediction.status.value,
         "reason": prediction.reason.value if prediction.reason else None,
         "answer": prediction.answer,
-        "text": None if prediction.text == (reply or "").strip() else _shorten(prediction.text, longest),
+        "text": None if prediction.text == (prediction.reply or "").strip() else _shorten(prediction.text, longest),
         "reply": _shorten(reply, longest),
         "rationale": _shorten(rationale, longest),
+        "calls": calls or None,
         "finish_reason": prediction.finish_reason,
         "prompt_tokens": prediction.prompt_tokens,
         "completion_tokens": prediction.completion_tokens,

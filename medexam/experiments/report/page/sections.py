@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 
 from medexam.errors import DatasetError
 from medexam.experiments.compare.baselines import contrast_runs
+from medexam.experiments.compare.ranking import describe_difference, mixed_notes
 from medexam.experiments.compare.result import describe_all
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.report.comparison_tables import headline, overall_tables, verdicts
 from medexam.experiments.report.contrast_tables import contrast_table
-from medexam.experiments.report.findings import findings
 from medexam.experiments.report.markdown import describe_settings
 from medexam.experiments.report.own_tables import own_tables
 from medexam.experiments.report.papers.human_baseline import TITLE, human_baseline
 from medexam.experiments.report.run_tables import cost_tables, failure_tables, member_tables
-from medexam.experiments.report.tables import comparison, legend, table_runs
+from medexam.experiments.report.tables import BOLD, comparison, legend, table_runs
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.formatting import NONE
 from medexam.tables import Captioned, Table
@@ -80,14 +80,18 @@ class Section:
     folds: tuple[Fold, ...] = ()
 
 
-def build_sections(runs: Sequence[AnyRun], names: Sequence[str], boards: Sequence[Table] = ()) -> list[Section]:
-    """Every section but the pictures and the questions; `names` tell the runs apart, one each."""
+def score_tables(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> list[Captioned]:
+    """The tables of the first screen: the runs side by side, their own metrics, and boards."""
+    overview = comparison(runs)
+    read = f"{legend(runs)} {BOLD}" if overview.best else legend(runs)
+    return [(replace(overview, title="Scores"), read), *own_tables(runs), *((board, "") for board in boards)]
+
+
+def build_sections(runs: Sequence[AnyRun], names: Sequence[str]) -> list[Section]:
+    """Every section below the questions; `names` tell the runs apart, one each."""
     several = len(runs) > 1
     groups = runs[0].benchmark.matrices(table_runs(runs)) if several else _breakdowns(runs[0])
-    scores = replace(comparison(runs), title="Scores")
-    tables = ((scores, legend(runs)), *own_tables(runs), *((board, "") for board in boards))
     sections = [
-        Section("scores", "Scores", tables, tuple(findings(runs))),
         Section("runs", "Runs", (_runs(runs, names),)),
         *_compared(runs),
         Section("people", TITLE, tuple(human_baseline(runs)[1])),
@@ -106,8 +110,11 @@ def build_sections(runs: Sequence[AnyRun], names: Sequence[str], boards: Sequenc
 
 
 def warnings(runs: Sequence[AnyRun], names: Sequence[str]) -> list[str]:
-    """What a reader should know before the scores: what runs warn of, and what is pending in them."""
-    found = [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.warnings]
+    """What a reader should know before the scores: how runs differ, what they warn of, and what is pending in them."""
+    difference = describe_difference(runs)
+    found = [] if difference is None else [f"Not all runs may be ranked by their scores: they asked {difference}."]
+    found += [f"{note[0].upper()}{note[1:]}." for note in mixed_notes(runs)]
+    found += [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.warnings]
     found += dict.fromkeys(note for run in runs for note in run.benchmark.notes(run.metrics))
     for run, name in zip(runs, names, strict=True):
         metrics = run.metrics

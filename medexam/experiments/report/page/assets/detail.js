@@ -68,7 +68,7 @@ page.detail = (() => {
       return made;
     }));
     const head = row("th", ["Option", "Score", "Share"]);
-    head.append(element("th"));
+    head.append(element("td"));
     const unit = [answer.score_unit, answer.score_norm && `norm ${answer.score_norm}`].filter(Boolean).join(", ");
     return [element("h5", { textContent: `Option scores${unit ? ` (${unit})` : ""}` }),
       element("table", { className: "small" }, element("thead", {}, head), body)];
@@ -114,7 +114,34 @@ page.detail = (() => {
     return found.join(" \u00b7 ");
   };
 
-  const runPart = (name, letter, answer, gold, isOpen) => {
+  const ROLES = { system: "System", user: "User", assistant: "Assistant", developer: "Developer", tool: "Tool" };
+
+  const turnPart = ([role, text], received) => element("div", { className: `turn ${role}${received ? " received" : ""}` },
+    element("span", { className: "role", textContent: received ? "Reply" : ROLES[role] ?? role }),
+    element("div", { className: "data", dir: "auto", textContent: text }));
+
+  // What was sent and received in each call, as chat turns. Of a long prompt the last turn of the user stands open.
+  const callParts = (calls, turns) => calls.flatMap((call, at) => {
+    const made = [];
+    const again = at > 0 && String(call.turns) === String(calls[at - 1].turns);
+    if (calls.length > 1) {
+      made.push(element("h5", { textContent: `Call ${at + 1} of ${calls.length}${again ? ", the same prompt" : ""}` }));
+    }
+    if (!again) {
+      const sent = call.turns.map((place) => turns[place]);
+      const last = sent.map(([role]) => role).lastIndexOf("user");
+      const earlier = sent.slice(0, Math.max(last, 0)).map((turn) => turnPart(turn, false));
+      if (earlier.length) {
+        made.push(element("details", { className: "earlier" }, element("summary", { textContent:
+          earlier.length === 1 ? "1 turn before" : `${earlier.length} turns before` }), ...earlier));
+      }
+      made.push(...sent.slice(Math.max(last, 0)).map((turn) => turnPart(turn, false)));
+    }
+    if (call.reply !== undefined) made.push(turnPart(["assistant", call.reply], true));
+    return made;
+  });
+
+  const runPart = (name, letter, answer, gold, turns, withoutPrompt, isOpen) => {
     const { name: outcome } = OUTCOMES[letter];
     const said = answer.answer === undefined ? "" : `${answer.answer}, `;
     const why = answer.reason ? ` (${answer.reason.replaceAll("_", " ")})` : "";
@@ -125,6 +152,8 @@ page.detail = (() => {
     if (facts(answer)) inside.append(element("p", { className: "quiet", textContent: facts(answer) }));
     if (answer.failure) inside.append(...block("Failure", answer.failure));
     if (answer.text !== undefined) inside.append(...block("Answer", answer.text));
+    if (answer.calls) inside.append(...callParts(answer.calls, turns));
+    else if (withoutPrompt) inside.append(element("p", { className: "quiet", textContent: `The prompt is not shown: ${withoutPrompt}` }));
     if (answer.rationale) inside.append(...block("Rationale", answer.rationale));
     if (answer.reply !== undefined) inside.append(...block("Reply", answer.reply));
     if (answer.scores) inside.append(...scoresTable(answer, gold));
@@ -136,8 +165,9 @@ page.detail = (() => {
     return element("details", { className: "run", open: isOpen }, summary, inside);
   };
 
-  // `item` is the question's entry in its part, `letters` its outcome in each run.
-  return (item, letters, runs, place) => {
+  // `item` is the question's entry in its part, `turns` the part's prompts, `letters` its outcome in each run.
+  return (item, turns, letters, index, place) => {
+    const { runs } = index;
     const made = element("article", {});
     const exam = item.wordings[0].exam;
     made.append(element("h3", { className: "data", textContent: item.key }),
@@ -149,7 +179,8 @@ page.detail = (() => {
     for (const run of shown) {
       const answer = item.answers[run];
       const gold = item.wordings[answer.wording].gold;
-      made.append(runPart(runs[run], letters[run], answer, gold, shown.length <= OPEN_RUNS));
+      made.append(runPart(runs[run], letters[run], answer, gold, turns, index.without_prompts[run],
+        shown.length <= OPEN_RUNS || run === shown[0]));
     }
     return made;
   };

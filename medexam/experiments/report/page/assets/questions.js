@@ -62,11 +62,11 @@
     const said = found.map((letter, run) => `${index.runs[run]} ${OUTCOMES[letter].name}`).join(", ");
     const stem = stems === null ? "" : stems[at].split("\n")[0];
     const row = element("div", { id: `row-${position}`, className: "row", role: "option",
-      "aria-selected": String(position === chosen), "aria-posinset": position + 1, "aria-setsize": shown.length,
-      "aria-label": `${place(at)}: ${said}. ${stem}` },
+      "aria-selected": String(position === chosen), "aria-posinset": position + 1, "aria-setsize": shown.length },
       element("span", { className: "marks" }, ...found.map((letter, run) => mark(letter, index.runs[run]))),
       element("span", { className: "place", textContent: place(at) || index.keys[at] }),
-      element("span", { className: "excerpt data", dir: "auto", textContent: stem || index.keys[at] }));
+      element("span", { className: "excerpt data", dir: "auto", textContent: stem || index.keys[at] }),
+      element("span", { className: "unseen", textContent: said }));
     row.style.top = `${position * ROW}px`;
     row.addEventListener("click", () => choose(position));
     return row;
@@ -107,9 +107,9 @@
     asked += 1;
     const mine = asked;
     const part = partOf(at);
-    const items = await page.open(`part-${part}`);
+    const { items, turns } = await page.open(`part-${part}`);
     if (mine !== asked) return;
-    controls.detail.replaceChildren(page.detail(items[at - index.starts[part]], letters(at), index.runs, place(at)));
+    controls.detail.replaceChildren(page.detail(items[at - index.starts[part]], turns, letters(at), index, place(at)));
     controls.detail.scrollTop = 0;
     controls.previous.disabled = position === 0;
     controls.next.disabled = position === shown.length - 1;
@@ -132,54 +132,86 @@
   };
 
   const buildFilters = () => {
-    const bar = element("div", { className: "filters", role: "search" });
     const any = [["", "any"]];
     const plain = (values) => any.concat(values.map((value) => [String(value), String(value)]));
-    let label;
+    const labels = [];
     controls.facets = index.facets.map((facet) => {
       const [made, labelled] = select(facet.name, plain(facet.values));
-      bar.append(labelled);
+      labels.push(labelled);
       return made;
     });
     if (index.runs.length > 1) {
-      [controls.agreement, label] = select("Runs", Object.entries(AGREEMENTS));
-      bar.append(label);
+      const [made, labelled] = select("Runs", Object.entries(AGREEMENTS));
+      controls.agreement = made;
+      labels.push(labelled);
     }
+    controls.outcomes = index.runs.map((name, run) => {
+      const found = [...new Set(index.outcomes[run])];
+      const choices = any.concat(Object.keys(OUTCOMES).filter((letter) => found.includes(letter)).map((letter) =>
+        [letter, OUTCOMES[letter].name]));
+      if (found.includes("w") && found.includes("u")) choices.push(["wu", "wrong or unanswered"]);
+      const [made, labelled] = select(name, choices);
+      labels.push(labelled);
+      return made;
+    });
+    const reset = button("Clear filters", () => {
+      const selects = [...controls.facets, controls.agreement, ...controls.outcomes];
+      for (const control of selects.filter(Boolean)) control.value = "";
+      controls.search.value = "";
+      filter();
+    });
+    const wide = matchMedia("(min-width: 760px)").matches;
+    return element("details", { className: "filters", open: wide && index.runs.length <= 3 },
+      element("summary", { textContent: "Filters" }), element("div", { className: "grid" }, ...labels), reset);
+  };
+
+  const button = (text, act, properties = {}) => {
+    const made = element("button", { type: "button", textContent: text, ...properties });
+    made.addEventListener("click", act);
+    return made;
+  };
+
+  // What stays in sight while a question is read: search, count, the way to the next question, filters and signs.
+  const buildBar = () => {
     controls.search = element("input", { type: "search", placeholder: "words of the stem, or a key" });
     let waiting;
     controls.search.addEventListener("input", () => {
       clearTimeout(waiting);
       waiting = setTimeout(filter, 120);
     });
-    bar.append(element("label", { className: "grow" }, element("span", { textContent: "Search" }), controls.search));
-
-    const present = (run) => [...new Set(index.outcomes[run])];
-    const fieldset = element("details", { className: "by-run", open: index.runs.length <= 3 },
-      element("summary", { textContent: "Outcome by run" }));
-    const grid = element("div", { className: "grid" });
-    controls.outcomes = index.runs.map((name, run) => {
-      const found = present(run);
-      const choices = any.concat(Object.keys(OUTCOMES).filter((letter) => found.includes(letter)).map((letter) =>
-        [letter, OUTCOMES[letter].name]));
-      if (found.includes("w") && found.includes("u")) choices.push(["wu", "wrong or unanswered"]);
-      const [made, labelled] = select(name, choices);
-      grid.append(labelled);
-      return made;
-    });
-    fieldset.append(grid);
-
-    const reset = element("button", { type: "button", textContent: "Clear filters" });
-    reset.addEventListener("click", () => {
-      const selects = [...controls.facets, controls.agreement, ...controls.outcomes];
-      for (const control of selects.filter(Boolean)) control.value = "";
-      controls.search.value = "";
-      filter();
-    });
     controls.count = element("output", { className: "count", "aria-live": "polite" });
+    controls.previous = button("\u2190 Previous", () => choose(chosen - 1), { disabled: true });
+    controls.next = button("Next \u2192", () => choose(chosen + 1), { disabled: true });
+    const help = button("?", () => controls.help.showModal(), { "aria-label": "Keys", title: "Keys" });
     const found = new Set(index.outcomes.flatMap((outcomes) => [...new Set(outcomes)]));
     const legend = element("span", { className: "legend" }, ...Object.keys(OUTCOMES).filter((letter) => found.has(letter)
       && letter !== "-").map((letter) => element("span", {}, mark(letter), ` ${OUTCOMES[letter].name}`)));
-    return [bar, fieldset, element("div", { className: "status" }, controls.count, reset, legend)];
+    return element("div", { className: "bar", role: "search" },
+      element("div", { className: "walk" },
+        element("label", { className: "grow" }, element("span", { className: "unseen", textContent: "Search" }), controls.search),
+        controls.count, controls.previous, controls.next, help),
+      element("div", { className: "under" }, buildFilters(), legend));
+  };
+
+  const HELP = [["\u2191 \u2193, k j", "previous and next question"], ["Page Up, Page Down", "ten questions on"],
+    ["Home, End", "first and last question"], ["/", "search"], ["?", "these keys"]];
+
+  const buildHelp = () => {
+    controls.help = element("dialog", { "aria-label": "Keys" }, element("h3", { textContent: "Keys in the list of questions" }),
+      element("dl", {}, ...HELP.flatMap(([keys, what]) =>
+        [element("dt", { textContent: keys }), element("dd", { textContent: what })])),
+      button("Close", () => controls.help.close()));
+    return controls.help;
+  };
+
+  // Letters work only while the browser of questions has the focus, and never while something is typed.
+  const onKey = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT)$/.test(event.target.tagName)) return;
+    const acts = { j: () => choose(chosen + 1), k: () => choose(Math.max(0, chosen - 1)),
+      "/": () => controls.search.focus(), "?": () => controls.help.showModal() };
+    if (!acts[event.key]) return;
+    event.preventDefault();
+    acts[event.key]();
   };
 
   const KEYS = {
@@ -210,15 +242,10 @@
       event.preventDefault();
       choose(move(chosen));
     });
-    controls.previous = element("button", { type: "button", textContent: "\u2190 Previous", disabled: true });
-    controls.next = element("button", { type: "button", textContent: "Next \u2192", disabled: true });
-    controls.previous.addEventListener("click", () => choose(chosen - 1));
-    controls.next.addEventListener("click", () => choose(chosen + 1));
-    controls.detail = element("div", { className: "detail", role: "region", "aria-label": "Question", tabIndex: 0 },
-      element("p", { className: "quiet", textContent: "Choose a question." }));
-    const side = element("div", { className: "chosen" },
-      element("div", { className: "walk" }, controls.previous, controls.next), controls.detail);
-    return element("div", { className: "panes" }, controls.list, side);
+    controls.detail = element("div", { className: "detail", role: "region", "aria-label": "Question", tabIndex: 0 });
+    const heads = element("div", { className: "heads", "aria-hidden": "true" }, ...index.runs.map((name) =>
+      element("span", { textContent: name, title: name })));
+    return element("div", { className: "panes" }, element("div", { className: "side" }, heads, controls.list), controls.detail);
   };
 
   const absences = () => {
@@ -233,11 +260,11 @@
 
   const follow = () => {
     const found = /^#question=(.+)$/.exec(location.hash);
-    if (!found) return;
-    const at = index.keys.indexOf(decodeURIComponent(found[1]));
-    if (at < 0 || shown.indexOf(at) < 0) return;
+    const position = found ? shown.indexOf(index.keys.indexOf(decodeURIComponent(found[1]))) : -1;
+    if (position < 0) return false;
     document.getElementById("questions").scrollIntoView();
-    choose(shown.indexOf(at), { quietly: true });
+    choose(position, { quietly: true });
+    return true;
   };
 
   const start = async () => {
@@ -248,20 +275,17 @@
       return;
     }
     index = await page.open("index");
-    root.append(...absences(), ...shortened(), ...buildFilters(), buildPanes());
+    page.against(index);
+    root.append(...absences(), ...shortened(), buildBar(), buildPanes(), buildHelp());
+    root.addEventListener("keydown", onKey);
     root.hidden = false;
     await filter();
     addEventListener("hashchange", follow);
     addEventListener("resize", draw);
-    follow();
+    if (!follow()) await choose(0, { quietly: true });
     stems = await page.open("stems");
     draw();
   };
 
   document.addEventListener("DOMContentLoaded", () => requestAnimationFrame(() => setTimeout(start)));
 })();
-
-// Paper has no folds to open.
-addEventListener("beforeprint", () => {
-  for (const folded of document.querySelectorAll("main > section > details, .detail details")) folded.open = true;
-});

@@ -1,0 +1,71 @@
+"""What was sent and received for a stored prediction: the chat messages of each call, rendered again, and its reply.
+
+Nothing is asked: prompts come from the program, replies from `predictions.jsonl`. It knows a planned cell, whose texts
+and words are those that were asked, and nothing of where a conversation is shown.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import dspy
+from dspy.utils.exceptions import ContextWindowExceededError
+
+from medexam.predictions import Prediction
+from medexam.programs import AskingProgram, Call, ExamProgram, replay
+from medexam.programs.combining.voting import Voting
+
+Turns = list[dict[str, str]]
+
+
+class Exchange(NamedTuple):
+    """One call: the chat messages that were sent, and the reply."""
+
+    turns: Turns
+    reply: str | None
+    """None where nothing came, or where only option scores were read."""
+
+
+def conversation(program: dspy.Module, question: Any, said: Prediction) -> list[Exchange]:
+    """The calls that led to `said`, in order; empty for a program that asks no model.
+
+    `program` is the preview that `PlannedCell.build_preview` makes.
+    """
+    if said.generations:
+        replies: list[str | None] = [each.text for each in said.generations]
+        if isinstance(program, Voting) and program.program.calls_for(question) == 1:
+            (call,) = _calls(program.program, question, said)
+            asked = [_render(program, call)] * len(replies)
+        else:
+            asked = replay(program, question, [each.text for each in said.generations])[0]
+    elif isinstance(program, AskingProgram) and not program.replayed and _renders(program, question):
+        asked = [_render(program, call) for call in _calls(program, question, said)]
+        replies = [said.rationale] * (len(asked) - 1) + [said.reply]
+    else:
+        return []
+    return [Exchange(turns, reply) for turns, reply in zip(asked, replies, strict=False)]
+
+
+def _renders(program: AskingProgram, question: Any) -> bool:
+    """Whether the prompts follow from what a prediction keeps: of answers in words, only those of a single call."""
+    return isinstance(program, ExamProgram) or program.calls_for(question) == 1
+
+
+def _render(program: AskingProgram, call: Call) -> Turns:
+    demos = call.inputs.get("demos", call.predictor.demos)
+    turns: Turns = program.adapter.format(call.predictor.signature, demos, call.inputs)
+    return turns
+
+
+def _calls(program: AskingProgram, question: Any, said: Prediction) -> Iterator[Call]:
+    """The calls that led to a prediction, their prompts as they were at last: passages that did not fit are cut."""
+    steps = program.steps(question)
+    call = next(steps)
+    whole = len(call.inputs.get("passages") or "")
+    while whole - len(call.inputs.get("passages") or "") < (said.passages_cut or 0):
+        call = steps.throw(ContextWindowExceededError())
+    yield call
+    for _ in range(program.calls_for(question) - 1):
+        # Between its calls a program needs the reasoning; readings are used when all are there.
+        call = steps.send(dspy.Prediction(rationale=said.rationale, generation=None, reading=None))
+        yield call
+    steps.close()

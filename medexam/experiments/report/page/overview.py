@@ -1,0 +1,119 @@
+"""The first screen of a page: its title, one sentence of findings, and the runs' scores as points on a scale.
+
+A strip is drawn in parts of the scale's width, so that the page can make it as wide as its window.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from medexam.experiments.report.findings import lead
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.formatting import decimal
+from medexam.metrics import Interval, Metrics
+
+STEPS = (1, 2, 5, 10, 20, 50)
+"""Percent between two ticks."""
+MOST_TICKS = 7
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One score of one run; places are percent of the strip's width."""
+
+    place: float
+    low: float
+    high: float
+    chance: float | None
+    text: str
+    interval: str
+    """The ends of the interval, percent; empty if it has none."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One score of all runs."""
+
+    title: str
+    ticks: tuple[tuple[float, str], ...]
+    """Place and label."""
+    marks: tuple[Mark | None, ...]
+    """One a run, None for a run that has scored no question."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What stands above everything else."""
+
+    title: str
+    about: str
+    """What was asked of which model."""
+    lead: str
+    """One sentence, or one for each group of runs on the same questions; empty if nothing is scored."""
+    panels: tuple[Panel, ...]
+    """Empty for runs whose answers are not right or wrong."""
+    caption: str
+
+
+def build_overview(runs: Sequence[AnyRun]) -> Overview:
+    """The first screen of `runs`, one or more of one family."""
+    exams = runs[0].benchmark.right_or_wrong
+    panels = tuple(_panels([run.metrics for run in runs])) if exams else ()
+    return Overview(
+        title=", ".join(dict.fromkeys(run.record.cell.name for run in runs)),
+        about=_about(runs),
+        lead=lead(runs),
+        panels=panels,
+        caption="Points: scores in percent. Lines: 95 % intervals. Dotted: what choosing at random would score.",
+    )
+
+
+def _about(runs: Sequence[AnyRun]) -> str:
+    models = list(dict.fromkeys(run.model for run in runs if run.model is not None))
+    datasets = list(dict.fromkeys(run.record.cell.dataset.label for run in runs))
+    questions = len({key for run in runs for key in run.record.questions})
+    days = sorted(str(run.environment.get("ended_at") or "")[:10] for run in runs)
+    parts = [
+        models[0] if len(models) == 1 else f"{len(models)} models" if models else "",
+        ", ".join(datasets),
+        f"{questions:,} questions",
+        f"{len(runs)} runs" if len(runs) > 1 else runs[0].program,
+        days[-1],
+    ]
+    return " · ".join(filter(None, parts))
+
+
+def _panels(metrics: Sequence[Metrics]) -> Iterator[Panel]:
+    scores = [(m.accuracy, m.accuracy_interval, m.chance_accuracy) for m in metrics]
+    yield from _panel("Accuracy, %", scores)
+    yield from _panel("Exam score, %", [(m.exam_score, m.exam_score_interval, m.chance_exam_score) for m in metrics])
+
+
+def _panel(title: str, scores: Sequence[tuple[float | None, Interval | None, float | None]]) -> Iterator[Panel]:
+    """The panel of these scores, fractions of 1 with interval and chance level; none if no run has one."""
+    seen: list[float] = [
+        100 * each
+        for value, ends, by_chance in scores
+        for each in (value, *(ends or ()), by_chance)
+        if each is not None
+    ]
+    if all(value is None for value, _, _ in scores):
+        return
+    step = next((step for step in STEPS if (max(seen) - min(seen)) / step <= MOST_TICKS - 2), STEPS[-1])
+    first, last = math.floor(min(seen) / step) * step, math.ceil(max(seen) / step) * step
+    width = (last - first) or step
+
+    def place(fraction: float) -> float:
+        return float(round(100 * (100 * fraction - first) / width, 2))
+
+    marks: list[Mark | None] = []
+    for value, ends, by_chance in scores:
+        if value is None:
+            marks.append(None)
+            continue
+        low, high = ends or (value, value)
+        interval = "" if ends is None else f"[{decimal(100 * low)}, {decimal(100 * high)}]"
+        chance = None if by_chance is None else place(by_chance)
+        marks.append(Mark(place(value), place(low), place(high), chance, decimal(100 * value), interval))
+    ticks = tuple((place(tick / 100), str(tick)) for tick in range(first, last + 1, step))
+    yield Panel(title, ticks, tuple(marks))

@@ -1,0 +1,50 @@
+"""The conversations of a page's questions: each run's prompts rendered again, with the replies that they got.
+
+A run whose data, words or code are not as they were has none, and the page says why: it would show what was not asked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medexam.errors import MedExamError
+from medexam.experiments.plan.conversations import Exchange, conversation
+from medexam.experiments.plan.planner import plan_resume
+from medexam.experiments.plan.sources import Sources
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.predictions import Prediction
+
+
+@dataclass(frozen=True)
+class Conversations:
+    """What one run sent and received, rendered when it is asked for."""
+
+    program: Any = None
+    """The program as it shows its prompts; None if the run has none to show."""
+    questions: Mapping[str, Any] | None = None
+    """By key."""
+    missing: str | None = None
+    """Why there are none; None where there are, and for a run that asks no model."""
+
+    def of(self, said: Prediction) -> list[Exchange]:
+        """The calls that led to this prediction; empty where they are not known."""
+        question = (self.questions or {}).get(said.question)
+        return [] if question is None else conversation(self.program, question, said)
+
+
+def read_conversations(runs: Sequence[AnyRun]) -> list[Conversations]:
+    """Those of each run, in their order; data sets are read once for all."""
+    sources = Sources(only_look=False)
+    return [_read(run, sources) for run in runs]
+
+
+def _read(run: AnyRun, sources: Sources) -> Conversations:
+    if not run.record.cell.program.asks_model:
+        return Conversations()
+    try:
+        folder = run.folder.path
+        planned = plan_resume(str(folder), runs_dir=folder.parent, sources=sources).cells[-1]
+        questions = {item.key: item for item in planned.question_set.questions}
+        return Conversations(planned.build_preview(list(questions.values()), run.folder.read_predictions()), questions)
+    except MedExamError as error:
+        return Conversations(missing=str(error))

@@ -1,0 +1,37 @@
+"""How the MLflow UI opens the list of an experiment's runs: with their scores, the best first, unfolded.
+
+MLflow keeps a view that somebody shares as a tag of the experiment and opens it by its name in the address. This is
+one.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from medexam.experiments.track.copies import find_runs
+
+VIEW = "medexam"
+"""What the address calls the view."""
+TAG = f"mlflow.sharedViewState.{VIEW}"
+FIRST = ("accuracy", "exam_score")
+"""The scores that the list shows, of a run that has them."""
+PARAMS = ("model", "program", "language")
+
+
+def put_view(client: Any, experiment_id: str, values: Sequence[str]) -> None:
+    """Keep the view of an experiment whose runs have metrics of these names."""
+    shown = [name for name in FIRST if name in values] or values[:2]
+    columns = [*(f"metrics.`{name}`" for name in shown), *(f"params.`{name}`" for name in PARAMS)]
+    experiments = find_runs(client, experiment_id, {"medexam.kind": "experiment"})
+    state = {
+        "selectedColumns": columns,
+        "runsExpanded": {str(run.info.run_id): True for run in experiments},
+        **({"orderByKey": columns[0], "orderByAsc": False} if shown else {}),
+    }
+    client.set_experiment_tag(experiment_id, TAG, json.dumps(state))
+
+
+def address(experiment: Any) -> str:
+    """Where an experiment's runs are, behind the address of the UI; with our view if it has one."""
+    view = f"viewStateShareKey={VIEW}&" if TAG in experiment.tags else ""
+    return f"#/experiments/{experiment.experiment_id}/runs?{view}workflowType=machine_learning"
