@@ -24,7 +24,7 @@ class Conversations:
     questions: Mapping[str, Any] | None = None
     """By key."""
     missing: str | None = None
-    """Why there are none; None where there are, and for a run that asks no model."""
+    """Why there are none; None if there are some, or if the run asks no model."""
 
     def of(self, said: Prediction) -> list[Exchange]:
         """The calls that led to this prediction; empty where they are not known."""
