@@ -58,7 +58,8 @@ def import_results(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="samples_*.jsonl of lm-evaluation-harness, a log of Inspect, or a table of question and answer.",
+            help="samples_*.jsonl of lm-evaluation-harness or Every Eval Ever, a log of Inspect, scenario_state.json "
+            "of HELM, or a table of question and answer.",
         ),
     ],
     settings: ImportSettings,

@@ -25,8 +25,15 @@ _LEFT_OUT = {
 
 def describe(path: Path, results: Results, matched: Matched, pairs: Sequence[Pair]) -> dict[str, Any]:
     """What is kept of the file, JSON-ready."""
-    told = {name: value for name, value in asdict(replace(results, samples=())).items() if name != "samples"}
-    return {"file": str(path), **told, **matched.counts(), "other_gold": sum(other_gold(*pair) for pair in pairs)}
+    told = asdict(replace(results, samples=()))
+    del told["samples"], told["beside"]
+    return {
+        "file": str(path),
+        "beside": [one.name for one in results.beside],
+        **told,
+        **matched.counts(),
+        "other_gold": sum(other_gold(*pair) for pair in pairs),
+    }
 
 
 def warn_of(results: Results, said: dict[str, Any], predictions: Sequence[Prediction]) -> tuple[str, ...]:

@@ -78,9 +78,9 @@ class Importer:
 
         Raises `ResultsError` if the file cannot be read or too many of its samples are of no question.
         """
-        sha256 = _hash(path)
         with gc_paused():
             for results in read_results(path, measure):
+                sha256 = _hash([path, *results.beside])
                 program = ImportedSpec(
                     harness=results.harness,
                     task=results.task,
@@ -170,7 +170,13 @@ def _write_predictions(folder: RunFolder, predictions: Sequence[Prediction]) -> 
             lines.write(json.dumps(prediction.to_json(), ensure_ascii=False) + "\n")
 
 
-def _hash(path: Path) -> str:
+def _hash(paths: Sequence[Path]) -> str:
+    """SHA-256 of a file, or of several files' SHA-256."""
+    found = [_hash_one(path) for path in paths]
+    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
+
+
+def _hash_one(path: Path) -> str:
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -6,15 +6,16 @@ that generates, each filter reads the replies in its own way.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from medexam.experiments.imports.document import read_ids, read_options, read_stem
+from medexam.experiments.imports.lines import read_lines
 from medexam.experiments.imports.samples import Choice, Results, ResultsError, Sample
-from medexam.inputs import UnreadableError, open_unpacked, parse_json, read_json
+from medexam.inputs import UnreadableError, read_json
 
 Record = Mapping[str, Any]
 _NAME = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
@@ -58,22 +59,6 @@ def read_lm_eval(path: Path) -> list[Results]:
     if not found:
         raise ResultsError(f"{path}: no measure of its samples says right or wrong, so there is no answer to import")
     return found
-
-
-def read_lines(path: Path) -> Iterator[Record]:
-    """Each line of a JSON Lines file as an object; raises `ResultsError` with the line that is none."""
-    number = 0
-    try:
-        with open_unpacked(path) as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.strip():
-                    continue
-                record = parse_json(line)
-                if not isinstance(record, Mapping):
-                    raise ResultsError(f"{path}, line {number}: is no JSON object")
-                yield record
-    except (OSError, UnreadableError) as error:
-        raise ResultsError(f"{path}, line {number}: {error}; was the file copied whole?") from None
 
 
 def _read_results(path: Path) -> tuple[str, Record]:

@@ -1,4 +1,5 @@
-"""Which of our questions a sample is of: by key, else by its text and options, else by its text alone.
+"""Which of our questions a sample is of: by key, else by its text and options, else by its text alone or within
+a prompt.
 
 Texts are compared twice. First without regard to capitals, white space and forms of one character (NFKC); what is not
 found then is looked up by its letters and digits alone, which survive most conversions of a data set.
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from medexam.experiments.imports.prompts import PromptIndex
 from medexam.experiments.imports.samples import Sample
 from medexam.questions import Question
 
@@ -27,7 +29,8 @@ class Matched:
     pairs: dict[str, Sample] = field(default_factory=dict)
     """Key of a question -> its sample."""
     ways: Counter[str] = field(default_factory=Counter)
-    """How many were found by `key`, by `text and options`, by `letters and digits` or by `text alone`."""
+    """How many were found by `key`, `text and options`, `letters and digits`, `text alone`, `text within` a
+    prompt, or `text and order`."""
     unmatched: int = 0
     """Samples of none of our questions."""
     ambiguous: int = 0
@@ -104,11 +107,15 @@ class Matcher:
         if sample.stem is None:
             return "", []
         if not sample.options:
-            return "text alone", self._stems.get((loose(sample.stem),), [])
+            if found := self._stems.get((loose(sample.stem),)):
+                return "text alone", found
+            return "text within", self._prompts.find(sample.stem, ())
         near = self._near.get(_signature(near_text, sample.stem, sample.options))
         if near:
             return "text and options", near
-        return "letters and digits", self._loose.get(_signature(loose, sample.stem, sample.options), [])
+        if found := self._loose.get(_signature(loose, sample.stem, sample.options)):
+            return "letters and digits", found
+        return "text within", self._prompts.find(sample.stem, sample.options)
 
     @cached_property
     def _near(self) -> Index:
@@ -117,6 +124,10 @@ class Matcher:
     @cached_property
     def _loose(self) -> Index:
         return self._index(lambda question: _signature(loose, question.asked, _texts(question)))
+
+    @cached_property
+    def _prompts(self) -> PromptIndex:
+        return PromptIndex(self._questions, loose)
 
     @cached_property
     def _stems(self) -> Index:

@@ -1,9 +1,13 @@
 """Which harness wrote a file of results: known by its ending and what it opens with, never by its name."""
 
+from dataclasses import replace
 from pathlib import Path
 
+from medexam.experiments.imports.every_eval_ever import find_samples, is_evaluation, is_sample, read_every_eval_ever
+from medexam.experiments.imports.helm import is_helm, read_helm
 from medexam.experiments.imports.inspect_logs import is_inspect, read_inspect
-from medexam.experiments.imports.lm_eval import is_lm_eval, read_lines, read_lm_eval
+from medexam.experiments.imports.lines import read_lines
+from medexam.experiments.imports.lm_eval import is_lm_eval, read_lm_eval
 from medexam.experiments.imports.plain_table import read_plain_table
 from medexam.experiments.imports.samples import Results, ResultsError
 from medexam.inputs import UnreadableError, read_json
@@ -29,12 +33,19 @@ def _read(path: Path) -> list[Results]:
     name = path.name.removesuffix(".gz")
     if name.endswith(".eval"):
         return read_inspect(path)
-    if name.endswith(".jsonl") and is_lm_eval(next(read_lines(path), None)):
-        return read_lm_eval(path)
+    if name.endswith(".jsonl"):
+        first = next(read_lines(path), None)
+        read = read_lm_eval if is_lm_eval(first) else read_every_eval_ever if is_sample(first) else read_plain_table
+        return read(path)
     if name.endswith(".json"):
         document = _load(path)
         if is_inspect(document):
             return read_inspect(path, document)
+        if is_helm(document):
+            return read_helm(path, document)
+        if isinstance(document, dict) and is_evaluation(document):
+            samples = find_samples(path, document)
+            return [replace(each, beside=(samples,)) for each in read_every_eval_ever(samples)]
         if isinstance(document, dict) and "lm_eval_version" in document:
             raise ResultsError(f"{path}: holds no single answers; give the samples_*.jsonl beside it (--log_samples)")
     return read_plain_table(path)

@@ -5,6 +5,7 @@ A reader fills these in from its format; matching and answers know nothing of fo
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from medexam.errors import DatasetError
 from medexam.specs.programs.imported import Harness
@@ -62,3 +63,5 @@ class Results:
     """The score that the harness states for these samples, 0 to 1; None if it states none."""
     notes: tuple[str, ...] = ()
     """What a reader of the results should know of how the file was read; usually empty."""
+    beside: tuple[Path, ...] = ()
+    """Further files that the answers stand in; usually empty."""

@@ -4,8 +4,9 @@ from typing import ClassVar, Literal
 
 from medexam.specs.programs.base import ProgramSpec
 
-Harness = Literal["table", "lm_eval", "inspect"]
-"""What wrote a file of results: lm-evaluation-harness, Inspect, or a plain table of answers."""
+Harness = Literal["table", "lm_eval", "inspect", "helm", "every_eval_ever"]
+"""What wrote a file of results: lm-evaluation-harness, Inspect, HELM, a converter to Every Eval Ever, or nothing known:
+a plain table of answers."""
 
 
 class ImportedSpec(ProgramSpec):

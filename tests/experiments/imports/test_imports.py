@@ -214,8 +214,8 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(importer, tmp_path) -
     }
     said |= {
         next(LOGS.glob("results_*.json")): "give the samples_",
-        tmp_path: "cannot be read",
-        LOGS / "none": "cannot",
+        tmp_path: "is no file",
+        LOGS / "none": "is no file",
     }
     for path, words in said.items():
         with pytest.raises(ResultsError, match=words):
