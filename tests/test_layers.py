@@ -26,7 +26,19 @@ INNER_FLOORS = {
     "experiments": (
         *("store", "plan", "score", "compare"),
         *("report", "report.plots", "report.papers", "report.page", "track"),
-        *("run", "run.ray", "imports", "entry", "audit", "translate", "finetune", "optimize", "reproduce", "api"),
+        *(
+            "run",
+            "run.ray",
+            "imports",
+            "exports",
+            "entry",
+            "audit",
+            "translate",
+            "finetune",
+            "optimize",
+            "reproduce",
+            "api",
+        ),
     ),
     "serve": (
         *(

@@ -49,6 +49,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "Compare stored runs with the first one on the questions that all have scored; asks no model.",
         ),
         "import": ("imports:import_results", "Make runs of the results of other harnesses; asks no model."),
+        "export": (
+            "exports:export",
+            "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
+        ),
         "reproduce": (
             "reproduce:reproduce",
             "Make a table or figure of a paper anew, beside the one that is printed.",

@@ -111,7 +111,8 @@ def _answer(sample: Sample, question: Question, numbers: Sequence[int] | None, g
     if sample.right is None:
         return chosen
     target = read_choice(sample.target, question, numbers)
-    is_right = gold.accepts(chosen) if target is None else chosen == target
+    # A file may name one of several right options.
+    is_right = chosen == target if target is not None and not gold.accepts(target) else gold.accepts(chosen)
     if is_right is sample.right:
         return chosen
     return (gold.number if target is None else target) if sample.right else None

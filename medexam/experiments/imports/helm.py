@@ -95,11 +95,10 @@ def _answers(state: Record, stats: Sequence[Record]) -> Iterator[_Answer]:
         result, said = request.get("result") or {}, values.get(place, {})
         reply = next((one.get("text") for one in result.get("completions") or ()), None)
         mapping, index = request.get("output_mapping"), said.get("predicted_index")
+        pattern = state["adapter_spec"].get("output_mapping_pattern")
+        chosen = None if mapping is None else _place(list(mapping), _mapped(reply, pattern))
         if index is not None:
             reply, chosen = None, int(index)
-        else:
-            pattern = state["adapter_spec"].get("output_mapping_pattern")
-            chosen = None if mapping is None else _place(list(mapping), _mapped(reply, pattern))
         yield _Answer(
             instance, place[1], said, reply, chosen, result.get("success") is not True, result.get("request_time")
         )

@@ -1,7 +1,8 @@
 """A plain table of answers: `question` with `answer`, or with `correct`, in CSV, JSON Lines, Parquet or Excel.
 
-`question` is our key or the question's text. `answer` is the printed number, the letter or the text of an option;
-an empty one is no answer. `correct` is 1 or 0. Any other column is left alone.
+`question` is our key or the question's text; a column `key` may hold the key beside the text. `answer` is the printed
+number, the letter or the text of an option; an empty one is no answer. `correct` is 1 or 0. Any other column is left
+alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +45,7 @@ def _samples(table: SourceTable) -> Iterator[Sample]:
         if question is None:
             raise ResultsError(f"{table.source}, {row.place}: question is empty")
         yield Sample(
-            ids=(question,),
+            ids=tuple(filter(None, (_text(row.record, "key"), question))),
             stem=question,
             options=read_options(row.record),
             chosen=_text(row.record, "answer"),

@@ -1,0 +1,128 @@
+"""Runs as a data set for the Hugging Face hub: a Parquet file for each, and a card that says what they hold.
+
+Nothing is sent: `hf upload USER/NAME FOLDER . --repo-type dataset` does that. Each run is a configuration, so that
+`datasets.load_dataset(FOLDER, RUN)` reads one.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from medexam.experiments.exports.answers import Answer, ExportedRun
+from medexam.files import whole_file, write_whole
+from medexam.formatting import percent
+
+LICENCES = {"mit", "apache-2.0", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0"}
+"""Licences that the hub knows by these names; any other is `other`."""
+CARD = "README.md"
+
+
+def write_hub(runs: Sequence[ExportedRun], folder: Path) -> list[Path]:
+    """Write the Parquet files and the card; raises `OSError`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    written = []
+    for run in runs:
+        path = folder / "data" / f"{run.run.folder.name}.parquet"
+        table = pa.Table.from_pylist([_row(run, answer) for answer in run], schema=_schema())
+        with whole_file(path) as draft:
+            pq.write_table(table, draft, compression="zstd")
+        written.append(path)
+    write_whole(folder / CARD, _card(runs))
+    return [*written, folder / CARD]
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    texts = ("key", "question", "language", "exam", "discipline", "status", "reason", "reply", "rationale", "program")
+    types = dict.fromkeys(texts, pa.string()) | {"model": pa.string(), "options": pa.list_(pa.string())}
+    types |= dict.fromkeys(("year", "gold", "answer"), pa.int32()) | {"right": pa.bool_()}
+    types |= {"option_numbers": pa.list_(pa.int32()), "option_scores": pa.list_(pa.float64())}
+    types |= dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64()) | {"latency_s": pa.float64()}
+    return pa.schema(list(types.items()))
+
+
+def _row(run: ExportedRun, answer: Answer) -> dict[str, Any]:
+    question, said = answer.question, answer.prediction
+    scores = said.option_scores
+    alike = ("answer", "reply", "rationale", "prompt_tokens", "completion_tokens", "latency_s", "program")
+    return {
+        **{name: getattr(said, name) for name in alike},
+        "key": question.key,
+        "question": question.asked,
+        "options": answer.options,
+        "option_numbers": list(question.option_numbers),
+        "language": question.language,
+        "exam": question.exam.name,
+        "year": question.exam.year,
+        "discipline": question.exam.discipline,
+        "gold": answer.gold.number,
+        "right": answer.right,
+        "status": said.status.value,
+        "reason": said.reason.value if said.reason else None,
+        "option_scores": None if scores is None else [scores.get(number) for number in question.option_numbers],
+        "model": run.model,
+    }
+
+
+def _card(runs: Sequence[ExportedRun]) -> str:
+    licences = {run.items.licence for run in runs if run.items.licence}
+    known = {each.lower() for each in licences}
+    licence = known.pop() if len(known) == 1 and known <= LICENCES else "other"
+    configs = [
+        f"- config_name: {_quoted(run.run.folder.name)}\n  data_files: {_quoted(f'data/{run.run.folder.name}.parquet')}"
+        for run in runs
+    ]
+    languages = sorted({run.cell.dataset.language for run in runs})
+    rows = [
+        f"| `{run.run.folder.name}` | {run.run.program} | {run.model} | {run.cell.dataset.called}, version "
+        f"{run.run.record.dataset_version}, {run.cell.dataset.language} | {len(run.answers):,} "
+        f"| {percent(run.accuracy)} |"
+        for run in runs
+    ]
+    sources = dict.fromkeys(
+        f"- {run.cell.dataset.called}: {run.items.citation or 'no citation is known'} "
+        f"(licence: {run.items.licence or 'not known'})"
+        for run in runs
+    )
+    return "\n".join(
+        [
+            "---",
+            f"license: {licence}",
+            "language:",
+            *(f"- {language}" for language in languages),
+            "task_categories:",
+            "- question-answering",
+            "tags:",
+            "- evaluation-results",
+            "- medical",
+            "configs:",
+            *configs,
+            "---",
+            "",
+            "# Answers to medical exams",
+            "",
+            "Answers of language models to multiple-choice questions, question by question, written by medexam.",
+            "",
+            "| configuration | program | model | questions of | n | right, % |",
+            "|---|---|---|---|---:|---:|",
+            *rows,
+            "",
+            "`gold` and `answer` are the printed numbers of options, as in `option_numbers`. If a question stayed",
+            "unanswered, `answer` is empty, `reason` says why, and `right` is false: its mean is the accuracy.",
+            "",
+            "## Sources of the questions",
+            "",
+            *sources,
+            "",
+            "Questions and answers stand side by side here: leave these files out of what models are trained on.",
+            "",
+        ]
+    )
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'"
