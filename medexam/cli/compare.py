@@ -96,6 +96,7 @@ class SectionSettings:
     overlap_words: Annotated[
         int | None, Setting("With --overlap: words in a row that are shared; 13 by default.", metavar="N", min=3)
     ] = None
+    protocol: Annotated[bool, Setting("Show where the protocols of the runs differ.")] = False
 
 
 @settings_as_flags

@@ -47,6 +47,9 @@ def report(
     ] = None,
     runs_dir: RunsDirOption = None,
     trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
+    protocol: Annotated[
+        bool, typer.Option("--protocol", help="Say how each run's numbers came about, line by line.")
+    ] = False,
     weight: Annotated[
         list[str] | None,
         typer.Option(metavar="GROUP=W", help="Rank runs that answer in words by a mean over groups; may be repeated."),
@@ -64,7 +67,7 @@ def report(
     named = runs if baseline is None else [baseline, *runs]
     stored = read_current(find_runs(run_paths(named, runs_dir or default_runs_dir())), metric or [])
     check_shown(stored, layout, plots=plots is not None)
-    found = Report(stored, parse_weights(weight or []))
+    found = Report(stored, parse_weights(weight or []), protocol=protocol)
     if html is not None:
         sys.stderr.write(f"{found.write_page(html)}\n")
     if plots is not None:

@@ -7,6 +7,7 @@ from medexam.experiments.compare.contamination.cutoff import Cutoff
 from medexam.experiments.compare.contamination.found import find_contamination
 from medexam.experiments.compare.item_response import find_item_response
 from medexam.experiments.compare.margins import Equivalence, find_margins
+from medexam.experiments.compare.protocols import find_protocols
 from medexam.experiments.compare.section import Finder
 from medexam.experiments.compare.strengths import find_strengths
 
@@ -16,6 +17,7 @@ def find_further(
     *,
     strengths: bool = False,
     item_response: bool = False,
+    protocol: bool = False,
     cutoff: str | None = None,
     overlap: str | None = None,
     overlap_words: int | None = None,
@@ -23,9 +25,9 @@ def find_further(
     """What finds them; raises `SpecError` for a value that cannot be.
 
     `equivalent_within` is a margin in percentage points; None tests none. `strengths` sets all runs in an order.
-    `item_response` judges the questions by them. `cutoff` is where training data end, a year or `2023-06`. `overlap` is
-    a corpus that is searched for the questions' words, `overlap_words` in a row, by default 13. Runs on altered
-    questions are looked for without being asked to.
+    `item_response` judges the questions by them. `protocol` says where their protocols differ. `cutoff` is where training
+    data end, a year or `2023-06`. `overlap` is a corpus that is searched for the questions' words, `overlap_words` in a
+    row, by default 13. Runs on altered questions are looked for without being asked to.
     """
     finders: list[Finder] = []
     if equivalent_within is not None:
@@ -38,6 +40,8 @@ def find_further(
         finders.append(find_strengths)
     if item_response:
         finders.append(find_item_response)
+    if protocol:
+        finders.append(find_protocols)
     if overlap_words is not None and overlap is None:
         raise SpecError("--overlap-words says how --overlap searches: give --overlap CORPUS with it, or leave it out")
     date = None if cutoff is None else Cutoff.parse(cutoff)

@@ -13,10 +13,12 @@ from medexam.experiments.report.boards import board_tables, make_boards, standin
 from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.markdown import comparison_report, run_report
 from medexam.experiments.report.papers.human_baseline import human_baseline
+from medexam.experiments.report.protocol_tables import protocol_tables
 from medexam.experiments.report.run_blocks import model_blocks, overview_blocks, pending_blocks
 from medexam.experiments.report.run_tables import cost_tables, member_tables
 from medexam.experiments.report.shown import Block, Shown
 from medexam.experiments.report.tables import breakdowns, check_one_family
+from medexam.experiments.store.protocol import read_protocol
 from medexam.experiments.store.stored_run import AnyRun, run_document
 from medexam.metrics.paired.repeats import Noise
 from medexam.tables import Captioned
@@ -29,6 +31,8 @@ class Report(Shown):
     runs: Sequence[AnyRun]
     weights: Mapping[str, float] = field(default_factory=dict)
     """Group of questions -> its weight on the board of runs that answer in words."""
+    protocol: bool = False
+    """Whether it says how each run's numbers came about."""
 
     @cached_property
     def _boards(self) -> Any:
@@ -55,16 +59,21 @@ class Report(Shown):
     @property
     def _extra(self) -> list[Captioned]:
         noise = noise_tables([run.title for run in self.runs], self._noise)
-        return [*((table, "") for table in self._board_tables), *self._humans[1], *noise]
+        protocols = protocol_tables(self.runs) if self.protocol else []
+        return [*((table, "") for table in self._board_tables), *self._humans[1], *noise, *protocols]
 
     def document(self) -> list[dict[str, Any]]:
         """What `--json` prints."""
         more = zip(self.runs, self._humans[0], standings(self.runs, self._boards), strict=True)
         known = [{} if noise is None else {"noise": noise.model_dump(mode="json")} for noise in self._noise]
-        return [
+        found = [
             run_document(run) | human | standing | noise
             for (run, human, standing), noise in zip(more, known, strict=True)
         ]
+        if self.protocol:
+            for run, document in zip(self.runs, found, strict=True):
+                document["protocol"] = dict(read_protocol(run.record, run.environment))
+        return found
 
     def markdown(self) -> str:
         """The report as Markdown; raises `SpecError` if no table holds all runs."""

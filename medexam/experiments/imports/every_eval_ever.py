@@ -12,6 +12,7 @@ from typing import Any
 
 from medexam.experiments.imports.lines import read_lines
 from medexam.experiments.imports.samples import Results, ResultsError, Sample
+from medexam.experiments.imports.told import of_every_eval_ever
 from medexam.inputs import UnreadableError, first_line, read_json
 
 Record = Mapping[str, Any]
@@ -66,6 +67,7 @@ def read_every_eval_ever(path: Path) -> list[Results]:
             version=None if library.get("version") in (None, "unknown") else str(library["version"]),
             model=(evaluation.get("model_info") or {}).get("id"),
             stated=_stated(told.get(result), samples),
+            protocol=of_every_eval_ever(evaluation, told.get(result)),
         )
         for (task, result), samples in values.items()
         if (task, result) not in unclear

@@ -15,6 +15,7 @@ from typing import Any
 
 from medexam.experiments.imports.document import read_ids
 from medexam.experiments.imports.samples import Results, ResultsError, Sample
+from medexam.experiments.imports.told import of_helm
 from medexam.inputs import UnreadableError, first_line, read_json
 
 Record = Mapping[str, Any]
@@ -144,6 +145,7 @@ def _sort(path: Path, beside: Path, answers: Sequence[_Answer]) -> list[Results]
             samples=[_sample(each, measure) for each in answers if each.trial == trial],
             model=adapter.get("model"),
             stated=_stated(path, measure) if len(trials) == 1 else None,
+            protocol=of_helm(spec, measure),
             beside=(beside,),
         )
         for measure in names

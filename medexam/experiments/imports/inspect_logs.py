@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from medexam.experiments.imports.samples import Results, ResultsError, Sample
+from medexam.experiments.imports.told import of_inspect
 from medexam.inputs import UnreadableError, check_archive, first_line, parse_json
 
 Record = Mapping[str, Any]
@@ -105,6 +106,7 @@ def _sort(path: Path, header: Record, samples: Iterable[Record]) -> list[Results
             version=(told.get("packages") or {}).get("inspect_ai"),
             model=told.get("model"),
             stated=stated.get(name) if len(epochs) == 1 else None,
+            protocol=of_inspect(header, name),
         )
         for name in names
         for epoch in epochs

@@ -15,6 +15,7 @@ from typing import Any
 from medexam.experiments.imports.document import read_ids, read_options, read_stem
 from medexam.experiments.imports.lines import read_lines
 from medexam.experiments.imports.samples import Choice, Results, ResultsError, Sample
+from medexam.experiments.imports.told import of_lm_eval
 from medexam.inputs import UnreadableError, read_json
 
 Record = Mapping[str, Any]
@@ -87,6 +88,7 @@ def _results(task: str, told: Record, name: str, measure: str, samples: Sequence
         score_unit=unit,
         score_norm=norm,
         stated=float(stated) if isinstance(stated, (int, float)) else None,
+        protocol=of_lm_eval(told, task, measure, name),
     )
 
 

@@ -3,8 +3,8 @@
 A reader fills these in from its format; matching and answers know nothing of formats.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from medexam.errors import DatasetError
@@ -63,5 +63,7 @@ class Results:
     """The score that the harness states for these samples, 0 to 1; None if it states none."""
     notes: tuple[str, ...] = ()
     """What a reader of the results should know of how the file was read; usually empty."""
+    protocol: Mapping[str, str] = field(default_factory=dict)
+    """How the harness asked and read, as far as its files tell; see `medexam.experiments.store.protocol`."""
     beside: tuple[Path, ...] = ()
     """Further files that the answers stand in; usually empty."""

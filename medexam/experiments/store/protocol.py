@@ -1,0 +1,137 @@
+"""How a run's numbers came about, in one line for each thing that can change them.
+
+Two numbers of one model that differ are explained by the lines that differ. Everything is read from the run folder. Of
+an imported run it is what the harness's files tell.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from medexam.experiments.store.run_folder import RunRecord
+from medexam.specs.programs.imported import ImportedSpec
+
+NOT_TOLD = "not told"
+NONE = "none"
+_DIGITS = 12
+_HARNESSES = {"lm_eval": "lm-evaluation-harness", "inspect": "Inspect", "helm": "HELM"}
+Protocol = Mapping[str, str]
+"""What can change a number -> how it was; `NOT_TOLD` if the files do not say."""
+UNANSWERED = "wrong in accuracy; no point lost in exam score and points"
+
+
+def read_protocol(record: RunRecord, environment: Mapping[str, Any]) -> Protocol:
+    """The protocol of a run, in the same order for every run."""
+    cell, program = record.cell, record.cell.program
+    known = _imported(program, environment) if isinstance(program, ImportedSpec) else _asked(record, environment)
+    dataset = cell.dataset
+    data = f"{dataset.called} {record.dataset_version} {dataset.language}, texts {_short(record.dataset_fingerprint)}"
+    keys = hashlib.sha256("\n".join(sorted(record.questions)).encode()).hexdigest()
+    return {
+        **{name: known.get(name) or NOT_TOLD for name in _FIELDS},
+        "data": data,
+        "answer key": NOT_TOLD if record.dataset_golds is None else _short(record.dataset_golds),
+        "questions": f"{len(record.questions):,}, digest {_short(keys)}",
+    }
+
+
+_FIELDS = (
+    *("harness", "model", "program", "prompt", "demonstrations", "passages", "answer", "normalisation", "unanswered"),
+    *("decoding", "their data"),
+)
+
+
+def digest_of(value: object) -> str:
+    """A short digest of anything JSON-ready, by which two values are known to be equal."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _short(digest: str) -> str:
+    return digest[:_DIGITS]
+
+
+def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
+    """The protocol of a run that medexam has asked."""
+    known, program = record.identity, record.cell.program
+    words, engine = known.get("words") or {}, environment.get("engine") or {}
+    commit = str(environment.get("git_commit") or "")
+    plain = known.get("program") or {}
+    examples = _examples(words)
+    return {
+        "harness": f"medexam {environment.get('medexam') or NOT_TOLD}"
+        + (f", commit {commit[:_DIGITS]}" if commit else ""),
+        "model": _model(record, engine) if program.asks_model else NONE,
+        "program": f"{program.label}, version {plain.get('version', 1)}",
+        "prompt": f"{getattr(program, 'prompt', '')} {digest_of(words)}".strip() if words else NONE,
+        "demonstrations": f"{len(examples)}, digest {digest_of(examples)}" if examples else NONE,
+        "passages": _passages(known),
+        "answer": _reading(record, engine),
+        "normalisation": str(plain.get("norm") or "spacing, case, quotes and brackets of the answer format")
+        if program.asks_model
+        else NONE,
+        "unanswered": UNANSWERED,
+        "decoding": _pairs(known.get("sampling"), known.get("request")) if program.asks_model else NONE,
+        "their data": "the data below",
+    }
+
+
+def _examples(words: Mapping[str, Any]) -> list[Any]:
+    """The solved questions of a prompt, which identities keep as a list or as its JSON."""
+    value = words.get("examples") or []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _model(record: RunRecord, engine: Mapping[str, Any]) -> str:
+    model = record.identity.get("model") or {}
+    told = {name: engine.get(name) or model.get(name) for name in ("revision", "weights", "dtype")}
+    name = str(engine.get("model") or model.get("name") or record.cell.model.label).rsplit("/", 1)[-1]
+    by = engine.get("server_version") or engine.get("engine") or model.get("engine")
+    more = [f"{key} {str(value)[:_DIGITS]}" for key, value in told.items() if value]
+    template = engine.get("chat_template")
+    return ", ".join(
+        [name, *more, *([f"by {by}"] if by else []), *([f"template {_short(str(template))}"] if template else [])]
+    )
+
+
+def _passages(known: Mapping[str, Any]) -> str:
+    retriever = known.get("retriever")
+    if not retriever:
+        return NONE
+    plain = known.get("program") or {}
+    return f"{plain.get('k', '?')} by {retriever.get('kind')}, digest {digest_of(retriever)}"
+
+
+def _reading(record: RunRecord, engine: Mapping[str, Any]) -> str:
+    """How an answer was taken from what the model said."""
+    program = record.identity.get("program") or {}
+    parts = [
+        f"{name.replace('_', ' ')}: {program[name]}"
+        for name in ("answer_format", "answer_form", "read")
+        if name in program
+    ]
+    parts += [f"{name}: {program[name]}" for name in ("samples", "orders", "abstain_below") if program.get(name)]
+    if program.get("answer_format") == "guided" and engine.get("guided_by"):
+        parts.append(f"guided by: {engine['guided_by']}")
+    parts += [f"reader {name} {version}" for name, version in sorted(record.readings.items())]
+    return ", ".join(parts) or f"the program {record.cell.program.label} chooses"
+
+
+def _imported(program: ImportedSpec, environment: Mapping[str, Any]) -> dict[str, str]:
+    said = environment.get("imported") or {}
+    told: dict[str, str] = dict(said.get("protocol") or {})
+    harness = _HARNESSES.get(program.harness, program.harness.replace("_", " "))
+    return {
+        "harness": f"{harness} {said.get('version') or ', version not told'}".replace(" ,", ","),
+        "model": program.answered_by or NOT_TOLD,
+        "program": f"{program.task}, file {program.file}, SHA-256 {_short(program.sha256)}",
+        "answer": program.measure,
+        "unanswered": UNANSWERED,
+        **told,
+    }
+
+
+def _pairs(*values: Mapping[str, Any] | None) -> str:
+    found = [f"{name} {value}" for each in values for name, value in (each or {}).items() if value is not None]
+    return ", ".join(found) or NONE
