@@ -117,6 +117,8 @@ def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] |
 
     Raises `UnreadableError` if it is none, holds a number of thousands of digits, or lies more than `MOST_LEVELS` deep.
     """
+    # What is decoded holds halves as escapes alone, and to look for these takes a tenth of the time.
+    decoded = isinstance(text, bytes)
     text = decode(text) if isinstance(text, bytes) else text
     try:
         value = json.loads(text, object_hook=object_hook)
@@ -125,7 +127,8 @@ def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] |
     except ValueError as error:
         raise UnreadableError(f"is not JSON ({first_line(error)})") from None
     _check_depth(value)
-    return writable(value) if _SURROGATE.search(text) else value
+    may_hold_halves = not decoded or ("\\u" in text and ("\\ud" in text or "\\uD" in text))
+    return writable(value) if may_hold_halves and _SURROGATE.search(text) else value
 
 
 def read_json(path: Path, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:

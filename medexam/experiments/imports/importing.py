@@ -63,7 +63,7 @@ class Importer:
         self._most = most_unmatched
         with gc_paused():
             self.items: ExamSet = find_benchmark(dataset).load(dataset)
-            self._matcher = Matcher(self.items.questions, self._as_published())
+            self.matcher = Matcher(self.items.questions, self._as_published())
 
     def _as_published(self) -> list[Question]:
         """The questions of which we corrected characters, as their authors published them; usually none."""
@@ -98,7 +98,7 @@ class Importer:
         folder = RunFolder(self._runs_dir / name)
         if folder.exists():
             return Imported(current_run(folder, say), folder.read_environment()["imported"])
-        matched = self._matcher.match(results.samples)
+        matched = self.matcher.match(results.samples)
         self._check(path, matched)
         items = replace(self.items, questions=tuple(one for one in self.items.questions if one.key in matched.pairs))
         pairs = self._pairs(matched, items)
@@ -134,7 +134,7 @@ class Importer:
 
     def _pairs(self, matched: Matched, items: ExamSet) -> list[Pair]:
         """Each question of `items` in the words of its sample, with that and our gold."""
-        known = self._matcher.published
+        known = self.matcher.published
         return [
             (sample, as_worded(sample, one, known.get(one.key)), items.golds[one.key])
             for one in items.questions

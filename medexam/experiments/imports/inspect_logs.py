@@ -6,9 +6,10 @@ which Python's `zipfile` does not know: those members are cut out and unpacked h
 
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from medexam.experiments.imports.samples import Results, ResultsError, Sample
 from medexam.experiments.imports.told import of_inspect
@@ -35,7 +36,7 @@ def read_inspect(path: Path, document: Any = None) -> list[Results]:
     try:
         header, samples = _read_archive(path) if document is None else (document, document.get("samples") or ())
         found = _sort(path, header, samples)
-    except (OSError, UnreadableError, zipfile.BadZipFile, KeyError, TypeError, AttributeError) as error:
+    except (OSError, UnreadableError, zipfile.BadZipFile, struct.error, KeyError, TypeError, AttributeError) as error:
         raise ResultsError(f"{path}: is no whole log of Inspect ({first_line(error)})") from None
     if not found:
         raise ResultsError(
@@ -56,26 +57,38 @@ def _read_archive(path: Path) -> tuple[Record, Iterator[Record]]:
 
 
 def _unpack(path: Path, members: Iterable[zipfile.ZipInfo]) -> Iterator[Any]:
-    with path.open("rb") as stream, zipfile.ZipFile(path) as archive:
+    # By hand, for Zstandard, and because `zipfile` takes as long to open a member as to unpack it.
+    with path.open("rb") as stream:
         for member in members:
-            packed = member.compress_type == _ZSTANDARD
-            yield parse_json(_unpack_zstandard(stream, member) if packed else archive.read(member))
+            stream.seek(member.header_offset)
+            header = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+            stream.seek(header[-2] + header[-1], 1)  # the name and the extra field
+            content = _unpack_member(stream.read(member.compress_size), member)
+            if len(content) != member.file_size or zlib.crc32(content) != member.CRC:
+                raise UnreadableError(f"{member.filename} is another than the zip file says")
+            yield parse_json(content)
 
 
-def _unpack_zstandard(stream: IO[bytes], member: zipfile.ZipInfo) -> bytes:
+def _unpack_member(packed: bytes, member: zipfile.ZipInfo) -> bytes:
+    """The bytes of a member, one more than it says it has at most."""
+    most = member.file_size + 1
+    try:
+        if member.compress_type == zipfile.ZIP_STORED:
+            return packed
+        if member.compress_type == zipfile.ZIP_DEFLATED:
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
+        if member.compress_type == _ZSTANDARD:
+            return _unpack_zstandard(packed, most)
+    except (OSError, zlib.error) as error:
+        raise UnreadableError(first_line(error)) from None
+    raise UnreadableError(f"{member.filename} is packed in a way that is not known ({member.compress_type})")
+
+
+def _unpack_zstandard(packed: bytes, most: int) -> bytes:
     import pyarrow as pa
 
-    stream.seek(member.header_offset)
-    header = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
-    stream.seek(header[-2] + header[-1], 1)  # the name and the extra field
-    content = stream.read(member.compress_size)
-    try:
-        with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as unpacked:
-            found: bytes = unpacked.read(member.file_size + 1)
-    except OSError as error:
-        raise UnreadableError(first_line(error)) from None
-    if len(found) != member.file_size:
-        raise UnreadableError(f"{member.filename} has another size than the zip file says")
+    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as unpacked:
+        found: bytes = unpacked.read(most)
     return found
 
 

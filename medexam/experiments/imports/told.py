@@ -29,7 +29,7 @@ def of_lm_eval(results: Record, task: str, measure: str, name: str) -> Told:
     words = {each: config.get(each) for each in _LM_EVAL_WORDS}
     words |= {each: results.get(each) for each in ("system_instruction", "chat_template_sha", "fewshot_as_multiturn")}
     steps = next((one.get("filter") or () for one in config.get("filter_list") or () if one["name"] == name), ())
-    metric = next((one for one in config.get("metric_list") or () if one.get("metric") == measure), {})
+    metric: Record = next((one for one in config.get("metric_list") or () if one.get("metric") == measure), {})
     ignored = [each.replace("_", " ") for each in _IGNORED if metric.get(each)]
     generated = config.get("output_type") == "generate_until"
     read = ["; ".join(_pairs(step) for step in steps)] if steps else []
