@@ -30,27 +30,7 @@ from medexam.experiments.imports.importing import Importer
 from medexam.experiments.imports.samples import Sample
 from medexam.specs import DatasetSpec
 
-WORDS = ("the", "patient", "has", "fever", "pain", "cough", "rash", "after", "treatment", "which", "drug", "is", "given")
-    "the",
-    "patient",
-    "has",
-    "fever",
-    "pain",
-    "cough",
-    "and",
-    "a",
-    "rash",
-    "after",
-    "treatment",
-    "with",
-    "which",
-    "one",
-    "of",
-    "these",
-    "drugs",
-    "is",
-    "indicated",
-]
+WORDS = ("the", "patient", "has", "fever", "pain", "cough", "rash", "after", "treatment", "which", "drug", "is")
 MESSAGE = 6_000
 """Characters of a message of the made log; a chat with tools has several of them."""
 
