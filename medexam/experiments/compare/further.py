@@ -25,9 +25,9 @@ def find_further(
     """What finds them; raises `SpecError` for a value that cannot be.
 
     `equivalent_within` is a margin in percentage points; None tests none. `strengths` sets all runs in an order.
-    `item_response` judges the questions by them. `protocol` says where their protocols differ. `cutoff` is where training
-    data end, a year or `2023-06`. `overlap` is a corpus that is searched for the questions' words, `overlap_words` in a
-    row, by default 13. Runs on altered questions are looked for without being asked to.
+    `item_response` judges the questions by them. `protocol` says where their protocols differ. `cutoff` is where
+    training data end, a year or `2023-06`. `overlap` is a corpus that is searched for the questions' words,
+    `overlap_words` in a row, by default 13. Runs on altered questions are looked for without being asked to.
     """
     finders: list[Finder] = []
     if equivalent_within is not None:
