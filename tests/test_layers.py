@@ -60,7 +60,7 @@ INNER_FLOORS = {
     "metrics": ("", "cliniqlink", "paired", "contamination"),
     "programs": ("base", "controls", "orders", "likelihood", "asking", "retrieval", "", "combining", "building"),
     "datasets": (
-        *("", "altering", "casimedicos", "own", "readers", "loading", "pictures", "fetching", "checking", "translate"),
+        *("", "casimedicos", "own", "altering", "readers", "loading", "pictures", "fetching", "checking", "translate"),
         *("build.pages", "build"),
     ),
     "cli": ("options", "terminal", "help", "progress", "views", "data", "training", "stored", ""),

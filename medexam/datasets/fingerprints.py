@@ -80,15 +80,17 @@ def digest_files(spec: DatasetSpec) -> str:
     Of a data set on the hub it is that of its place; of a benchmark of one's own its source is part of it. Raises
     `DatasetError` if they are missing or cannot be read.
     """
-    if spec.hub is not None and spec.path is None:
-        return hashlib.sha256(spec.hub.model_dump_json().encode()).hexdigest()
     content = hashlib.sha256()
+    on_hub = spec.hub is not None and spec.path is None
+    if on_hub and spec.hub is not None:
+        content.update(spec.hub.model_dump_json().encode())
     if spec.is_own:
         try:
             content.update(_encode(hash_source(spec.name, BENCHMARKS)).encode())
         except SpecError as error:
             raise DatasetError(str(error)) from None
-    for path in _all_files(spec):
+    files = [] if on_hub else _all_files(spec)
+    for path in (*files, *([] if spec.paraphrases is None else [find_own_file(spec.paraphrases)])):
         content.update(f"{path.name}\0{_digest(path)}\0".encode())
     return content.hexdigest()
 

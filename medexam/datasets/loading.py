@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from medexam.datasets.altering.paraphrases import paraphrase_rows
 from medexam.datasets.altering.rows import Altered, alter_rows
 from medexam.datasets.fingerprints import (
     digest_files,
@@ -53,8 +54,7 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         notes = reading_notes(reading.source, reading.faults, total, spec, unasked)
     questions = select_questions([row.question for row in reading.rows if row.gold is not None], spec)
     left_out = [row.question.key for row in reading.rows if row.gold is None]
-    if spec.alter is not None:
-        altered = alter_rows(reading.rows, spec.alter, spec.alter_seed)
+    if (altered := _alter(reading, spec)) is not None:
         reading = replace(reading, rows=altered.rows, published={})
         questions, left_out = _altered(questions, altered, spec), [*left_out, *altered.unfit]
         notes = (*notes, *filter(None, [altered.note]))
@@ -72,6 +72,14 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         notes=notes,
         files_digest=files_digest,
     )
+
+
+def _alter(reading: Reading, spec: DatasetSpec) -> Altered | None:
+    if spec.paraphrases is not None:
+        return paraphrase_rows(reading.rows, spec.paraphrases, spec.language)
+    if spec.alter is None or spec.alter == "paraphrased":
+        return None
+    return alter_rows(reading.rows, spec.alter, spec.alter_seed)
 
 
 def _altered(selected: Iterable[Question], altered: Altered, spec: DatasetSpec) -> tuple[Question, ...]:

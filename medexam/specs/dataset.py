@@ -36,7 +36,9 @@ OwnKind = Literal["choice", "short_answer", "spans"]
 Variant = Literal["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
 Format = Literal["true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse"]
 Split = Literal["all", "train", "dev", "test"]
-Alteration = Literal["question_withheld", "options_withheld", "options_replaced", "none_of_the_above"]
+MadeAlteration = Literal["question_withheld", "options_withheld", "options_replaced", "none_of_the_above"]
+"""Those that are made here."""
+Alteration = MadeAlteration | Literal["paraphrased"]
 """How questions are altered to test whether a model has memorised them."""
 ALTERING = 1
 """Raised when the same alteration makes other questions."""
@@ -51,6 +53,7 @@ _OWN_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
 _SPECIAL = (
     *("years", "disciplines", "option_counts", "images", "as_published", "explained", "alter", "variants", "formats"),
 )
+_ALTERED = ("alter", "alter_seed", "paraphrases")
 _OWN = ("hub", "columns", "skip_bad", "published")
 
 
@@ -93,9 +96,11 @@ class DatasetSpec(Spec):
     """How questions are altered to test whether a model has memorised them; None: not at all. `question_withheld` shows
     the options alone, and `options_withheld` their numbers alone. `options_replaced` puts right options of other
     questions in place of the wrong ones. `none_of_the_above` puts that in place of the right option. Questions whose
-    options refer to one another are left out of the last two."""
+    options refer to one another are left out of these two. `paraphrased` asks in the words of `paraphrases`."""
     alter_seed: int = 17
     """Chooses the options that `options_replaced` takes from other questions."""
+    paraphrases: Path | None = None
+    """With `alter: paraphrased`: a table with `id` (the question's key), `stem`, `options` and `answer`."""
     variants: tuple[Variant, ...] | None = None
     """Of explained exams: what question and context hold, told apart by `#`: Case, Question, Possible answers,
     Explanation. None poses each question in all four."""
@@ -145,6 +150,8 @@ class DatasetSpec(Spec):
     def _settings_belong(self) -> Self:
         if self.alter_seed != type(self).model_fields["alter_seed"].default and self.alter != "options_replaced":
             raise ValueError("alter_seed chooses what `alter: options_replaced` takes: leave it out, or set alter so")
+        if (self.paraphrases is not None) != (self.alter == "paraphrased"):
+            raise ValueError("paraphrases is the file of `alter: paraphrased`: set both, or leave both out")
         if self.is_own:
             if self.alter is not None:
                 raise ValueError("alter belongs to questions that medexam reads, not to a benchmark of your own")
@@ -171,7 +178,7 @@ class DatasetSpec(Spec):
     def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A data set is stored without the fields of others, as it always was: of one's own, and of altered ones."""
         tree: dict[str, Any] = dump(self)
-        left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else ("alter", "alter_seed"))}
+        left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else _ALTERED)}
         return {name: value for name, value in tree.items() if name not in left_out}
 
     @property
@@ -193,7 +200,7 @@ class DatasetSpec(Spec):
     def whole(self) -> "DatasetSpec":
         """Everything that this data set holds, in the same form, whatever is selected here."""
         own = ("kind", "hub", "columns", "skip_bad", "published")
-        kept = ("name", "language", "path", "as_published", "explained", "alter", "alter_seed", *own)
+        kept = ("name", "language", "path", "as_published", "explained", *_ALTERED, *own)
         return DatasetSpec(**{field: getattr(self, field) for field in kept})
 
     @property

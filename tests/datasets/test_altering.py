@@ -1,5 +1,6 @@
 """Altered questions: what is shown, what stays, and what cannot be altered."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from medexam.datasets.altering.rows import alter_rows
 from medexam.datasets.altering.words import is_negated, refers_to_options
 from medexam.datasets.rows import Row
 from medexam.errors import DatasetError
+from medexam.items import ExamSet
 from medexam.questions import Option, Question
 from medexam.specs import DatasetSpec
 from medexam.specs.dataset import Alteration
@@ -131,3 +133,58 @@ def test_nothing_left_is_said_in_one_line(tmp_path: Path) -> None:
     spec = spec.model_copy(update={"alter": "none_of_the_above"})
     with pytest.raises(DatasetError, match="none of the selected questions can be altered by none_of_the_above"):
         load_exam_set(spec)
+
+
+@pytest.fixture
+def in_other_words(tmp_path: Path):
+    """`in_other_words(rows)` -> the sample asked in the words of these rows."""
+
+    def load(rows: list[dict[str, object]]) -> ExamSet:
+        path = tmp_path / "paraphrases.jsonl"
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        return load_exam_set(DatasetSpec.model_validate({"alter": "paraphrased", "paraphrases": path}))
+
+    return load
+
+
+def _rows(data: ExamSet) -> list[dict[str, object]]:
+    return [
+        {
+            "id": each.key,
+            "stem": f"In other words: {each.stem}",
+            "options": [option.text.upper() for option in each.options],
+            "answer": each.option_numbers.index(data.golds[each.key].number) + 1,
+        }
+        for each in data.questions
+    ]
+
+
+def test_paraphrases_are_asked_under_the_same_keys_and_golds(in_other_words) -> None:
+    plain = load_exam_set(DatasetSpec())
+    found = in_other_words(_rows(plain)[:50])
+    assert dict(found.golds) == {each.key: plain.golds[each.key] for each in plain.questions[:50]}
+    assert len(found.left_out) == 70
+    assert found.notes[0].endswith("the file has no words for them")
+    for now, before in zip(found.questions, plain.questions, strict=False):
+        assert now.stem == f"In other words: {before.stem}"
+        assert now.option_numbers == before.option_numbers
+        assert (now.exam, now.image) == (before.exam, before.image)
+    other = in_other_words([{**row, "stem": "Which?"} for row in _rows(plain)[:50]])
+    assert (other.fingerprint, other.files_digest) != (found.fingerprint, found.files_digest)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": "headqa-v1/2013/biology/0"}, "is no key of the data set"),
+        ({"options": ["a", "b"], "answer": 1}, "has 2 options, and the data set's question has 5"),
+        ({"answer": 9}, "names none of its 5 options"),
+    ],
+)
+def test_paraphrases_that_do_not_fit_are_refused(in_other_words, change, said) -> None:
+    rows = _rows(load_exam_set(DatasetSpec()))
+    with pytest.raises(DatasetError, match=said):
+        in_other_words([{**rows[0], **change}, *rows[1:]])
+    wrong = {**rows[0], "answer": rows[0]["answer"] % 5 + 1}
+    with pytest.raises(DatasetError, match="has another right answer than the data set"):
+        in_other_words([wrong, *rows[1:]])

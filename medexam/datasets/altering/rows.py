@@ -20,7 +20,7 @@ from medexam.datasets.altering.words import (
 from medexam.datasets.rows import Row
 from medexam.datasets.selection import draw_lot
 from medexam.questions import Option
-from medexam.specs.dataset import Alteration
+from medexam.specs.dataset import MadeAlteration
 
 _TRIES = 20
 """Draws for each option that is replaced, before the question is left out."""
@@ -32,6 +32,8 @@ class Altered:
 
     rows: tuple[Row, ...]
     unfit: tuple[str, ...]
+    why: str = "their options refer to one another, or more than one would be right"
+    """Why the others could not."""
 
     @property
     def note(self) -> str | None:
@@ -40,11 +42,11 @@ class Altered:
             return None
         return (
             f"{len(self.unfit):,} of the data set's {len(self.unfit) + len(self.rows):,} questions cannot be altered "
-            "and are left out: their options refer to one another, or more than one would be right"
+            f"and are left out: {self.why}"
         )
 
 
-def alter_rows(rows: Iterable[Row], how: Alteration, seed: int) -> Altered:
+def alter_rows(rows: Iterable[Row], how: MadeAlteration, seed: int) -> Altered:
     """Every row that has a right answer, altered; `seed` says which options replace others."""
     asked = [row for row in rows if row.gold is not None]
     match how:

@@ -32,6 +32,7 @@ _LOST: Mapping[str, str] = MappingProxyType(
     {
         "none_of_the_above": "right options that the model recognises",
         "options_replaced": "questions that the model remembers with their options",
+        "paraphrased": "questions whose words the model remembers",
     }
 )
 """Alteration -> what a run that loses more, or gains less, than the control is consistent with."""

@@ -1,0 +1,47 @@
+"""Questions in other words, which the user gives in a table: each replaces the question with its key."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from medexam.datasets.altering.rows import Altered
+from medexam.datasets.own.choice import read_choice
+from medexam.datasets.rows import Row
+from medexam.errors import DatasetError
+from medexam.questions import Language, Option
+from medexam.specs import DatasetSpec
+
+
+def paraphrase_rows(rows: Iterable[Row], path: Path, language: Language) -> Altered:
+    """Every row that has a right answer and stands in the table at `path`, in the table's words.
+
+    The table is read as multiple-choice questions of one's own, with the key in the column `id`. Contexts and pictures
+    stay. Raises `DatasetError` if the table cannot be read, names a question that is none, or has other options or
+    another right one.
+    """
+    reading = read_choice(DatasetSpec(kind="choice", path=path, language=language)).reading
+    if reading.faults:
+        fault = reading.faults[0]
+        raise DatasetError(f"{path}: {fault.place}: {fault.detail}: correct it")
+    others = {row.question.key: row for row in reading.rows}
+    asked = {row.question.key: row for row in rows if row.gold is not None}
+    if unknown := next((key for key in others if key not in asked), None):
+        raise DatasetError(
+            f"{path}: {unknown} is no key of the data set: the column id holds its keys, as predictions.jsonl has them"
+        )
+    kept = tuple(_in_other_words(row, others[key], path) for key, row in asked.items() if key in others)
+    return Altered(kept, tuple(key for key in asked if key not in others), "the file has no words for them")
+
+
+def _in_other_words(row: Row, other: Row, path: Path) -> Row:
+    question, said = row.question, other.question
+    if len(said.options) != len(question.options):
+        raise DatasetError(
+            f"{path}: {question.key} has {len(said.options)} options, and the data set's question has "
+            f"{len(question.options)}: give each option in the exam's order"
+        )
+    numbers = dict(zip(said.option_numbers, question.option_numbers, strict=True))
+    if other.gold is None or numbers[other.gold] != row.gold:
+        raise DatasetError(f"{path}: {question.key} has another right answer than the data set, option {row.gold}")
+    options = tuple(Option(number=numbers[each.number], text=each.text) for each in said.options)
+    return replace(row, question=question.model_copy(update={"stem": said.stem, "options": options}))
