@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from medexam.datasets.selection import draw_lot
 from medexam.errors import SpecError
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.store.prediction_lines import Outcome
 from medexam.experiments.store.stopped import ALL_ENDED, RAN_OUT, Look, Stopped
 from medexam.metrics.paired.power import FLIPPED, questions_needed
 from medexam.metrics.paired.sequential import SequentialTest
@@ -68,10 +67,8 @@ class StoppingRule:
             f"times in five ({needed:,} would, if 3 of 10 are right in one run alone): close comparisons ask them all",
         )
 
-    def follow(self, cells: Sequence[AnyCell]) -> tuple[Stopped, ...]:
-        """How far each cell has to be asked by now, and how its comparison ended, from what the folders hold."""
-        outcomes = [cell.folder.read_outcomes() if cell.folder.exists() else {} for cell in cells]
-        right = [_find_right(cell, found) for cell, found in zip(cells, outcomes, strict=True)]
+    def _follow(self, cells: Sequence[AnyCell], right: Sequence[Mapping[str, bool | None]]) -> tuple[Stopped, ...]:
+        """How far each cell has to be asked by now, and how its comparison ended, from what `_find_right` found."""
         baseline_id = cells[self.baseline].run_id
         followed = {
             position: self._compare(right[self.baseline], right[position], baseline_id)
@@ -87,17 +84,24 @@ class StoppingRule:
 
     def settle(self, cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
         """The cells with what was decided of them; one that has ended selects only what it was asked."""
-        return tuple(self._settle(cell, stopped) for cell, stopped in zip(cells, self.follow(cells), strict=True))
+        followed = self._follow(cells, list(map(_find_right, cells)))
+        return tuple(self._settle(cell, stopped) for cell, stopped in zip(cells, followed, strict=True))
 
     def next_blocks(self, cells: Sequence[AnyCell]) -> dict[int, AnyCell]:
         """Position -> the cell with the pending questions that have to be asked next; empty if there are none."""
         blocks = {}
-        for position, (cell, stopped) in enumerate(zip(cells, self.follow(cells), strict=True)):
+        right = list(map(_find_right, cells))
+        for position, (cell, stopped) in enumerate(zip(cells, self._follow(cells, right), strict=True)):
             wanted = set(self.order[: stopped.asked])
             block = tuple(question for question in cell.pending if question.key in wanted)
             if block:
-                later = len(cell.pending) - len(block)
-                blocks[position] = replace(cell, pending=block, later=later, stopped=replace(stopped, ended=None))
+                blocks[position] = replace(
+                    cell,
+                    pending=block,
+                    later=len(cell.pending) - len(block),
+                    right=sum(map(bool, right[position].values())),
+                    stopped=replace(stopped, ended=None),
+                )
         return blocks
 
     def _settle(self, cell: AnyCell, stopped: Stopped) -> AnyCell:
@@ -160,8 +164,9 @@ def find_looks(questions: int) -> tuple[int, ...]:
     return (*range(block, questions, block), questions)
 
 
-def _find_right(cell: AnyCell, outcomes: Mapping[str, Outcome]) -> dict[str, bool | None]:
-    """Of each question that was asked, whether it is right; None if its asking failed."""
+def _find_right(cell: AnyCell) -> dict[str, bool | None]:
+    """Of each question that the cell's folder holds, whether it is right; None if its asking failed."""
+    outcomes = cell.folder.read_outcomes() if cell.folder.exists() else {}
     golds, benchmark = cell.question_set.golds, cell.benchmark
     return {
         key: None if outcome.status is Status.FAILED else benchmark.is_right(outcome, golds[key])

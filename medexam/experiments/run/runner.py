@@ -117,7 +117,7 @@ class Runner:
                 # What failed is not asked a second time in this invocation.
                 left = tuple(question for question in cells[position].pending if question.key not in keys)
                 cells[position] = replace(cells[position], pending=left)
-                if reached := self._spending.exhausted:
+                if (reached := self._spending.exhausted) and rule.next_blocks(cells):
                     return reached
         return None
 
