@@ -95,7 +95,7 @@ def _print(stored: "list[AnyRun]") -> None:
                 NONE if right is None or not done else percent(right / done),
             )
         )
-    title = f"{len(rows):,} runs in {Path(stored[0].folder.path).parent}"
+    title = f"{len(rows):,} run{'' if len(rows) == 1 else 's'} in {Path(stored[0].folder.path).parent}"
     caption = "An id is name and digest; the first digits of the digest name a run in every command."
     headers = ("Digest", "Name", "Began", "Scored", "Right, %")
     print_tables(Terminal(), [(Table(title, headers, tuple(rows), text_columns=3), caption)])
