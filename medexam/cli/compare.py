@@ -85,6 +85,9 @@ class SectionSettings:
     item_response: Annotated[
         bool, Setting("Three runs or more: which questions are hard, useless or may have a wrong key.")
     ] = False
+    subset: Annotated[
+        int | None, Setting("Four runs or more: choose N questions that stand for all, with their error.", metavar="N")
+    ] = None
     cutoff: Annotated[
         str | None,
         Setting("Accuracy on exams before and after that date, against the baseline's.", metavar="YEAR[-MONTH]"),

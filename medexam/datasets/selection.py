@@ -1,12 +1,13 @@
-"""Which questions of a data set are asked: filters, official splits, and a limit that samples evenly.
+"""Which questions of a data set are asked: filters, official splits, keys in a file, and a limit that samples evenly.
 
-Pure functions over questions; which question is kept never depends on its language or its place in the file.
+Functions over questions; which question is kept never depends on its language or its place in the file.
 """
 
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 
+from medexam.datasets.chosen import read_chosen
 from medexam.errors import DatasetError
 from medexam.questions import Exam, Question
 from medexam.specs import DatasetSpec
@@ -19,6 +20,9 @@ def select_questions(questions: Sequence[Question], spec: DatasetSpec) -> tuple[
     Raises `DatasetError` naming the filters, and what there is, when nothing is left.
     """
     wanted = tuple(question for question in questions if _is_wanted(question, spec))
+    if spec.only is not None:
+        only = read_chosen(spec.only, {question.key for question in questions})
+        wanted = tuple(question for question in wanted if question.key in only)
     if not wanted:
         raise DatasetError(
             f"{spec.name}: no question matches {describe_filters(spec)}: there are {describe_choice(questions)}; "
@@ -56,6 +60,8 @@ def describe_filters(spec: DatasetSpec) -> str:
     parts += [f"{name}={','.join(map(str, values))}" for name, values in chosen.items() if values is not None]
     if spec.images != "all":
         parts.append(f"images={spec.images}")
+    if spec.only is not None:
+        parts.append(f"only={spec.only}")
     return ", ".join(parts) or "no filter"
 
 

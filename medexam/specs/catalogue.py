@@ -60,7 +60,7 @@ class CatalogueEntry:
     """What the keys of its questions begin with."""
 
 
-_EXAM = frozenset({"years", "disciplines", "option_counts", "images", "alter"})
+_EXAM = frozenset({"years", "disciplines", "option_counts", "images", "alter", "only"})
 _HEADQA = _EXAM | {"as_published"}
 _BY_YEAR: Mapping[str, frozenset[int]] = MappingProxyType(
     {"train": frozenset({2013, 2014}), "dev": frozenset({2015}), "test": frozenset({2016, 2017})}

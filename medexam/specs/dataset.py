@@ -44,14 +44,25 @@ ALTERING = 1
 """Raised when the same alteration makes other questions."""
 _OWN_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter"}),
+        "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter", "only"}),
         "short_answer": frozenset({"disciplines"}),
         "spans": frozenset({"disciplines"}),
     }
 )
 """Kind of one's own -> the fields that not every data set has and it does, as the catalogue says of those that ship."""
 _SPECIAL = (
-    *("years", "disciplines", "option_counts", "images", "as_published", "explained", "alter", "variants", "formats"),
+    *(
+        "years",
+        "disciplines",
+        "option_counts",
+        "images",
+        "as_published",
+        "explained",
+        "alter",
+        "only",
+        "variants",
+        "formats",
+    ),
 )
 _ALTERED = ("alter", "alter_seed", "paraphrases")
 _OWN = ("hub", "columns", "skip_bad", "published")
@@ -106,6 +117,9 @@ class DatasetSpec(Spec):
     Explanation. None poses each question in all four."""
     formats: tuple[Format, ...] | None = None
     """Of questions in several formats: None asks all seven."""
+    only: Path | None = None
+    """A file that names the questions to ask: a key a line, or what `medexam compare --subset N --json` printed; None
+    asks all that are selected."""
     limit: Annotated[int, Field(ge=1)] | None = None
     """At most this many questions, spread evenly over the exams, formats or variants; None asks all that are
     selected."""
@@ -155,6 +169,8 @@ class DatasetSpec(Spec):
         if self.is_own:
             if self.alter is not None:
                 raise ValueError("alter belongs to questions that medexam reads, not to a benchmark of your own")
+            if self.only is not None:
+                raise ValueError("only belongs to questions that medexam reads, not to a benchmark of your own")
             return self
         mine = _fields_of(self.kind, self.name)
         for field in _SPECIAL:
@@ -179,6 +195,7 @@ class DatasetSpec(Spec):
         """A data set is stored without the fields of others, as it always was: of one's own, and of altered ones."""
         tree: dict[str, Any] = dump(self)
         left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else _ALTERED)}
+        left_out |= {"only"} if self.only is None else set()
         return {name: value for name, value in tree.items() if name not in left_out}
 
     @property

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -136,6 +137,21 @@ def test_questions_are_judged_by_runs_and_a_weak_fit_is_said_to_be(medexam, run,
     assert len(never) == document["together"]["none_right"]
     assert "Suspicious questions to review" in out
     assert "three runs or more" in _one_line(*medexam("compare", *runs[:2], "--item-response"))
+
+
+def test_a_subset_is_chosen_by_runs_and_can_be_asked_alone(medexam, run, tmp_path) -> None:
+    runs = [run(kind, language) for kind in ("random", "longest", "blind") for language in ("en", "es")]
+    code, out, _ = medexam("compare", *runs, "--subset", 30, "--json")
+    found = json.loads(out)["subset"]
+    assert (code, len(set(found["questions"]))) == (0, 30)
+    (tmp_path / "chosen.json").write_text(out)
+    setting = f"dataset.only={tmp_path / 'chosen.json'}"
+    _, out, _ = medexam("run", "quickstart", "--set", "program=longest", "--set", setting, "--json")
+    asked = RunFolder(Path(json.loads(out)[0]["run_dir"])).read_record()
+    assert sorted(asked.questions) == sorted(found["questions"])
+    assert asked.spec_digest == RunFolder(run("longest")).read_record().spec_digest
+    assert "four runs or more" in _one_line(*medexam("compare", *runs[:2], "--subset", 30)).replace("4", "four")
+    assert "from 2 to 119" in _one_line(*medexam("compare", *runs, "--subset", 120))
 
 
 def test_any_run_of_a_folder_can_be_the_baseline(medexam, run, runs_dir) -> None:

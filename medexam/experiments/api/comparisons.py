@@ -45,6 +45,7 @@ def compare(
     equivalent_within: float | None = None,
     strengths: bool = False,
     item_response: bool = False,
+    subset: int | None = None,
     cutoff: str | None = None,
     overlap: str | None = None,
     runs_dir: str | Path | None = None,
@@ -54,6 +55,7 @@ def compare(
     With `ensemble`, compare them with what they would answer together. With `equivalent_within`, test whether they
     differ from the first one by less than that, in percentage points. With `strengths`, set three runs or more in an
     order, and say which are not separable. With `item_response`, find hard, useless and suspicious questions. With
+    `subset`, choose that many questions that stand for all. With
     `cutoff`, a year or a month such as `2023-06`, set accuracy on exams before it against that after it. With
     `overlap`, a corpus, set accuracy on questions that share 13 words in a row with it against that on the others.
 
@@ -66,7 +68,12 @@ def compare(
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([run_folder(one, where_runs_lie(runs_dir)) for one in runs])
     finders = find_further(
-        equivalent_within, strengths=strengths, item_response=item_response, cutoff=cutoff, overlap=overlap
+        equivalent_within,
+        strengths=strengths,
+        item_response=item_response,
+        subset=subset,
+        cutoff=cutoff,
+        overlap=overlap,
     )
     comparison = compare_runs(folders, finders) if ensemble is None else compare_ensemble(folders, ensemble, finders)
     for line in comparison.corrected:

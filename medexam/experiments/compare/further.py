@@ -10,6 +10,7 @@ from medexam.experiments.compare.margins import Equivalence, find_margins
 from medexam.experiments.compare.protocols import find_protocols
 from medexam.experiments.compare.section import Finder
 from medexam.experiments.compare.strengths import find_strengths
+from medexam.experiments.compare.subset import find_subset
 
 
 def find_further(
@@ -17,6 +18,7 @@ def find_further(
     *,
     strengths: bool = False,
     item_response: bool = False,
+    subset: int | None = None,
     protocol: bool = False,
     cutoff: str | None = None,
     overlap: str | None = None,
@@ -25,9 +27,10 @@ def find_further(
     """What finds them; raises `SpecError` for a value that cannot be.
 
     `equivalent_within` is a margin in percentage points; None tests none. `strengths` sets all runs in an order.
-    `item_response` judges the questions by them. `protocol` says where their protocols differ. `cutoff` is where
-    training data end, a year or `2023-06`. `overlap` is a corpus that is searched for the questions' words,
-    `overlap_words` in a row, by default 13. Runs on altered questions are looked for without being asked to.
+    `item_response` judges the questions by them. `subset` chooses that many questions that stand for all. `protocol`
+    says where their protocols differ. `cutoff` is where training data end, a year or `2023-06`. `overlap` is a corpus
+    that is searched for the questions' words, `overlap_words` in a row, by default 13. Runs on altered questions are
+    looked for without being asked to.
     """
     finders: list[Finder] = []
     if equivalent_within is not None:
@@ -42,6 +45,8 @@ def find_further(
         finders.append(find_item_response)
     if protocol:
         finders.append(find_protocols)
+    if subset is not None:
+        finders.append(partial(find_subset, subset))
     if overlap_words is not None and overlap is None:
         raise SpecError("--overlap-words says how --overlap searches: give --overlap CORPUS with it, or leave it out")
     date = None if cutoff is None else Cutoff.parse(cutoff)

@@ -1,0 +1,30 @@
+"""Keys of the questions to ask, from a file: `dataset.only`."""
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+from medexam.errors import DatasetError
+
+
+def read_chosen(path: Path, known: Collection[str]) -> frozenset[str]:
+    """The keys in a file: one a line, or those in the document of `medexam compare --subset N --json`.
+
+    Raises `DatasetError` if it cannot be read, is empty, or names a question that is not `known`.
+    """
+    try:
+        text = path.expanduser().read_text(encoding="utf-8")
+        if text.lstrip().startswith("{"):
+            keys = frozenset(map(str, json.loads(text)["subset"]["questions"]))
+        else:
+            keys = frozenset(filter(None, map(str.strip, text.splitlines())))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DatasetError(
+            f"dataset.only: cannot read keys from {path} ({type(error).__name__}: {error}): give a file with a key a "
+            "line, or what `medexam compare --subset N --json` prints"
+        ) from None
+    if unknown := sorted(keys - set(known)):
+        raise DatasetError(f"dataset.only: {path} names {unknown[0]}, which the data set has not; correct the file")
+    if not keys:
+        raise DatasetError(f"dataset.only: {path} names no question; write a key a line")
+    return keys

@@ -1,0 +1,79 @@
+"""`medexam compare --subset N`: N questions that stand for all, and what they err by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from medexam.errors import SpecError
+from medexam.experiments.compare.section import Compared, Section
+from medexam.formatting import percent
+from medexam.metrics.intervals import SEED
+from medexam.metrics.paired.item_quality import FEW_RUNS
+from medexam.metrics.paired.item_response import fit_items
+from medexam.metrics.paired.subsets import SubsetError, choose_subset, measure_subsets
+from medexam.tables import Captioned, Table
+
+FEWEST_RUNS = 4
+
+
+@dataclass(frozen=True)
+class Subset(Section):
+    """The chosen questions, and how far subsets of that size err."""
+
+    runs: int
+    """Those that the questions were chosen by."""
+    of: int
+    """Questions to choose from."""
+    questions: tuple[str, ...]
+    """Keys."""
+    chosen: SubsetError
+    drawn: SubsetError
+    """The same of subsets that are drawn by lot."""
+    name = "subset"
+
+    def tables(self, names: Sequence[str]) -> list[Captioned]:  # noqa: ARG002
+        """Chosen subsets beside drawn ones."""
+        ways = (("chosen", self.chosen), ("drawn by lot", self.drawn))
+        rows = tuple((way, *map(percent, error)) for way, error in ways)
+        caption = (
+            "Percent, measured on runs that were held out in turn. Error: how far the accuracy on the subset lies from "
+            "that on all questions, in the mean and in nine of ten cases at most. Same verdict: pairs of which "
+            "McNemar's test says the same as on all questions; false: pairs of which it says better or worse otherwise."
+        )
+        title = f"Subsets of {len(self.questions)} of {self.of:,} questions"
+        return [(Table(title, ("Subset", "Error", "Nine of ten", "Same verdict", "False"), rows), caption)]
+
+    def sentences(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
+        """What the subset is worth."""
+        weak = f" The fit is weak: {self.runs} runs, and it wants {FEW_RUNS}." if self.runs < FEW_RUNS else ""
+        return [
+            f"The accuracy on {len(self.questions)} chosen questions errs by {percent(self.chosen.mean)} percentage "
+            f"points in the mean, on as many drawn by lot by {percent(self.drawn.mean)}; --json names them.{weak}"
+        ]
+
+    def document(self, keys: Sequence[str]) -> dict[str, Any]:  # noqa: ARG002
+        """The chosen keys and both errors."""
+        return {
+            "questions": list(self.questions),
+            "errors": {"chosen": self.chosen._asdict(), "drawn": self.drawn._asdict()},
+        }
+
+
+def find_subset(n: int, compared: Compared) -> Subset:
+    """Choose `n` questions; raises `SpecError` if there are too few runs or questions, or runs in words."""
+    if not compared.benchmark.right_or_wrong:
+        raise SpecError("--subset wants answers that are right or wrong; these runs answer in words: leave it out")
+    fitted = [at for at, folder in enumerate(compared.folders) if not folder.read_record().cell.program.made_of]
+    if len(fitted) < FEWEST_RUNS:
+        raise SpecError(
+            f"--subset wants {FEWEST_RUNS} runs or more that are no ensembles: name others, or leave it out"
+        )
+    right, keys = compared.matrix[fitted], list(compared.scores[0])
+    if not 2 <= n < len(keys):
+        raise SpecError(f"--subset {n}: give a number from 2 to {len(keys) - 1}, for all runs scored {len(keys)}")
+    places = choose_subset(fit_items(right), n, np.random.default_rng(SEED))
+    chosen, drawn = measure_subsets(right, n)
+    questions = tuple(keys[place] for place in places)
+    return Subset(len(fitted), len(keys), questions, chosen, drawn)
