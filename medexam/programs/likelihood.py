@@ -24,8 +24,11 @@ UNITS: dict[ScoreNorm, str] = {
     "byte": "nats per byte",
     "character": "nats per character",
     "pmi": "nats",
+    "min_k": "nats per token",
 }
 """The unit of a score under each norm."""
+MIN_K = 0.2
+"""Share of an option's tokens that `min_k` looks at, rounded up."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +139,10 @@ class OptionLikelihood(ExamProgram):
 def score(continuation: Continuation, text: str, norm: ScoreNorm, alone: Continuation | None) -> float:
     """The score of an option whose words are `text`, in the unit that `UNITS` names for the norm.
 
-    `alone` is its reading without the question, for `pmi` (Holtzman et al. 2021, domain conditional PMI). The length in
-    bytes (UTF-8) or characters is that of the words, without the space before them; no words count as one.
+    `alone` is its reading without the question, for `pmi` (Holtzman et al. 2021, domain conditional PMI). `min_k` is
+    the mean over the least likely fifth of the tokens (Shi et al. 2024, "Detecting pretraining data from large language
+    models"). The length in bytes (UTF-8) or characters is that of the words, without the space before them; no words
+    count as one.
     """
     match norm:
         case "token_mean":
@@ -152,6 +157,9 @@ def score(continuation: Continuation, text: str, norm: ScoreNorm, alone: Continu
             if alone is None:
                 raise ValueError("pmi needs the reading without the question")
             return continuation.total - alone.total
+        case "min_k":
+            least = sorted(continuation.logprobs)[: math.ceil(MIN_K * len(continuation.tokens))]
+            return math.fsum(least) / len(least)
 
 
 def average_orders(orders: Sequence[Order], rows: Sequence[Sequence[float]]) -> dict[int, float]:

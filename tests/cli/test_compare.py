@@ -78,7 +78,7 @@ def test_exams_before_and_after_a_cutoff_are_set_against_the_baseline(medexam, r
     assert around["before"]["n"] + around["after"]["n"] == found["questions"]
     name = found["pairs"][0]["run"]
     for key, of in around["difference"].items():
-        accuracies = [around[side]["accuracy"][key] for side in ("before", "after")]
+        accuracies = [around[side]["mean"][key] for side in ("before", "after")]
         assert of["value"] == pytest.approx(accuracies[0] - accuracies[1], abs=1e-12)
     assert list(around["against_control"]) == [name]
     code, _, err = medexam(*asked[:-1], "soon")

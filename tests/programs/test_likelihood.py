@@ -64,6 +64,7 @@ def test_the_papers_protocol_reads_each_option_behind_the_stem(question) -> None
         ("token_mean", [-0.6, -1.2], "nats per token"),
         ("character", [-1.8 / 12, -1.2 / 3], "nats per character"),
         ("byte", [-1.8 / 14, -1.2 / 3], "nats per byte"),
+        ("min_k", [-0.6, -1.2], "nats per token"),
     ],
 )
 def test_norms(question, norm, scores, unit) -> None:
@@ -72,6 +73,13 @@ def test_norms(question, norm, scores, unit) -> None:
     expected = [scores[0] if norm != "token_mean" else -1.8 / 4, scores[1]]
     assert list(prediction.option_scores.values()) == pytest.approx(expected)
     assert prediction.score_unit == unit
+
+
+def test_min_k_is_the_mean_of_the_least_likely_fifth_rounded_up(question) -> None:
+    asked = with_options(question, "a b c d e f", "a b c d e f g h i j")
+    ten = [-0.1 * number for number in range(1, 11)]
+    prediction, _ = ask(spec(norm="min_k"), asked, [[-0.5, -3.0, -0.1, -2.0, -0.2, -1.0], ten])
+    assert prediction.option_scores == pytest.approx({1: -2.5, 2: -0.95})
 
 
 def test_pmi_is_the_gain_over_the_option_without_the_question(question) -> None:

@@ -31,7 +31,7 @@ def difference_of_means(
 
     Drawn 9,999 times with a fixed seed. If each side has questions of five exams or more, whole exams are drawn: those
     of each side apart if no exam has questions on both, else all together. With fewer, each exam's own questions are,
-    on each side. There is no interval if an exam then has fewer than five questions on its side, or no width.
+    on each side. Then there is no interval if an exam has fewer than five questions on its side, or without width.
     """
     value = float(first.mean() - second.mean())
     sides = [_split(first, clusters_first), _split(second, clusters_second)]
@@ -46,7 +46,7 @@ def difference_of_means(
     )
     tail = 50 * (1 - LEVEL)
     low, high = (float(end) for end in np.nanpercentile(drawn, (tail, 100 - tail)))
-    if np.isclose(low, high):
+    if not whole and np.isclose(low, high):
         return Difference(value=value, interval=None, resampled=Resampling.ALIKE)
     over = Resampling.CLUSTERS if whole else Resampling.WITHIN_EXAMS
     return Difference(value=value, interval=(low, high), resampled=over)

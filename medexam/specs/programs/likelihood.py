@@ -12,7 +12,7 @@ from medexam.specs.programs.needs import EngineNeeds, RetrievalSettings, WordFil
 from medexam.specs.programs.orders import Orders, orders_label
 from medexam.specs.programs.retrieving import RetrievingSpec
 
-ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi"]
+ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi", "min_k"]
 
 
 class LikelihoodSpec(WordsSpec, RetrievingSpec):
@@ -26,8 +26,8 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
     """How the server is asked; `auto` takes the cheapest of the ways that it offers."""
     norm: ScoreNorm = "token_mean"
     """What makes the log-probabilities of longer and shorter options comparable: `token_mean` (the paper's geometric
-    mean of the token probabilities), `sum` (nothing), per `byte` or `character` of the option's text, or `pmi`, the
-    gain over the option's probability without the question."""
+    mean of the token probabilities), `sum` (nothing), per `byte` or `character` of the option's text, `pmi`, the gain
+    over the option's probability without the question, or `min_k`, the mean over its least likely fifth of tokens."""
     context: Literal["stem", "stem_and_options", "retrieved"] | None = None
     """What stands before what is read; None: the stem alone for option texts, stem and options for labels. `retrieved`
     puts passages before that."""

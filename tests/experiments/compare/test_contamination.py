@@ -54,7 +54,7 @@ def test_a_run_that_is_right_on_earlier_exams_is_told_from_its_control(write) ->
     section = _found(control, run, cutoff="2015-12")
     assert section.around is not None
     before, after = section.around.sides
-    assert (before.n + after.n, before.exams + after.exams, before.accuracies[1]) == (120, 30, 1.0)
+    assert (before.n + after.n, before.exams + after.exams, before.means[1]) == (120, 30, 1.0)
     (against,) = section.around.against
     mine, its = section.around.differences[1].value, section.around.differences[0].value
     assert against.value == pytest.approx(mine - its, abs=1e-12)
@@ -80,7 +80,7 @@ def test_exams_of_the_cutoffs_own_year_are_left_out(write) -> None:
     assert section.around is not None
     assert section.around.not_told == 24
     assert sum(side.n for side in section.around.sides) == 96
-    table, caption = section.around.table(("control", "run"))
+    ((table, caption),) = section.around.tables(("control", "run"))
     assert "24 questions are left out" in caption
     assert table.title == "Contamination: before and after the cutoff 2015-06"
 
@@ -158,7 +158,7 @@ def test_questions_that_stand_in_a_corpus_are_told_from_the_others(write, tmp_pa
     section = _found(control, run, altered, overlap=str(corpus))
     assert long <= set(section.overlap.shared)
     assert set(section.overlap.shared) <= {each.key for each in leaked}
-    assert (section.overlap.texts, section.overlap.sides.sides[0].accuracies[1]) == (len(leaked), 1.0)
+    assert (section.overlap.texts, section.overlap.sides.sides[0].means[1]) == (len(leaked), 1.0)
     (against, _) = section.overlap.sides.against
     assert against.interval[0] > 0
     said = section.sentences(("control", "run", "altered"))
@@ -168,6 +168,41 @@ def test_questions_that_stand_in_a_corpus_are_told_from_the_others(write, tmp_pa
         find_further(overlap_words=8)
     nowhere = _found(control, run, overlap=str(corpus), overlap_words=300).overlap
     assert (nowhere.shared, nowhere.sides, nowhere.too_short) == ({}, None, len(exams.questions))
+
+
+def test_how_likely_options_are_is_set_around_the_cutoff_too(tmp_path) -> None:
+    exams = load_exam_set(DatasetSpec())
+
+    def write(name, norm, earlier):
+        def said(question, _):
+            shift = earlier if question.exam.year <= 2014 else 0.0
+            scores = {
+                number: shift - 3 - (sum(map(ord, question.key)) + number) % 5 / 10
+                for number in question.option_numbers
+            }
+            return {"status": Status.ANSWERED, "answer": max(scores, key=scores.__getitem__), "option_scores": scores}
+
+        return write_run(tmp_path / name, exams, {"kind": "likelihood", "norm": norm}, said)
+
+    control, run = write("control", "min_k", 0.0), write("run", "min_k", 0.4)
+    around = _found(control, run, cutoff="2014").around
+    assert around is not None
+    assert around.scores is not None
+    assert around.scores.against[0].value == pytest.approx(0.4, abs=1e-12)
+    assert around.against[0].value == pytest.approx(0.0, abs=1e-12)
+    tables = around.tables(("control", "run"))
+    assert [table.title for table, _ in tables] == [
+        "Contamination: before and after the cutoff 2014",
+        "Contamination: before and after the cutoff 2014, log-probability of the options (min_k)",
+    ]
+    said = around.sentences(("control", "run"))
+    assert "is not shown to do better" in said[0]
+    assert "run finds options likelier on questions up to 2014 than on those after 2014" in said[1]
+    # Scores that grow with the length of options, or of another norm, are set beside nothing.
+    for norm in ("sum", "byte"):
+        other = _found(control, write(norm, norm, 0.4), cutoff="2014").around
+        assert other is not None
+        assert other.scores is None
 
 
 def test_runs_on_the_same_plain_questions_have_no_such_part(write) -> None:

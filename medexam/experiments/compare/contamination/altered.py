@@ -68,7 +68,7 @@ class AlteredRuns:
     """Of each compared run."""
     clusters: str
 
-    def table(self, names: Sequence[str]) -> Captioned:
+    def tables(self, names: Sequence[str]) -> list[Captioned]:
         """A row a run on altered questions."""
         rows = tuple(
             (
@@ -91,7 +91,7 @@ class AlteredRuns:
             "first run with the same alteration."
         )
         headers = ("Run", "Unaltered", "Altered", "By place", "Above it", "Change", "Against control")
-        return Table("Contamination: altered questions", headers, rows), caption
+        return [(Table("Contamination: altered questions", headers, rows), caption)]
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """What may be said of each."""

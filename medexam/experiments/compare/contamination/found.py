@@ -33,8 +33,8 @@ class Contamination(Section):
         return [part for part in found if part is not None]
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
-        """One for each."""
-        return [part.table(names) for part in self._parts]
+        """Those of each."""
+        return [table for part in self._parts for table in part.tables(names)]
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """Those of each, and what they do not show."""

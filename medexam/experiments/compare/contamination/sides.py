@@ -4,7 +4,7 @@ A difference that the control has too is of the questions; what a run has beyond
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,11 @@ from medexam.experiments.compare.section import Compared
 from medexam.formatting import NONE, percent
 from medexam.metrics.contamination.contrasts import difference_of_means
 from medexam.metrics.paired.results import Difference
+from medexam.specs import LikelihoodSpec
 from medexam.tables import Captioned, Table
+
+PER_LENGTH = {"token_mean": "a nat per token", "min_k": "a nat per token", "byte": "a nat per byte"}
+"""Norm of a likelihood whose scores do not grow with the length of an option -> its unit."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +38,28 @@ class SideWords:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """What is compared on both sides; its values are shown times 100."""
+
+    name: str
+    """In the title of the table, if it is not the accuracy."""
+    what: str
+    unit: str
+    better: tuple[str, str]
+    """`do better`, and `does better`."""
+
+
+ACCURACY = Measure("", "Accuracy, percent,", "percentage points", ("do better", "does better"))
+
+
+@dataclass(frozen=True)
 class Side:
     """The questions of one sort."""
 
     n: int
     exams: int
-    accuracies: tuple[float, ...]
-    """Of each run, the control first; fractions of 1."""
+    means: tuple[float, ...]
+    """Of each run, the control first: the accuracy, a fraction of 1, or the mean of another measure."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +76,21 @@ class TwoSides:
     """Of each run but the control: its difference minus the control's."""
     clusters: str
     """What the intervals resample if there are enough."""
+    measure: Measure = ACCURACY
+    scores: "TwoSides | None" = None
+    """The same of how likely each run finds the options; None if a run has not read that."""
 
-    def table(self, names: Sequence[str]) -> Captioned:
-        """A row a run."""
+    def tables(self, names: Sequence[str]) -> list[Captioned]:
+        """One for each measure, a row a run."""
+        return [self._table(names), *([] if self.scores is None else self.scores.tables(names))]
+
+    def _table(self, names: Sequence[str]) -> Captioned:
         first, second = self.sides
         rows = tuple(
             (
                 name,
-                percent(first.accuracies[at]),
-                percent(second.accuracies[at]),
+                percent(first.means[at]),
+                percent(second.means[at]),
                 signed(self.differences[at], 100),
                 signed(self.against[at - 1], 100) if at else NONE,
             )
@@ -74,32 +99,34 @@ class TwoSides:
         ways = {each.resampled for each in (*self.differences, *self.against)}
         how = describe_resampling(ways, "bootstrap", self.clusters)
         caption = (
-            f"Accuracy, percent, of {self._counted(0)} and {self._counted(1)}. Difference: the first minus the second, "
-            f"percentage points, with 95 % intervals ({how}). Against control: minus the difference of {names[0]}, "
-            "question by question."
+            f"{self.measure.what} of {self._counted(0)} and {self._counted(1)}. Difference: the first minus the "
+            f"second, {self.measure.unit}, with 95 % intervals ({how}). Against control: minus the difference of "
+            f"{names[0]}, question by question."
         )
         if self.not_told:
             caption += f" {self.not_told:,} questions are left out: {self.words.neither}."
         headers = ("Run", *self.words.headers, "Difference", "Against control")
-        return Table(f"Contamination: {self.words.title}", headers, rows), caption
+        return Table(f"Contamination: {self.words.title}{self.measure.name}", headers, rows), caption
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """What may be said of each run but the control, and of how few exams there are."""
         said = [self._sentence(name, names[0], found) for name, found in zip(names[1:], self.against, strict=True)]
+        if self.scores is not None:
+            said += self.scores.sentences(names)
         few = min(side.exams for side in self.sides)
-        if few < FEW_CLUSTERS:
+        if self.measure == ACCURACY and few < FEW_CLUSTERS:
             said.append(f"One side ({self.words.title}) has {few} {self.clusters} only: its intervals are rough.")
         return said
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """What `--json` says; fractions of 1."""
+        """What `--json` says; fractions of 1, and log-probabilities in nats."""
         return {
             "not_told": self.not_told,
             **{
                 header.lower(): {
                     "n": side.n,
                     "clusters": side.exams,
-                    "accuracy": dict(zip(keys, side.accuracies, strict=True)),
+                    "mean": dict(zip(keys, side.means, strict=True)),
                 }
                 for header, side in zip(self.words.headers, self.sides, strict=True)
             },
@@ -107,6 +134,7 @@ class TwoSides:
             "against_control": {
                 key: each.model_dump(mode="json") for key, each in zip(keys[1:], self.against, strict=True)
             },
+            **({} if self.scores is None else {"log_probability": self.scores.document(keys)}),
         }
 
     def _counted(self, at: int) -> str:
@@ -114,18 +142,19 @@ class TwoSides:
         return f"{side.n:,} questions {self.words.where[at]} ({side.exams:,} {self.clusters})"
 
     def _sentence(self, name: str, control: str, found: Difference) -> str:
-        points = f"{signed(found, 100)} percentage points"
+        points = f"{signed(found, 100)} {self.measure.unit}"
+        do, does = self.measure.better
         first, second = self.words.where
         if found.interval is None:
             why = why_none(found.resampled, self.clusters)
             return f"{name} beyond {control}, questions {first} minus those {second}: {points}; no interval, for {why}."
         if not found.excludes_zero:
             return (
-                f"{name} is not shown to do better on questions {first} than on those {second}, beyond what {control} "
+                f"{name} is not shown to {do} on questions {first} than on those {second}, beyond what {control} "
                 f"does: {points}."
             )
         better, than = (first, second) if found.value > 0 else (second, first)
-        said = f"{name} does better on questions {better} than on those {than}, beyond what {control} does: {points}."
+        said = f"{name} {does} on questions {better} than on those {than}, beyond what {control} does: {points}."
         return f"{said} This is consistent with {self.words.cause}." if found.value > 0 else said
 
 
@@ -133,7 +162,21 @@ def contrast_sides(
     words: SideWords, first: NDArray[np.bool_], second: NDArray[np.bool_], compared: Compared
 ) -> TwoSides:
     """The runs on the scored items that `first` and `second` select, at least one each."""
-    values, clusters = compared.matrix, np.array(compared.clusters)
+    found = _contrast(words, first, second, compared, compared.matrix, ACCURACY)
+    read = _log_probabilities(compared)
+    scores = None if read is None else _contrast(words, first, second, compared, *read)
+    return replace(found, scores=scores)
+
+
+def _contrast(
+    words: SideWords,
+    first: NDArray[np.bool_],
+    second: NDArray[np.bool_],
+    compared: Compared,
+    values: NDArray[np.float64],
+    measure: Measure,
+) -> TwoSides:
+    clusters = np.array(compared.clusters)
 
     def contrast(of: NDArray[np.float64]) -> Difference:
         return difference_of_means(of[first], [*clusters[first]], of[second], [*clusters[second]])
@@ -148,4 +191,32 @@ def contrast_sides(
         differences=tuple(map(contrast, values)),
         against=tuple(contrast(run - values[0]) for run in values[1:]),
         clusters=compared.found.clusters,
+        measure=measure,
     )
+
+
+def _log_probabilities(compared: Compared) -> tuple[NDArray[np.float64], Measure] | None:
+    """Row i, column j: the mean score of the options of question j in run i; None unless all read options alike.
+
+    Texts of the options as they are, scored by length or by their least likely tokens: other scores are no
+    log-probabilities of the exam's words, or grow with the length of the options.
+    """
+    cells = [folder.read_record().cell for folder in compared.folders]
+    norms = {
+        cell.program.norm
+        if isinstance(cell.program, LikelihoodSpec) and cell.program.read == "option_text" and not cell.dataset.alter
+        else None
+        for cell in cells
+    }
+    rows = [[run[key].option_scores for key in compared.scores[0]] for run in compared.predictions]
+    (norm, *others) = norms
+    if others or norm not in PER_LENGTH or not all(scores for row in rows for scores in row):
+        return None
+    values = np.array([[np.mean([*(scores or {}).values()]) for scores in row] for row in rows])
+    measure = Measure(
+        name=f", log-probability of the options ({norm})",
+        what=f"Mean log-probability of an option, norm {norm}, hundredths of {PER_LENGTH[norm]},",
+        unit=f"hundredths of {PER_LENGTH[norm]}",
+        better=("find options likelier", "finds options likelier"),
+    )
+    return values, measure
