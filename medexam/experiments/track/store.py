@@ -24,6 +24,7 @@ DEFAULTS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
 }
+NOT_INSTALLED = "MLflow is not installed: pip install 'medexam[mlflow]'"
 SEND_LATER = "the run is complete on disk; send it later with `medexam track RUN`"
 EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 """The kind whose page in the UI opens on runs and their charts; others open on traces, of which there are none."""
@@ -57,7 +58,7 @@ def open_store(tracking_uri: str, *, way_out: str = SEND_LATER) -> Iterator[Any]
     try:
         from mlflow import MlflowClient
     except ImportError:
-        raise TrackingError(f"MLflow is not installed: pip install 'medexam[mlflow]'; {way_out}") from None
+        raise TrackingError(f"{NOT_INSTALLED}; {way_out}") from None
 
     path, limits, shown = sqlite_path(tracking_uri), TimeLimits(), hide_address(tracking_uri)
     with silent(*NOISY_LOGGERS):

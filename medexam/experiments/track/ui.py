@@ -6,11 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 
 from medexam.errors import TrackingError
 from medexam.experiments.track.database import artifact_root, sqlite_path
 from medexam.experiments.track.run_list import address
-from medexam.experiments.track.store import open_store
+from medexam.experiments.track.store import NOT_INSTALLED, open_store
 from medexam.text import hide_address
 
 SHUTDOWN_S = 10.0
@@ -84,6 +85,8 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _check_store(tracking_uri: str) -> None:
+    if find_spec("mlflow") is None:
+        raise TrackingError(NOT_INSTALLED)
     if tracking_uri.startswith(("http://", "https://")):
         raise TrackingError(f"{hide_address(tracking_uri)} is an MLflow server with its own UI: open it in a browser")
     path = sqlite_path(tracking_uri)

@@ -18,6 +18,7 @@ from medexam.experiments.track import time_limits
 from medexam.experiments.track.runs import track
 from medexam.experiments.track.store import open_store
 from medexam.experiments.track.time_limits import TimeLimits
+from medexam.experiments.track.ui import serve_ui
 from soak.disks import limited_files
 
 ZERO_SHOT = {"kind": "zero_shot"}
@@ -55,6 +56,15 @@ def test_a_database_of_anothers_is_never_replaced(make_run, tmp_path: Path) -> N
         track([make_run(ZERO_SHOT, "r")], tracking_uri=f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT day FROM diary").fetchall() == [("Monday",)]
+
+
+def test_without_mlflow_the_line_names_its_extra(make_run, tmp_path: Path, monkeypatch) -> None:
+    run, uri = make_run(ZERO_SHOT, "r"), f"sqlite:///{tmp_path / 'mlflow.db'}"
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(TrackingError, match=r"pip install 'medexam\[mlflow\]'; .* send it later with `medexam track"):
+        track([run], tracking_uri=uri)
+    with pytest.raises(TrackingError, match=r"pip install 'medexam\[mlflow\]'$"):
+        serve_ui(uri, host="127.0.0.1", port=5000)
 
 
 def test_two_processes_make_one_store(tmp_path: Path) -> None:
