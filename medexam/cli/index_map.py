@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.options import JsonOption
+from medexam.cli.options import JsonOption, RunsDirOption
 from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import read_current
 from medexam.errors import RunFolderError, SpecError
@@ -48,6 +48,7 @@ def draw(
     tracking_uri: Annotated[
         str | None, typer.Option(help="MLflow store or server of --run; the store beside the run by default.")
     ] = None,
+    runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Draw passages by source and questions by discipline on a UMAP projection."""
@@ -65,7 +66,9 @@ def draw(
     if path.suffix != ".png":
         raise typer.BadParameter(f"{path} does not end in .png, and the picture is one", param_hint="--out")
     spec = validate(DatasetSpec, {"name": dataset or SAMPLED, "language": language, "limit": limit, "seed": seed})
-    stored = _run(run) if run is not None else None
+    if runs_dir is not None and run is None:
+        raise SpecError("--runs-dir says where a run lies: name it with --run RUN, or leave it out")
+    stored = _run(run, runs_dir or default_runs_dir()) if run is not None else None
     _warn_of_language(read_manifest(folder).encoder, spec.language)
     figure = new_figure()
     check_place(path)
@@ -90,11 +93,11 @@ def _warn_of_language(encoder: "EncoderRecord", language: "Language") -> None:
         )
 
 
-def _run(run: Path) -> "ExamRun":
+def _run(run: Path, runs_dir: Path) -> "ExamRun":
     """The one run that a path or an id names; raises `RunFolderError` if there is none."""
     from medexam.experiments.store.run_folder import RunFolder
 
-    (path,) = run_paths([run], default_runs_dir())
+    (path,) = run_paths([run], runs_dir)
     (stored,) = read_current([RunFolder(path)])
     if "discipline" not in stored.benchmark.facets:
         raise RunFolderError(

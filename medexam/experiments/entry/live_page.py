@@ -1,4 +1,4 @@
-"""The page of `medexam report --html` as a server on this machine gives it, made anew while runs go on.
+"""The page of `medexam report --html` as a server on this machine gives it, made anew while questions are asked.
 
 It writes nothing into a run folder that another process is writing, and answers no address but this machine's.
 """
