@@ -97,3 +97,9 @@ def test_the_tested_pythons_are_those_that_are_promised() -> None:
     assert jobs["tests"]["strategy"]["matrix"]["python"] == promised
     assert PROJECT["requires-python"] == f">={promised[0]}"
     assert jobs["wheel"]["strategy"]["matrix"]["os"] == ["ubuntu-latest", "macos-latest", "windows-latest"]
+
+
+def test_every_page_is_in_the_sites_menu() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+    assert not {page for page in pages if f": {page}\n" not in menu}

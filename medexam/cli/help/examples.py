@@ -26,6 +26,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "medexam compare base new --fail-if worse:1.0 --junit gate.xml",
         ),
         "import": ("medexam import samples_headqa_en.jsonl --dataset headqa_v1",),
+        "export": ("medexam export 3c2aae --to lm-eval --out export",),
+        "trend": ("medexam trend runs",),
         "reproduce": ("medexam reproduce --list", "medexam reproduce headqa-v1/table-5 --plan"),
         "optimize": ("medexam optimize headqa_optimize --plan",),
         "finetune": ("medexam finetune --model xlm-roberta-base --train spans.jsonl --out reader",),
