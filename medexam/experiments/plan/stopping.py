@@ -58,11 +58,13 @@ class StoppingRule:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know before anything is asked; usually empty."""
+        """What a user should know before anything is asked, a line each."""
         needed, whole = questions_needed(self.test.difference, FLIPPED), len(self.order)
+        block = f"stop_when: asks blocks of {self.looks[0]:,} questions until every comparison has ended, at most all"
         if needed is None or needed <= whole:
-            return ()
+            return (block,)
         return (
+            block,
             f"stop_when: {whole:,} questions show a difference of {self.spec.difference:g} points less often than four "
             f"times in five ({needed:,} would, if 3 of 10 are right in one run alone): close comparisons ask them all",
         )
