@@ -152,6 +152,9 @@ class Prediction(FrozenModel, populate_by_name=True):
     """Those of the completion's that are thinking. Left out of a line where the engine did not report it."""
     latency_s: float | None = None
     """From asking to answer, with the time spent waiting for a place in a batch; None when no model was asked."""
+    waiting_s: Annotated[float | None, Field(exclude_if=lambda waiting: waiting is None)] = None
+    """The part of `latency_s` in which the request waited in this process before it was sent or computed. Left out of a
+    line where no model was asked, and in older files. The rest is the answering, a server's own queue included."""
     model: str | None = None
     """The model as the server named it."""
     answered_by: str | None = None

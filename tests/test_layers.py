@@ -47,6 +47,7 @@ INNER_FLOORS = {
             "choice_schema",
             "thinking",
             "request_settings",
+            "waits",
             "network",
             "pool",
             "logprobs",

@@ -126,11 +126,11 @@ def chance_level(cells: Mapping[Cell, Tally]) -> Chance:
 def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
     """Tokens (`prompt_tokens`, `completion_tokens`, `thinking_tokens`) and time over the predictions of `keys`.
 
-    Time is `latency_p50_s` and `latency_p95_s`.
+    Time is `latency_p50_s` and `latency_p95_s`, and `answering_p50_s` and `answering_p95_s` without the waiting before.
     Each None if no prediction reports it; failed ones have no latency.
     """
     prompt = completion = thinking = None
-    latencies = array("d")
+    latencies, answering = array("d"), array("d")
     for key in keys:
         prediction = predictions.get(key)
         if prediction is None:
@@ -140,14 +140,27 @@ def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> d
         thinking = _plus(thinking, prediction.thinking_tokens)
         if prediction.latency_s is not None and prediction.status is not Status.FAILED:
             latencies.append(prediction.latency_s)
-    p50, p95 = (float(value) for value in np.percentile(latencies, (50, 95))) if latencies else (None, None)
+            if prediction.waiting_s is not None:
+                answering.append(prediction.latency_s - prediction.waiting_s)
+    p50, p95 = _percentiles(latencies)
+    answering_p50, answering_p95 = _percentiles(answering)
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "thinking_tokens": thinking,
         "latency_p50_s": p50,
         "latency_p95_s": p95,
+        "answering_p50_s": answering_p50,
+        "answering_p95_s": answering_p95,
     }
+
+
+def _percentiles(seconds: "array[float]") -> tuple[float, float] | tuple[None, None]:
+    """Median and 95th percentile; None of nothing."""
+    if not seconds:
+        return None, None
+    p50, p95 = np.percentile(seconds, (50, 95))
+    return float(p50), float(p95)
 
 
 def _plus(total: int | None, more: int | None) -> int | None:

@@ -6,7 +6,7 @@ how means get their intervals.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -60,6 +60,9 @@ class TaskMetrics(FrozenModel):
     latency_p50_s: float | None
     """Median of the scored predictions' `latency_s`; None if no model was asked."""
     latency_p95_s: float | None
+    answering_p50_s: Annotated[float | None, Field(exclude_if=lambda seconds: seconds is None)] = None
+    """Median of `latency_s` without `waiting_s`. Left out where no prediction tells them apart."""
+    answering_p95_s: Annotated[float | None, Field(exclude_if=lambda seconds: seconds is None)] = None
     """95th percentile of the same."""
     measures: Measures
     """Over all tasks."""

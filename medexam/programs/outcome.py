@@ -29,9 +29,13 @@ def build_prediction(
     program: str,
     spec_digest: str,
     latency_s: float,
+    waiting_s: float | None = None,
     answerer: Answerer | None = None,
 ) -> Prediction:
-    """The prediction of a program that returned; `answerer` is the model asked, None where none was identified."""
+    """The prediction of a program that returned; `answerer` is the model asked, None where none was identified.
+
+    `waiting_s` is the part of `latency_s` before anything was sent; None where nobody measured it.
+    """
     generations: list[Generation] = said.generations
     last: Generation | None = said.get("told") or (generations[-1] if generations else None)
     scores: OptionScores | EntailmentScores | None = said.get("scores")
@@ -46,6 +50,7 @@ def build_prediction(
         completion_tokens=usage.completion_tokens,
         thinking_tokens=usage.thinking_tokens,
         latency_s=round(latency_s, 4) if last else None,
+        waiting_s=round(waiting_s, 4) if last and waiting_s is not None else None,
         model=last.model if last else None,
         answered_by=answerer.print_of(last.model, cut=bool(said.get("passages_cut"))) if answerer and last else None,
         finish_reason=last.finish_reason if last else None,

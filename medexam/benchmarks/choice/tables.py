@@ -28,7 +28,16 @@ _FACETS: dict[str, Callable[[Metrics], Mapping[Any, Scores]]] = {
 }
 _COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
 _SCORES = ("accuracy", "exam_score", "points", "unanswered_ratio", "chance_accuracy")
-_COSTS = ("prompt_tokens", "completion_tokens", "thinking_tokens", "latency_p50_s", "latency_p95_s")
+_COSTS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "thinking_tokens",
+    "latency_p50_s",
+    "latency_p95_s",
+    "answering_p50_s",
+    "answering_p95_s",
+)
+_PERCENTILES = "median / 95th percentile"
 OPTION_SCORES = ("expected_calibration_error", "brier_score", "label_mass", "flip_rate", "tied")
 
 
@@ -70,7 +79,10 @@ def headline(metrics: Metrics) -> Table:
         *score_headline(m),
     ]
     if m.latency_p50_s is not None and m.latency_p95_s is not None:
-        rows.append(("Latency, s, median / 95th percentile", f"{m.latency_p50_s:.2f} / {m.latency_p95_s:.2f}", ""))
+        rows.append((f"Latency, s, {_PERCENTILES}", f"{m.latency_p50_s:.2f} / {m.latency_p95_s:.2f}", ""))
+    if m.answering_p50_s is not None and m.answering_p95_s is not None:
+        answering = f"{m.answering_p50_s:.2f} / {m.answering_p95_s:.2f}"
+        rows.append((f"... without waiting to be sent, s, {_PERCENTILES}", answering, ""))
     return Table("Result", (f"n = {m.n}", "Value [95 % interval]", "Chance"), tuple(rows))
 
 

@@ -35,7 +35,15 @@ MEASURES = {
 }
 """A measure's name in tables, where it is not its own with a capital."""
 _COUNTS = ("selected", "n", "unanswered", "failed", "missing")
-_COSTS = ("prompt_tokens", "completion_tokens", "thinking_tokens", "latency_p50_s", "latency_p95_s")
+_COSTS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "thinking_tokens",
+    "latency_p50_s",
+    "latency_p95_s",
+    "answering_p50_s",
+    "answering_p95_s",
+)
 
 
 def name_measure(name: str) -> str:

@@ -27,6 +27,7 @@ from medexam.experiments.store.run_folder import PredictionLog
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import build_failure, build_prediction
+from medexam.serve.waits import covered_s, recorded
 
 FLUSH_S = 0.5
 """Seconds that a finished prediction waits at most until it is on the disk."""
@@ -213,14 +214,21 @@ class Scheduler:
         work, begun = self.work, time.monotonic()
         program, spec_digest, answerer = work.program_label, work.spec_digest, work.answerer
         try:
-            said: dspy.Prediction = await work.program.acall(question=question)
+            with recorded() as waits:
+                said: dspy.Prediction = await work.program.acall(question=question)
         except (LMError, ProgramFaultError) as error:
             if isinstance(error, _HOPELESS):
                 self._hopeless = self._hopeless or error
             return build_failure(question, error, program=program, spec_digest=spec_digest, answerer=answerer)
         latency_s = time.monotonic() - begun
         return build_prediction(
-            question, said, program=program, spec_digest=spec_digest, answerer=answerer, latency_s=latency_s
+            question,
+            said,
+            program=program,
+            spec_digest=spec_digest,
+            answerer=answerer,
+            latency_s=latency_s,
+            waiting_s=covered_s(waits),
         )
 
     async def _flush_regularly(self) -> None:

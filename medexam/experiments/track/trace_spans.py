@@ -1,7 +1,7 @@
 """The spans of one traced question, as MLflow keeps them: a root for the question, and below it one for each step.
 
-A run folder says how long a question took, and not when: spans begin with the run, calls share the question's latency
-in equal parts, and everything else takes no time.
+A run folder says how long a question took, and not when: spans begin with the run, a span for the wait before anything
+was sent comes first, calls share the rest of the question's latency in equal parts, and everything else takes no time.
 """
 
 import base64
@@ -102,9 +102,12 @@ def build_spans(trace_id: str, traced: QuestionTrace, start_ns: int) -> Iterator
     outcome = {"answer": said.answer, "verdict": traced.verdict}
     whole = Step("question", "CHAIN", shown, outcome, 1.0, attributes, "failed" if failed else None)
     yield _span(trace_id, root, None, whole, start_ns, start_ns + whole_ns)
-    at = start_ns
+    at = start_ns + round(1e9 * (said.waiting_s or 0))
+    if at > start_ns:
+        yield _span(trace_id, _span_id(trace_id, "wait"), root, Step("wait", "TASK", {}, {}), start_ns, at)
+    asking_ns = start_ns + whole_ns - at
     for number, step in enumerate(traced.steps):
-        end = at + round(step.share * whole_ns)
+        end = at + round(step.share * asking_ns)
         yield _span(trace_id, _span_id(trace_id, f"{number} {step.name}"), root, step, at, end)
         at = end
 

@@ -10,8 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from medexam.serve.waits import begin_wait
 
 _QUIET_S = 0.004
 """A wave closes when nothing has arrived for this long; callers need it to send their next request after a batch."""
@@ -28,10 +30,13 @@ class PendingRequest(Generic[T, R]):
 
     item: T
     future: "Future[R]"
+    end_wait: Callable[[], None] = field(default_factory=begin_wait)
 
     def claim(self) -> bool:
         """Make it uncancellable; False if its caller has given up."""
-        return not self.future.done() and self.future.set_running_or_notify_cancel()
+        claimed = not self.future.done() and self.future.set_running_or_notify_cancel()
+        self.end_wait()
+        return claimed
 
 
 class BatchThread(Generic[T, R]):

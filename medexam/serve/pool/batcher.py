@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
+from medexam.serve.waits import begin_wait
+
 Key = TypeVar("Key")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -48,7 +50,8 @@ class Batcher(Generic[Key, Item, Result]):
         self._split_on = split_on
         self._mean_s = 0.0
         """What a batch takes on average; 0 before the first."""
-        self._pending: dict[Key, list[tuple[Item, asyncio.Future[Result]]]] = {}
+        self._pending: dict[Key, list[tuple[Item, asyncio.Future[Result], Callable[[], None]]]] = {}
+        """What ends the wait of an item stands behind its future."""
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         """The event loop itself keeps only weak references to tasks: without these a batch could vanish."""
@@ -58,7 +61,7 @@ class Batcher(Generic[Key, Item, Result]):
         """The result of this item; items with equal keys may share a batch."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         group = self._pending.setdefault(key, [])
-        group.append((item, future))
+        group.append((item, future, begin_wait()))
         if len(group) >= self._max_items():
             self._dispatch(key)
         else:
@@ -81,7 +84,11 @@ class Batcher(Generic[Key, Item, Result]):
 
     def _dispatch(self, key: Key) -> None:
         # A caller that was cancelled meanwhile has cancelled its future; its item would be computed for nobody.
-        group = [(item, future) for item, future in self._pending.pop(key) if not future.done()]
+        group = []
+        for item, future, end_wait in self._pending.pop(key):
+            if not future.done():
+                end_wait()
+                group.append((item, future))
         if not group:
             return
         loop = asyncio.get_running_loop()

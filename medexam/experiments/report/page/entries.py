@@ -257,6 +257,7 @@ def _answer(run: Answers, prediction: Prediction | None, longest: int) -> dict[s
         "completion_tokens": prediction.completion_tokens,
         "thinking_tokens": prediction.thinking_tokens,
         "latency_s": _round(prediction.latency_s),
+        "waiting_s": _round(prediction.waiting_s),
         "scores": None if scores is None else [[number, _round(score)] for number, score in scores.items()],
         "score_unit": prediction.score_unit,
         "score_norm": prediction.score_norm,

@@ -1,0 +1,45 @@
+"""How long the requests of one question waited in this process for a place, before they were sent or computed.
+
+The scheduler opens a record for each question, and queues of requests write into it. A server's own queue is not
+seen from here: it belongs to the answering.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+Span = tuple[float, float]
+"""When a wait began and ended, on the monotonic clock."""
+_record: ContextVar[list[Span] | None] = ContextVar("waits", default=None)
+
+
+@contextmanager
+def recorded() -> Iterator[list[Span]]:
+    """The waits of all requests that are made inside the block."""
+    spans: list[Span] = []
+    token = _record.set(spans)
+    try:
+        yield spans
+    finally:
+        _record.reset(token)
+
+
+def begin_wait() -> Callable[[], None]:
+    """A wait that begins now; what is returned ends it, from any thread."""
+    spans, begun = _record.get(), time.monotonic()
+
+    def end() -> None:
+        if spans is not None:
+            spans.append((begun, time.monotonic()))
+
+    return end
+
+
+def covered_s(spans: Sequence[Span]) -> float:
+    """Seconds in which at least one request waited: those that waited together count once."""
+    total, reached = 0.0, float("-inf")
+    for begun, ended in sorted(spans):
+        total += max(0.0, ended - max(begun, reached))
+        reached = max(reached, ended)
+    return total
