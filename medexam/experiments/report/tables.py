@@ -232,7 +232,13 @@ def label_runs(runs: Sequence[AnyRun]) -> tuple[str, dict[str, list[str]]]:
 
 
 def check_shown(runs: Sequence[AnyRun], layout: str | None, *, plots: bool) -> None:
-    """Raises `SpecError` if a run's benchmark has no such layout, or no plots."""
+    """Raises `SpecError` if a run's benchmark has no such layout, or no plots, or if it asked no paper's questions."""
+    altered = next((run for run in runs if run.record.cell.dataset.alter is not None), None)
+    if layout is not None and altered is not None:
+        raise SpecError(
+            f"--layout sets runs beside a paper's, and run {altered.record.run_id} asked altered questions: leave that "
+            "run or --layout out"
+        )
     kinds = [run.benchmark for run in runs]
     if (plots and not all(kind.plots for kind in kinds)) or not all(layout in {None, *kind.layouts} for kind in kinds):
         raise SpecError(

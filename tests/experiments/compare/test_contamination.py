@@ -12,6 +12,9 @@ from medexam.experiments.compare.contamination.found import CAVEAT, Contaminatio
 from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.report.comparison_tables import paired_report
+from medexam.experiments.report.papers.human_baseline import human_baseline
+from medexam.experiments.report.tables import check_shown
+from medexam.experiments.score.scoring import rescore
 from medexam.predictions import Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
@@ -203,6 +206,14 @@ def test_how_likely_options_are_is_set_around_the_cutoff_too(tmp_path) -> None:
         other = _found(control, write(norm, norm, 0.4), cutoff="2014").around
         assert other is not None
         assert other.scores is None
+
+
+def test_altered_runs_stand_beside_no_paper_and_no_people(write) -> None:
+    altered = rescore(write(CONTROL, _knows, "options_replaced"))
+    with pytest.raises(SpecError, match="asked altered questions"):
+        check_shown([altered], "headqa-v1", plots=False)
+    check_shown([altered], None, plots=True)
+    assert human_baseline([altered]) == ([{"against_people": []}], [])
 
 
 def test_runs_on_the_same_plain_questions_have_no_such_part(write) -> None:
