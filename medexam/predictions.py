@@ -49,7 +49,7 @@ class Failure(FrozenModel):
     message: Annotated[str, AfterValidator(hide_secrets)]
 
 
-class RetrievedPassage(FrozenModel):
+class RetrievedPassage(FrozenModel, allow_inf_nan=False):
     """A passage that a question's query found."""
 
     id: str
@@ -120,7 +120,7 @@ class Usage(FrozenModel):
         )
 
 
-class Prediction(FrozenModel, populate_by_name=True):
+class Prediction(FrozenModel, populate_by_name=True, allow_inf_nan=False):
     """One program's answer to one question."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")

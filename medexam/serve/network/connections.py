@@ -61,7 +61,7 @@ class _Receiving:
         self._total = 0
 
     def add(self, reply: int, received: int) -> None:
-        """So many bytes more of a reply are here."""
+        """`received` more bytes of a reply are here."""
         self._bytes[reply] = self._bytes.get(reply, 0) + received
         self._total += received
 

@@ -81,6 +81,18 @@ def test_a_damaged_line_is_named_whoever_reads(folder, line) -> None:
             read()
 
 
+@pytest.mark.parametrize("score", [b'"nan"', b"NaN", b"-Infinity", b"1e999"])
+def test_a_score_that_is_no_number_is_a_damaged_line(folder, score) -> None:
+    path = folder.path / PREDICTIONS
+    whole, last = path.read_bytes().rstrip(b"\n").rsplit(b"\n", 1)
+    path.write_bytes(
+        whole + b"\n" + last.replace(b'"option_scores": null', b'"option_scores": {"1": ' + score + b"}") + b"\n"
+    )
+    assert score in path.read_bytes()
+    with pytest.raises(RunFolderError, match="line 5 is damaged"):
+        folder.read_predictions()
+
+
 @pytest.mark.parametrize("file", [PREDICTIONS, "parts/w.jsonl"])
 def test_a_line_of_another_run_is_named_whoever_reads(folder, file) -> None:
     path = folder.path / file
