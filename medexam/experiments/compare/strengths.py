@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.benchmarks.resampling import describe_resampling
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import Compared, Section
 from medexam.formatting import NONE
@@ -20,7 +19,7 @@ class Strengths(Section):
     found: tuple[Strength, ...]
     resampled: Resampling
     clusters: str
-    """What intervals resample if there is enough of it."""
+    """What is taken as independent if there is enough of it."""
     name = "strengths"
 
     @property
@@ -42,12 +41,12 @@ class Strengths(Section):
             )
             for at, run in ((at, self.found[at]) for at in self.order)
         )
-        way = describe_resampling([self.resampled], "max-t bootstrap", self.clusters)
+        apart = self.clusters if self.resampled is Resampling.CLUSTERS else "questions within exams"
         caption = (
             "Wins: questions that the run has right and another has not, over all others; losses the other way. "
-            "Strength: Bradley and Terry's, the natural logarithm of the odds of a win against the mean run, with "
-            f"95 % intervals for all runs at once ({way}). Not separable: numbers of the runs whose difference in "
-            "strength may be 0, at 95 % for all pairs at once."
+            "Strength: Bradley and Terry's, the natural logarithm of the odds of a win against the mean run, with 95 % "
+            f"intervals for all runs at once, taking {apart} as independent. Not separable: numbers of the runs whose "
+            "difference in strength may be 0, at 95 % for all pairs at once."
         )
         headers = ("No.", "Run", "Wins", "Losses", "Strength", "Not separable from")
         return [(Table("Strengths of all runs", headers, rows, text_columns=2), caption)]
@@ -67,7 +66,7 @@ class Strengths(Section):
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
         """By run its strength, interval, and the runs that it is not separable from."""
         return {
-            "resampled": str(self.resampled),
+            "independent": str(self.resampled),
             "runs": {
                 key: run.model_dump(mode="json", exclude={"not_separable"})
                 | {"not_separable": [keys[at] for at in run.not_separable]}
