@@ -18,13 +18,19 @@ LEVEL = 0.95
 RESAMPLES = 9_999
 SEED = 20_130_101
 """Fixed, so that scoring a stored run again gives the same interval."""
+MANY = 5_000
+"""Exams from which on resamples are not drawn one exam after the other."""
+_DRAWN_AT_ONCE = 10_000_000
+"""Exams of resamples in memory at a time."""
+_DISTINCT = 1_000
+"""Different exams whose number of times is drawn instead of single exams."""
 FEWEST = 5
 """Clusters that a bootstrap over clusters needs, and questions that each exam needs for one within exams."""
 
 Floats = NDArray[np.float64]
 Statistic = Callable[..., Any]
-"""Takes a column of sums for each thing counted, the last of them questions, and the `axis` of the exams; its rows
-are the numbers that get intervals."""
+"""Takes the sum over all exams of each thing counted, the last of them questions, and the number of exams; its rows are
+the numbers that get intervals."""
 Found = tuple[Interval | None, Resampling]
 """An interval and what it resamples, or None and why."""
 
@@ -70,14 +76,20 @@ def resample(
 
 
 def _resample_exams(sums: Floats, statistic: Statistic) -> list[Interval]:
+    if len(sums) > MANY:
+        return _percentiles(statistic(*_draw_many(sums).T, len(sums)))
     from scipy.stats import bootstrap
+
+    def of_columns(*columns: Floats, axis: int) -> Any:
+        return statistic(*(column.sum(axis=axis) for column in columns), columns[0].shape[axis])
 
     result = bootstrap(
         tuple(sums.T),
-        statistic,
+        of_columns,
         paired=True,
         vectorized=True,
         n_resamples=RESAMPLES,
+        batch=max(1, _DRAWN_AT_ONCE // len(sums)),
         confidence_level=LEVEL,
         method="percentile",
         rng=np.random.default_rng(SEED),
@@ -95,8 +107,28 @@ def _resample_questions(exams: Sequence[Floats], statistic: Statistic) -> list[I
         times = rng.multinomial(len(rows), counts / len(rows), size=RESAMPLES)
         drawn.append(np.column_stack([times @ distinct, np.full(RESAMPLES, float(len(rows)))]))
     columns = np.stack(drawn, axis=-1).swapaxes(0, 1)
+    return _percentiles(statistic(*(column.sum(axis=-1) for column in columns), len(exams)))
+
+
+def _draw_many(sums: Floats) -> Floats:
+    """The sums over each resample, `[RESAMPLES, columns]`: of single questions few differ, so their times are drawn."""
+    rng = np.random.default_rng(SEED)
+    distinct, counts = np.unique(sums, axis=0, return_counts=True)
+    if len(distinct) <= _DISTINCT:
+        times = rng.multinomial(len(sums), counts / len(sums), size=RESAMPLES)
+        found: Floats = times @ distinct
+        return found
+    batch = max(1, _DRAWN_AT_ONCE // len(sums))
+    sizes = [min(batch, RESAMPLES - start) for start in range(0, RESAMPLES, batch)]
+    # One column at a time: together they would not fit beside each other.
+    drawn = (rng.integers(0, len(sums), (size, len(sums))) for size in sizes)
+    return np.concatenate([np.column_stack([column[at].sum(axis=1) for column in sums.T]) for at in drawn])
+
+
+def _percentiles(drawn: Any) -> list[Interval]:
+    """The middle 95 % of each row."""
     tail = 50 * (1 - LEVEL)
-    low, high = np.percentile(statistic(*columns, axis=-1), (tail, 100 - tail), axis=-1)
+    low, high = np.percentile(drawn, (tail, 100 - tail), axis=-1)
     return [(float(at), float(to)) for at, to in zip(low, high, strict=True)]
 
 
@@ -105,6 +137,6 @@ def _outcomes(exam: Tally) -> Floats:
     return np.repeat([[3.0], [-1.0], [0.0]], (exam.right, exam.wrong, exam.unanswered), axis=0)
 
 
-def _exam_score_and_points(points: Any, n: Any, axis: int = -1) -> Any:
+def _exam_score_and_points(points: Any, n: Any, exams: int) -> Any:
     """Row 0: the pooled exam score, which is `points / 3 / n`. Row 1: the mean of the exams' points."""
-    return np.stack([points.sum(axis=axis) / (3 * n.sum(axis=axis)), points.mean(axis=axis)])
+    return np.stack([points / (3 * n), points / exams])

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from medexam.metrics import intervals
 from medexam.metrics.counting import Tally
 from medexam.metrics.intervals import rate_interval, score_intervals
 from medexam.metrics.results import Resampling
@@ -79,3 +80,34 @@ def test_few_exams_with_few_questions_have_no_interval(exams) -> None:
 
 def test_few_exams_without_variation_have_no_interval() -> None:
     assert score_intervals([Tally(right=50), Tally(wrong=20)]) == ((None, Resampling.ALIKE),) * 2
+
+
+@pytest.mark.parametrize("kind", ["questions", "measured"])
+def test_many_clusters_have_the_interval_of_a_bootstrap_that_draws_each(monkeypatch, kind) -> None:
+    drawn = np.random.default_rng(5)
+    values = drawn.choice([3.0, -1.0, 0.0], 6_000) if kind == "questions" else drawn.normal(size=6_000)
+    sums = np.column_stack([values, np.ones(6_000)])
+
+    def mean(total, n, exams):
+        return np.stack([total / n, total / exams])
+
+    def unused():
+        raise AssertionError
+
+    ((low, high), _), again = intervals.resample(sums, unused, mean, 2)
+    assert again[0] == (low, high)
+    monkeypatch.setattr(intervals, "MANY", 10_000)
+    ((by_scipy, to_scipy), _), _ = intervals.resample(sums, unused, mean, 2)
+    width = to_scipy - by_scipy
+    assert low == pytest.approx(by_scipy, abs=0.04 * width)
+    assert high == pytest.approx(to_scipy, abs=0.04 * width)
+    # A mean's own interval, by the normal distribution.
+    error = 1.96 * values.std() / np.sqrt(6_000)
+    assert (low, high) == pytest.approx((values.mean() - error, values.mean() + error), abs=0.04 * width)
+
+
+def test_the_interval_of_few_clusters_does_not_depend_on_how_many_are_drawn_at_once(monkeypatch) -> None:
+    sums = np.column_stack([np.arange(7.0), np.full(7, 10.0)])
+    first = intervals.resample(sums, list, lambda total, n, exams: np.stack([total / n]), 1)
+    monkeypatch.setattr(intervals, "_DRAWN_AT_ONCE", 100)
+    assert intervals.resample(sums, list, lambda total, n, exams: np.stack([total / n]), 1) == first

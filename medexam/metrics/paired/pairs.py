@@ -69,7 +69,7 @@ def paired_differences(
     of both runs together.
     """
     sums = np.column_stack([_subtract(exams), [float(mine.n) for mine, _ in exams]])
-    values = _differences(*sums.T)
+    values = _differences(*sums.sum(axis=0), len(sums))
     intervals = resample(sums, lambda: [_subtract(exam) for exam in questions()], _differences, len(values))
     found = [
         Difference(value=float(value), interval=interval, resampled=over)
@@ -188,13 +188,6 @@ def _subtract(pairs: Pairs) -> NDArray[np.float64]:
     return np.array([[its.right - mine.right, its.points - mine.points] for mine, its in pairs], dtype=float)
 
 
-def _differences(right: Any, points: Any, n: Any, axis: int = -1) -> Any:
+def _differences(right: Any, points: Any, n: Any, exams: int) -> Any:
     """Rows: the pooled differences of accuracy and of exam score, and the mean difference of the exams' points."""
-    whole = n.sum(axis=axis)
-    return np.stack(
-        [
-            right.sum(axis=axis) / whole,
-            points.sum(axis=axis) / (3 * whole),
-            points.mean(axis=axis),
-        ]
-    )
+    return np.stack([right / n, points / (3 * n), points / exams])
