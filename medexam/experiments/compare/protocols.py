@@ -35,7 +35,7 @@ class Protocols(Section):
         if not shown:
             return []
         rows = tuple((each, *(one[each] for one in self.found)) for each in shown)
-        caption = "Equal digests are equal texts. An imported run tells what its harness's files say."
+        caption = "Equal digests are equal texts. An imported run has what its harness's files say."
         return [
             (Table("Where the protocols differ", ("What", *names), rows, text_columns=1 + len(self.found)), caption)
         ]

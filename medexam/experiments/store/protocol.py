@@ -7,10 +7,10 @@ an imported run it is what the harness's files tell.
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from medexam.experiments.store.run_folder import RunRecord
-from medexam.specs.programs.imported import ImportedSpec
 
 NOT_TOLD = "not told"
 NONE = "none"
@@ -23,9 +23,9 @@ UNANSWERED = "wrong in accuracy; no point lost in exam score and points"
 
 def read_protocol(record: RunRecord, environment: Mapping[str, Any]) -> Protocol:
     """The protocol of a run, in the same order for every run."""
-    cell, program = record.cell, record.cell.program
-    known = _imported(program, environment) if isinstance(program, ImportedSpec) else _asked(record, environment)
-    dataset = cell.dataset
+    said = environment.get("imported")
+    known = _imported(record, said) if said else _asked(record, environment)
+    dataset = record.cell.dataset
     data = f"{dataset.called} {record.dataset_version} {dataset.language}, texts {_short(record.dataset_fingerprint)}"
     keys = hashlib.sha256("\n".join(sorted(record.questions)).encode()).hexdigest()
     return {
@@ -118,15 +118,17 @@ def _reading(record: RunRecord, engine: Mapping[str, Any]) -> str:
     return ", ".join(parts) or f"the program {record.cell.program.label} chooses"
 
 
-def _imported(program: ImportedSpec, environment: Mapping[str, Any]) -> dict[str, str]:
-    said = environment.get("imported") or {}
+def _imported(record: RunRecord, said: Mapping[str, Any]) -> dict[str, str]:
+    """The protocol of a run that was imported, `said` being what was kept of its file."""
     told: dict[str, str] = dict(said.get("protocol") or {})
-    harness = _HARNESSES.get(program.harness, program.harness.replace("_", " "))
+    program = record.identity["program"]
+    harness = _HARNESSES.get(program["harness"], program["harness"].replace("_", " "))
+    version = said.get("version")
     return {
-        "harness": f"{harness} {said.get('version') or ', version not told'}".replace(" ,", ","),
-        "model": program.answered_by or NOT_TOLD,
-        "program": f"{program.task}, file {program.file}, SHA-256 {_short(program.sha256)}",
-        "answer": program.measure,
+        "harness": f"{harness} {version}" if version else f"{harness}, version not told",
+        "model": str(program["answered_by"] or NOT_TOLD),
+        "program": f"{program['task']}, file {Path(said['file']).name}, SHA-256 {_short(program['sha256'])}",
+        "answer": str(program["measure"]),
         "unanswered": UNANSWERED,
         **told,
     }

@@ -69,7 +69,8 @@ def paired_differences(
     of both runs together.
     """
     sums = np.column_stack([_subtract(exams), [float(mine.n) for mine, _ in exams]])
-    values = _differences(*sums.sum(axis=0), len(sums))
+    right, points, n = sums.sum(axis=0)
+    values = _differences(right, points, n, len(sums))
     intervals = resample(sums, lambda: [_subtract(exam) for exam in questions()], _differences, len(values))
     found = [
         Difference(value=float(value), interval=interval, resampled=over)
