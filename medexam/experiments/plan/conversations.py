@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.predictions import Prediction
+from medexam.predictions import Prediction, Reason, Status
 from medexam.programs import AskingProgram, Call, ExamProgram, replay
 from medexam.programs.combining.voting import Voting
 
@@ -62,8 +62,14 @@ def _calls(program: AskingProgram, question: Any, said: Prediction) -> Iterator[
     call = next(steps)
     whole = len(call.inputs.get("passages") or "")
     while whole - len(call.inputs.get("passages") or "") < (said.passages_cut or 0):
-        call = steps.throw(ContextWindowExceededError())
+        try:
+            call = steps.throw(ContextWindowExceededError())
+        except ContextWindowExceededError:
+            break
     yield call
+    if said.status is Status.FAILED or said.reason is Reason.CONTEXT_OVERFLOW:
+        # Nobody knows which call it was that broke; the first was sent.
+        return
     for _ in range(program.calls_for(question) - 1):
         # Between its calls a program needs the reasoning; readings are used when all are there.
         call = steps.send(dspy.Prediction(rationale=said.rationale, generation=None, reading=None))

@@ -1,5 +1,7 @@
 """The conversations on a page: real runs over the scripted engine, and the prompts that they were asked."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -8,17 +10,22 @@ from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.report.page.blocks import build_blocks
 from medexam.experiments.report.page.entries import read_answers
 from medexam.experiments.run.runner import Runner
+from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.programs import replay
 from medexam.signatures import render_question
 from page_blocks import unpack
 from watching import Silent
 
+CORPUS = Path(__file__).parents[2] / "retrievers" / "corpus_sample" / "passages.jsonl.gz"
+
 
 @pytest.fixture
-def runs_of(tmp_path):
+def runs_of(tmp_path, monkeypatch):
     """`runs_of(program, ...)` -> stored runs of four questions, every reply `{Answer: 1}`."""
     replies = tmp_path / "replies.yaml"
     replies.write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
+
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
 
     def carry_out(*programs):
         document = {
@@ -65,6 +72,28 @@ def test_votes_on_one_prompt_show_what_running_the_program_again_shows(runs_of) 
         texts = [each.text for each in said.generations]
         assert [exchange.turns for exchange in found] == replay(planned.program, question, texts)[0]
         assert [exchange.reply for exchange in found] == texts
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        {"kind": "chain_of_thought", "answer_format": "guided"},
+        {"kind": "zero_shot", "orders": "cyclic"},
+        {"kind": "zero_shot", "samples": 3},
+        {"kind": "retrieve_then_answer", "retriever": {"kind": "bm25", "corpus": str(CORPUS)}},
+    ],
+)
+def test_of_a_question_that_failed_the_first_prompt_is_shown(runs_of, program) -> None:
+    (run,) = runs_of(program)
+    planned = plan_resume(str(run.folder.path), runs_dir=run.folder.path.parent).cells[-1]
+    question = planned.question_set.questions[0]
+    shared = {"question": question.key, "program": "any", "spec_digest": "any"}
+    failed = Prediction(**shared, status=Status.FAILED, failure=Failure(kind="LMTimeoutError", message="late"))
+    too_long = Prediction(**shared, status=Status.UNANSWERED, reason=Reason.CONTEXT_OVERFLOW, passages_cut=10**6)
+    for said in (failed, too_long):
+        (sent,) = conversation(planned.build_preview([question]), question, said)
+        assert question.stem in sent.turns[-1]["content"]
+        assert sent.reply is None
 
 
 def test_a_run_whose_prompts_have_changed_says_why_it_shows_none(runs_of, tmp_path) -> None:
