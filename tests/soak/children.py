@@ -76,11 +76,16 @@ def fork(function: Callable[[], int]) -> int:
     """The id of a copy of this process that calls the function and ends with what it returns."""
     sys.stdout.flush()
     sys.stderr.flush()
+    # Until the copy has handlers of its own, a signal would meet those of the soak.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return pid
     code = 1
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         code = function()
     except BaseException:
         traceback.print_exc()
@@ -133,7 +138,6 @@ def _spawn(words: Sequence[str], cwd: Path, streams: Path, before: Hook) -> int:
 def be_command(words: Sequence[str], cwd: Path, streams: Path, before: Hook = bool) -> int:
     """Be `medexam WORDS` in this process, which is a fork; its exit code."""
     os.setsid()
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for number, name in ((1, OUT), (2, ERR)):
         os.dup2(os.open(streams / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
     os.chdir(cwd)
