@@ -1,7 +1,7 @@
 """Run folders that an earlier version wrote: reported, compared and resumed with the same numbers and digests.
 
 `earlier_runs/README.md` says which version wrote them, and how. Only the command line is used here. JSON has to be
-equal. Markdown has to show the same figures in the same order; its words may be improved. ClinIQLink's scores
+equal, comparisons but for the last digit. Markdown has to show the same figures in the same order. ClinIQLink's scores
 need be close only: the similarities of a sentence encoder differ in the last digits between processors.
 """
 
@@ -171,7 +171,7 @@ def test_runs_are_compared_as_before(medexam, runs, name) -> None:
         del each["run_dir"]
         if "metrics" in each and name != "words":
             each["metrics"] = hashlib.sha256(json.dumps(each["metrics"], sort_keys=True).encode()).hexdigest()
-    assert same(document, COMPARISONS[name]["document"], tolerance=1e-5 if name == "words" else 0)
+    assert same(document, COMPARISONS[name]["document"], tolerance=1e-5 if name == "words" else 1e-12)
     assert figures(Path("compare.md")) == figures(PRINTED / f"compare_{name}.md")
 
 
