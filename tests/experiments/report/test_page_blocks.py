@@ -1,7 +1,5 @@
 """The compressed blocks of a page: what each question becomes, and that nothing is lost on the way."""
 
-import math
-
 import pytest
 
 from medexam.benchmarks import find_benchmark
@@ -146,13 +144,13 @@ def test_the_index_says_how_long_replies_may_be(monkeypatch) -> None:
 
 def test_scores_and_passages_are_kept_to_six_digits() -> None:
     found = _answer(
-        option_scores={1: -1.23456789, 2: -math.inf},
+        option_scores={1: -1.23456789, 2: -98.7654321},
         score_unit="nats per token",
         score_norm="token_mean",
         passages=(RetrievedPassage(id="p1", source="Book", score=12.3456789),),
         passages_cut=0,
     )
-    assert found["scores"] == [[1, -1.23457], [2, None]]
+    assert found["scores"] == [[1, -1.23457], [2, -98.7654]]
     assert (found["score_unit"], found["score_norm"]) == ("nats per token", "token_mean")
     assert found["passages"] == [["p1", "Book", 12.3457]]
     assert "passages_cut" not in found
