@@ -48,7 +48,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "compare:compare",
             "Compare stored runs with the first one on the questions that all have scored; asks no model.",
         ),
-        "trend": ("trend:trend", "Show a score over dated runs, a line for each strategy, model and data set."),
+        "trend": (
+            "trend:trend",
+            "Show a score over dated runs, a line for each strategy, model and data set; asks no model.",
+        ),
         "import": ("imports:import_results", "Make runs of the results of other harnesses; asks no model."),
         "export": (
             "exports:export",
