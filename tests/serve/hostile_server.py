@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,6 +74,10 @@ def _say(text: str | None) -> Any:
     return _changed(change)
 
 
+def _choice(**fields: Any) -> Any:
+    return _changed(lambda usual: {**usual, "choices": [{**one, **fields} for one in usual.get("choices", ())]})
+
+
 RAW = {
     "huge": _huge,
     "bomb": _bomb,
@@ -84,6 +89,8 @@ RAW = {
     "null": _text("null"),
     "large id": _text('{"id": ' + "9" * 6000 + "}"),
     "null content": _say(None),
+    "infinite": _changed(lambda usual: {**usual, "cost": math.inf}),
+    "ids": _choice(token_ids=5, prompt_token_ids=7),
     "surrogate": _say("{Answer: 1} \ud800 \x1b[31mred"),
     "large usage": _usage(10**30),
     "negative usage": _usage(-5),

@@ -39,7 +39,7 @@ from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.discovery.sight import reads_pictures
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import call_litellm, get_litellm, to_response
+from medexam.serve.engines.litellm_calls import call_litellm, get_litellm, reading_reply, to_response
 from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_key
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
@@ -331,7 +331,9 @@ class LiteLLMEngine(HostedEngine):
 
         async def attempt() -> Response:
             try:
-                return to_response(await call_litellm("acompletion", self._asked_as, **call), self.model)
+                raw = await call_litellm("acompletion", self._asked_as, **call)
+                with reading_reply():
+                    return to_response(raw, self.model)
             except CURABLE as fault:
                 if is_refusal(fault):
                     self.limit.record_refusal()

@@ -7,8 +7,8 @@ and no engine.
 import asyncio
 import os
 import warnings
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -92,6 +92,15 @@ async def _call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
             fault.message = hide_secrets(fault.message)
             fault.args = tuple(hide_secrets(str(part)) for part in fault.args)
         raise fault from None if quoted else error
+
+
+@contextmanager
+def reading_reply() -> Iterator[None]:
+    """Raise `ServerError` where a field of a reply has no value that it can have, such as an infinite number."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ServerError(f"the reply cannot be read: {error}") from error
 
 
 def _one_line(message: str) -> str:

@@ -39,7 +39,7 @@ from medexam.serve.contract import CHOICE, EngineInfo, join_samples, take_sample
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import call_litellm, to_responses
+from medexam.serve.engines.litellm_calls import call_litellm, reading_reply, to_responses
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.engines.vllm_wire import (
@@ -342,6 +342,8 @@ class VLLMEngine(HostedEngine):
         async def send(server: Server) -> T:
             endpoint = server.endpoint
             where = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
-            return read(await call_litellm(function, timeout_s=self.pool.timeout_s, **call, **where))
+            raw = await call_litellm(function, timeout_s=self.pool.timeout_s, **call, **where)
+            with reading_reply():
+                return read(raw)
 
         return await self.pool.call(send, weight=weight, first=first)

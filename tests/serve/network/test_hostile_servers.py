@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 from dspy.lm15 import Config, LM15Error, Message, Request, Response, ServerError, TransportError
@@ -29,12 +30,12 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST_BYTES", 4_000_000)
 
 
-async def ask(how: str, timeout_s: float = 2.0) -> Response:
+async def ask(how: str, timeout_s: float = 2.0, request: Request = HELLO) -> Response:
     with serving(HostileWire(megabytes=50)) as wire:
         engine = await build_engine(ModelSpec(engine="vllm", endpoints=(wire.address,), timeout_s=timeout_s))
         try:
             wire.how = how
-            return await engine.complete(HELLO)
+            return await engine.complete(request)
         finally:
             await engine.aclose()
 
@@ -52,6 +53,7 @@ async def ask(how: str, timeout_s: float = 2.0) -> Response:
         ("null", LM15Error),
         ("large id", LM15Error),
         ("null content", ServerError),
+        ("infinite", ServerError),
     ],
 )
 async def test_what_is_no_reply_is_a_fault_in_one_line(how: str, fault: type[LM15Error]) -> None:
@@ -60,6 +62,12 @@ async def test_what_is_no_reply_is_a_fault_in_one_line(how: str, fault: type[LM1
     said = str(caught.value)
     assert "Traceback" not in said
     assert len(said) <= LONGEST_MESSAGE + 200
+
+
+async def test_token_ids_that_are_none_are_a_fault_in_one_line() -> None:
+    opened = replace(HELLO, messages=(*HELLO.messages, Message.assistant("{Answer: ")))
+    with pytest.raises(ServerError, match="cannot be read"):
+        await ask("ids", request=opened)
 
 
 @pytest.mark.parametrize("how", ["large usage", "negative usage"])
