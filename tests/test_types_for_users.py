@@ -42,7 +42,7 @@ def python(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("user")
     source, ignored = folder / "source", shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "medexam", source / "medexam", ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     pip = [sys.executable, "-m", "pip"]
     offline = ["-q", "--no-deps", "--no-index"]

@@ -38,10 +38,10 @@ HIDDEN = {
     "html": r"by_.*\.(selected|exams|chance_exam_score|chance_points|unanswered_ratio)|"
     r"(right|wrong|unanswered|exams|chance_exam_score|chance_points|(points|unanswered_ratio)_interval\.\d|"
     r"headqa_v1_\w+|latency_\w+)",
-    # MLflow has the breakdowns that its charts can show: scores by discipline, by number of options and, as curves,
-    # by year. All others are in its artifact `metrics.json`.
-    "mlflow": r"exams|by_exam\..*|by_(discipline|option_count)\.[^.]*\.(?!accuracy$|exam_score$|points$|headqa_v1_).*|"
-    r"by_year\.\d+\.(?!accuracy$|exam_score$|points$|chance_accuracy$).*|(counts|outcomes)\..*|.*\.n",
+    # MLflow has what its charts can show: of each discipline, year and number of options the accuracy. All else is in
+    # its artifact `metrics.json`.
+    "mlflow": r"exams|chance_(exam_score|points)|headqa_v1_\w+|by_exam\..*|"
+    r"by_(discipline|option_count|year)\.[^.]*\.(?!accuracy$).*|(counts|outcomes)\..*|.*\.n",
     # A row a question: what was not asked, the intervals, chance and the published rounding are in no row.
     "parquet": r".*(selected|missing|interval\.\d|chance_\w+|headqa_v1_\w+|exams|points|latency_\w+)",
 }
@@ -100,8 +100,6 @@ def named(path: tuple[str, ...]) -> tuple[str, int]:
         parts.pop()
     if parts[0] == "measures":
         return parts[1] + ending, 0
-    if parts[0] == "by_year":
-        return f"{parts[2]}_by_year", int(parts[1])
     if parts[0] == "by_option_count":
         return f"{parts[2]}.options_{parts[1]}", 0
     if parts[0].startswith("by_"):

@@ -90,4 +90,6 @@ def test_failed_and_missing_tasks_are_counted_apart() -> None:
         "thinking_tokens": None,
         "latency_p50_s": 2.0,
         "latency_p95_s": pytest.approx(2.9),
+        "answering_p50_s": None,
+        "answering_p95_s": None,
     }

@@ -8,7 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-TIMES = {"seconds", "started_at", "latency_p50_s", "latency_p95_s", "latency_s", "environment", "created", "when"}
+TIMES = {
+    *("seconds", "started_at", "created", "when", "environment", "latency_s", "waiting_s"),
+    *(f"{time}_{part}_s" for time in ("latency", "answering") for part in ("p50", "p95")),
+}
 """Names of what differs between two runs that came out alike."""
 
 

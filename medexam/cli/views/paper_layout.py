@@ -32,15 +32,9 @@ def print_layout(stored: "Sequence[ExamRun]", layout: str, markdown: Path | None
 
 
 def check_layout(layout: str | None) -> str | None:
-    """The layout as it was named; raises `typer.BadParameter` if no paper has this name."""
-    import typer
-
-    from medexam.errors import SpecError
+    """The layout as it was named; raises `SpecError` if no paper has this name."""
     from medexam.experiments.report.papers.paper import load_paper
 
-    try:
-        if layout is not None:
-            load_paper(layout)
-    except SpecError as error:
-        raise typer.BadParameter(str(error)) from None
+    if layout is not None:
+        load_paper(layout)
     return layout

@@ -1,5 +1,6 @@
 """Wrong usage of a command as one line: what is wrong, and the way out."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,10 @@ def describe_usage(error: Any) -> str:
     """`no such option --engine: write --set model.engine=...; medexam run --help lists the options`."""
     said = " ".join(error.format_message().split()).rstrip(".?")
     said = f"{said[0].lower()}{said[1:]}".replace("option: ", "option ")
+    # Typer hands on what pydantic says of a value.
+    said = re.sub(r"Input should be (a valid \w+), unable to parse.*", r"it must be \1", said).replace(
+        "Value error, ", ""
+    )
     option = getattr(error, "option_name", "").lstrip("-").replace("-", "_")
     places = _places(option) if said.startswith("no such option") and option else []
     if places:

@@ -130,7 +130,7 @@ def entries(runs, tmp_path: Path) -> dict[str, dict[str, Any]]:
     text = path.read_text(encoding="utf-8")
     assert "img-src data:" in text
     (packed,) = re.findall(r'id="block-part-0"[^>]*>([^<]+)<', text)
-    return {entry["key"]: entry for entry in unpack(Block("part-0", packed))}
+    return {entry["key"]: entry for entry in unpack(Block("part-0", packed))["items"]}
 
 
 def test_the_page_holds_each_picture_once(spec, tmp_path) -> None:

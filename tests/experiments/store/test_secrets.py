@@ -177,7 +177,7 @@ def test_an_address_of_mlflow_is_shown_without_its_password(uri: str, tmp_path: 
 
 
 def test_a_traceback_and_a_log_of_a_library_hold_no_key(monkeypatch, capfd) -> None:
-    def fail() -> None:
+    def fail(**_: object) -> None:
         logging.getLogger("library").warning("asked %s", f"http://me:{KEY}@host")
         raise ValueError(f"Illegal header value b'Bearer {KEY}'")
 

@@ -93,10 +93,10 @@ async def test_from_a_file(tmp_path, ask) -> None:
     ("content", "message"),
     [
         (None, "cannot be read"),
-        ("a: [", "cannot be read"),
+        ("a: [", "not YAML"),
         ("- a", "must be a mapping"),
         ("", "must be a mapping"),
-        ("1: one", "quoted keys"),
+        ("1: one", "put it in quotes"),
         ("a: 1", "reply to 'a'"),
         ("a: {error: fire}", "reply to 'a', error"),
         ("a: {txt: b}", "reply to 'a', txt"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from medexam.errors import DatasetError
 from medexam.experiments.compare.baselines import contrast_runs
-from medexam.experiments.compare.ranking import describe_difference, mixed_notes
+from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import describe_all
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.report.comparison_tables import headline, overall_tables, verdicts
@@ -111,9 +111,7 @@ def build_sections(runs: Sequence[AnyRun], names: Sequence[str]) -> list[Section
 
 def warnings(runs: Sequence[AnyRun], names: Sequence[str]) -> list[str]:
     """What a reader should know before the scores: how runs differ, what they warn of, and what is pending in them."""
-    difference = describe_difference(runs)
-    found = [] if difference is None else [f"Not all runs may be ranked by their scores: they asked {difference}."]
-    found += [f"{note[0].upper()}{note[1:]}." for note in mixed_notes(runs)]
+    found = ranking_notes(runs)
     found += [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.warnings]
     found += dict.fromkeys(note for run in runs for note in run.benchmark.notes(run.metrics))
     for run, name in zip(runs, names, strict=True):
