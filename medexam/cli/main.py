@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "run": ("run:run", "Run an experiment, or continue it where it stopped."),
         "plan": ("run:plan", "Say what would run: cells, questions, calls and one rendered prompt each."),
         "report": ("report:report", "Show stored runs as tables and plots; scores them again, asks no model."),
-        "list": ("stored.runs:list_runs", "List the runs that are kept, the newest last."),
+        "list": ("stored.runs:list_runs", "List the runs that are kept, the newest experiment last."),
         "show": (
             "stored.show:show",
             "Show a stored run: its state, settings and files, or what it answered to one question.",

@@ -205,8 +205,10 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
         if run.record.stopped is not None:
             say(f"{run.folder.name} {run.record.stopped.describe()}")
     where = f"--tracking-uri {hide_address(tracking_uri)}" if tracking_uri else f"--runs-dir {runs_dir}"
-    see = f" See them in the MLflow UI: {sys.argv[0]} ui {where}" if find_spec("mlflow") else ""
-    sys.stderr.write(f"Runs are in {runs_dir}.{see}\n")
+    sys.stderr.write(f"Runs are in {runs_dir}.\n")
+    sys.stderr.write(f"A page of every question and reply: {sys.argv[0]} report {runs_dir} --html report.html\n")
+    if find_spec("mlflow"):
+        sys.stderr.write(f"The MLflow UI: {sys.argv[0]} ui {where}\n")
 
 
 def _incomplete(spec: str | None, plan: "Plan", runs: "list[AnyRun]", stop: "Stop | None") -> str:

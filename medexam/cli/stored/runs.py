@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> None:
-    """List the runs that are kept, the newest last."""
+    """List the runs that are kept, the newest experiment last."""
     from medexam.experiments.store.paths import default_runs_dir
     from medexam.experiments.store.run_folder import runs_inside
     from medexam.experiments.store.stored_run import run_document

@@ -7,7 +7,7 @@ import typer
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import JsonOption, RunsDirOption, TrustOption
 from medexam.cli.views.output import print_json
-from medexam.cli.views.runs import print_lines, print_tables, say
+from medexam.cli.views.runs import say
 from medexam.errors import DatasetError, RunFolderError
 
 if TYPE_CHECKING:
@@ -50,14 +50,18 @@ def show(
 def _print_run(stored: "AnyRun") -> None:
     from medexam.cli.terminal import Terminal
     from medexam.experiments.report.markdown import describe_settings, describe_state
+    from medexam.experiments.report.shown import Unbroken, print_blocks
 
-    console = Terminal()
     lines = [f"{stored.record.cell.name}: {stored.title}", *filter(None, [stored.record.description])]
-    print_lines(console, [*lines, describe_state(stored), *(f"Warning: {each}" for each in stored.warnings)])
-    print_tables(console, [(describe_settings(stored), "")])
-    files = sorted(path.name for path in stored.folder.path.iterdir() if path.is_file())
-    print_lines(console, [f"Files in {stored.folder.path}: {', '.join(files)}"])
-    print_lines(console, [f"`medexam report {stored.folder.path}` shows its scores."])
+    state = describe_state(stored) if stored.complete else Unbroken(describe_state(stored))
+    files = sorted(path.name for path in stored.folder.path.iterdir() if path.is_file() and path.name[0] != ".")
+    ends = [
+        Unbroken(f"Files in {stored.folder.path}:"),
+        ", ".join(files),
+        Unbroken(f"`medexam report {stored.folder.path}` shows its scores."),
+    ]
+    warnings = (f"Warning: {each}" for each in stored.warnings)
+    print_blocks(Terminal(), [*lines, state, *warnings, (describe_settings(stored), ""), *ends])
 
 
 def _show_question(folder: Any, wanted: str, *, as_json: bool) -> None:

@@ -304,7 +304,7 @@ def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Seq
 
 
 def list_runs(runs_dir: str | Path | None = None) -> Runs:
-    """The runs in a folder, in the order in which they were first asked.
+    """The runs in a folder, experiments in the order in which they began, each in the order of its spec.
 
     One that cannot be read is told on standard error and left out.
     """

@@ -61,6 +61,8 @@ class PlannedCell(Generic[S_co]):
     """Further questions, which are not pending yet: whether they are asked depends on the answers to those that are."""
     stopped: Stopped | None = None
     """How far a stopping rule has had it asked; None without such a rule."""
+    place: int = 0
+    """Position in the experiment, 0 the first."""
 
     @property
     def label(self) -> str:
@@ -204,6 +206,7 @@ class Plan:
             dataset_golds=planned.question_set.golds_fingerprint,
             questions=tuple(question.key for question in planned.question_set.questions),
             experiment_digest=self.experiment_digest,
+            place=planned.place,
             warnings=planned.warnings,
             readings=planned.cell.program.readings,
             stopped=planned.stopped,

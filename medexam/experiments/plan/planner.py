@@ -64,6 +64,7 @@ def plan_experiment(
     sources = Sources(only_look=only_look)
     prepared = [sources.prepare(cell) for cell in cells]
     planned = _plan_cells(prepared, lambda item: _folder(item.cell, item.identity, runs_dir, fresh), fresh=fresh)
+    planned = tuple(replace(cell, place=place) for place, cell in enumerate(planned))
     stopping = StoppingRule.of(experiment.stop_when, planned) if experiment.stop_when else None
     if stopping and repeat:
         raise SpecError("--repeat asks whole runs again, and stop_when ends them early: add --set stop_when=null")
@@ -120,7 +121,9 @@ def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> 
         [resumed],
         lambda item: folder if item is resumed else _folder(item.cell, item.identity, folder.path.parent, fresh=False),
     )
-    planned = tuple(replace(cell, stopped=record.stopped) if cell.folder == folder else cell for cell in planned)
+    planned = tuple(
+        replace(cell, stopped=record.stopped, place=record.place) if cell.folder == folder else cell for cell in planned
+    )
     return Plan(
         name=record.cell.name,
         description=record.description,

@@ -24,7 +24,7 @@ def overview_blocks(runs: Sequence[AnyRun]) -> list[Block]:
     """A table for the exams and one for each other benchmark, each with what to know before ranking its runs."""
     blocks: list[Block] = []
     for group in split_families(runs):
-        blocks += [*overview_tables(group), *map(Unbroken, [*ranking_notes(group), *findings(group)])]
+        blocks += [*overview_tables(group), *map(Unbroken, ranking_notes(group)), *findings(group)]
     return blocks
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -28,6 +27,8 @@ LEAST_NAME = 8
 """Characters that a name has in the narrowest terminal."""
 GUTTER = 2
 """Characters between the columns of a table."""
+WORDS = 80
+"""Characters that a line of a title or caption may have above a narrower table."""
 EDGES = 3
 """Characters beside the columns of a table that has edges."""
 
@@ -46,33 +47,40 @@ class TerminalTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the wide form where it fits and the narrow one where it does not."""
         unbounded = options.update(max_width=10_000)
-        drawn = self._draw(self._table)
+        table, drawn = self._table, _draw(self._table)
         if Measurement.get(console, unbounded, drawn).maximum > options.max_width:
-            drawn = self._draw_narrow(options.max_width)
+            table, edges = _fitted(table, options.max_width)
+            drawn = _draw(table, edges=edges)
         # Where even that is too wide the terminal breaks lines: a number that is cut says something else.
         needed = Measurement.get(console, unbounded, drawn).maximum
+        words = options.update(max_width=min(options.max_width, max(needed, WORDS)))
+        if table.title:
+            yield from console.render(Text(table.title, style="table.title"), words)
         yield from console.render(drawn, options.update(max_width=max(options.max_width, needed)))
+        if self._caption:
+            yield from console.render(Text(self._caption, style="table.caption"), words)
 
-    def _draw_narrow(self, width: int) -> RichTable:
-        table, edges = self._table, True
-        if not _fits(table, width - EDGES):
-            edges = False
-            if not _fits(table, width):
-                table = _without_shared(table)
-        return self._draw(_narrow(table, width - EDGES * edges), edges=edges)
 
-    def _draw(self, table: Table, *, edges: bool = True) -> RichTable:
-        drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=edges)
-        drawn.title, drawn.title_justify = escape(table.title), "left"
-        drawn.caption, drawn.caption_justify = self._caption, "left"
-        for position, header in enumerate(table.headers):
-            is_text = position < table.text_columns
-            drawn.add_column(header, justify="left" if is_text else "right", no_wrap=True)
-        for row, cells in enumerate(table.rows):
-            drawn.add_row(
-                *(Text(text, style="bold" if (row, column) in table.best else "") for column, text in enumerate(cells))
-            )
-        return drawn
+def _draw(table: Table, *, edges: bool = True) -> RichTable:
+    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=edges)
+    for position, header in enumerate(table.headers):
+        is_text = position < table.text_columns
+        drawn.add_column(header, justify="left" if is_text else "right", no_wrap=True)
+    for row, cells in enumerate(table.rows):
+        drawn.add_row(
+            *(Text(text, style="bold" if (row, column) in table.best else "") for column, text in enumerate(cells))
+        )
+    return drawn
+
+
+def _fitted(table: Table, width: int) -> tuple[Table, bool]:
+    """The table for a terminal of `width` characters, and whether it has edges there."""
+    edges = True
+    if not _fits(table, width - EDGES):
+        edges = False
+        if not _fits(table, width):
+            table = _without_shared(table)
+    return _narrow(table, width - EDGES * edges), edges
 
 
 def fold(text: str, width: int) -> str:

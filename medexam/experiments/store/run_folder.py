@@ -12,6 +12,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -69,6 +70,8 @@ class RunRecord:
     """Keys of the questions that were last selected, in the order of the exams."""
     experiment_digest: str
     """Identity of the experiment that the run is a cell of; its cells share it."""
+    place: int = 0
+    """Position of the cell in its experiment, 0 the first; 0 also in folders that were written without it."""
     warnings: tuple[str, ...] = ()
     """What a reader of the results should know of how the run was asked for; usually empty."""
     readings: Mapping[str, int] = field(default_factory=dict)
@@ -306,7 +309,7 @@ def pending(questions: Iterable[str], predictions: Mapping[str, Prediction] | Ma
 def find_runs(paths: Iterable[Path]) -> list[RunFolder]:
     """The run folders named by `paths`, each a run folder or a folder of run folders, in order and without repeats.
 
-    Those of one folder come in the order in which they were first asked, which is that of their spec.
+    Those of one folder come in the order of `runs_inside`.
 
     Raises `RunFolderError` for a path that is neither.
     """
@@ -321,9 +324,26 @@ def find_runs(paths: Iterable[Path]) -> list[RunFolder]:
 
 
 def runs_inside(path: Path) -> list[RunFolder]:
-    """The run folders in the folder `path`, the one that was asked first before the others; none if it is no folder."""
+    """The run folders in the folder `path`; none if it is no folder.
+
+    Runs of one experiment stand together in the order of its spec, and experiments in the order in which they began.
+    """
     folders = [RunFolder(child) for child in sorted(path.iterdir())] if path.is_dir() else []
-    return sorted((folder for folder in folders if folder.exists()), key=_started_at)
+    experiments: dict[str, list[tuple[int, RunFolder]]] = {}
+    for folder in sorted((folder for folder in folders if folder.exists()), key=_started_at):
+        experiment, place = _place(folder)
+        experiments.setdefault(experiment, []).append((place, folder))
+    return [folder for cells in experiments.values() for _, folder in sorted(cells, key=itemgetter(0))]
+
+
+def _place(folder: RunFolder) -> tuple[str, int]:
+    """The experiment that the run is a cell of, and its place there; its name and 0 if its record cannot be read."""
+    with suppress(RunFolderError):
+        stored = folder.read_json(SPEC)
+        experiment, place = stored.get("experiment_digest"), stored.get("place", 0)
+        if isinstance(experiment, str) and isinstance(place, int):
+            return experiment, place
+    return folder.name, 0
 
 
 def _started_at(folder: RunFolder) -> str:

@@ -172,3 +172,19 @@ def test_a_folder_that_was_there_keeps_its_mode(tmp_path) -> None:
     shared.chmod(0o775)
     RunFolder(shared / "run").create()
     assert _modes(tmp_path) == {"runs": "775", "runs/run": "700"}
+
+
+def test_runs_of_an_experiment_come_in_the_order_of_their_spec(tmp_path) -> None:
+    """However they were asked; experiments in the order in which they began, one that cannot be read by itself."""
+    records = [
+        ("late", "10:03", {"experiment_digest": "new", "place": 0}),
+        ("second", "10:01", {"experiment_digest": "old", "place": 1}),
+        ("first", "10:02", {"experiment_digest": "old", "place": 0}),
+        ("strange", "10:04", {"experiment_digest": ["old"], "place": 0}),
+    ]
+    for name, started_at, record in records:
+        made = RunFolder(tmp_path / name)
+        made.create()
+        made.write_json("spec.json", record)
+        made.write_json("environment.json", {"started_at": f"2026-11-20T{started_at}:00.000+00:00"})
+    assert [found.name for found in find_runs([tmp_path])] == ["first", "second", "late", "strange"]
