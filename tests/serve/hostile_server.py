@@ -90,6 +90,8 @@ RAW = {
     "large id": _text('{"id": ' + "9" * 6000 + "}"),
     "null content": _say(None),
     "infinite": _changed(lambda usual: {**usual, "cost": math.inf}),
+    "choices": _changed(lambda usual: {**usual, "choices": 7}),
+    "places": _choice(logprobs={"top_logprobs": [5]}),
     "ids": _choice(token_ids=5, prompt_token_ids=7),
     "surrogate": _say("{Answer: 1} \ud800 \x1b[31mred"),
     "large usage": _usage(10**30),

@@ -74,7 +74,10 @@ class Soaker:
         if end.statuses != [0] and not (_is_over(work, folder) and end.statuses == [2]):
             end.wedges = 1
             return
-        trial.differs = in_fork(lambda: work.result(folder)) != baseline.result
+        try:
+            trial.differs = in_fork(lambda: work.result(folder)) != baseline.result
+        except RuntimeError:  # a file of the result is not there, or cannot be read: standard error says which
+            trial.differs = True
         left = {*files_in(folder)} - {*baseline.files}
         trial.left = sorted(name for name in left if "mlartifacts" not in name)  # there, names are drawn by chance
 

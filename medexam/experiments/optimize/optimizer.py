@@ -67,13 +67,13 @@ class _Course:
 
     def keep(self) -> None:
         """Write what is known now, as of an optimization that did not end."""
-        self.write(Ending.INTERRUPTED)
+        write_optimization(self.state(Ending.INTERRUPTED))
 
-    def write(self, ending: Ending) -> None:
-        """Write what is known now; raises `RunFolderError` if that fails."""
+    def state(self, ending: Ending) -> Optimization:
+        """What is known now."""
         plan, spent = self.plan, self.log.total
         trials = self.evaluator.ordered if self.evaluator else []
-        done = Optimization(
+        return Optimization(
             folder=plan.folder,
             cell=plan.cell,
             optimizer=plan.optimizer,
@@ -95,7 +95,6 @@ class _Course:
             trials=tuple(trials),
             models=read_identities(plan.folder),
         )
-        write_optimization(done)
 
 
 def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimization:
@@ -118,10 +117,11 @@ def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimiza
             course.keep()
         with truncation_unlogged():
             run_interruptibly(_optimize(observer, course))
-        course.write(course.ending)
-        optimization = load_optimization(plan.folder)
-        write_outcome(optimization, plan)
-        return optimization
+        done = course.state(course.ending)
+        write_outcome(done, plan)
+        # Last: what it calls complete is never begun again, whatever is missing.
+        write_optimization(done)
+        return load_optimization(plan.folder)
 
 
 def why_nothing_more(plan: OptimizationPlan, done: Optimization) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from medexam.frozen_model import FrozenModel
 from medexam.serve.choice_schema import IMPOSSIBLE, SCHEMA_FORMS, SCHEMA_TOKENS, read_choice, response_format
 from medexam.serve.discovery.server_calls import ServerCalls
+from medexam.serve.network.http_calls import MISFORMED
 
 _TOP = 5
 """Alternatives asked for."""
@@ -28,7 +29,7 @@ class ApiCheck(FrozenModel):
     what: str
     verdict: Literal["honoured", "ignored", "refused"]
     said: str = ""
-    """What the server said when it refused; empty otherwise."""
+    """What the server said when it refused, or what is wrong with its reply; empty otherwise."""
 
     def describe(self) -> str:
         """The verdict in words."""
@@ -53,7 +54,10 @@ def honours_schema(checks: tuple[ApiCheck, ...]) -> str | None:
 
 async def _judge(calls: ServerCalls, what: str, heard: Any) -> ApiCheck:
     calls.refusals.pop(what, None)
-    honoured = await heard(calls, what)
+    try:
+        honoured = await heard(calls, what)
+    except MISFORMED as error:
+        return ApiCheck(what=what, verdict="ignored", said=f"its reply cannot be read: {error}")
     if honoured:
         return ApiCheck(what=what, verdict="honoured")
     said = calls.refusals.get(what)

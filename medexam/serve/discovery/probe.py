@@ -24,6 +24,7 @@ from medexam.serve.discovery.server_calls import ServerCalls, open_calls
 from medexam.serve.discovery.sight import reads_pictures
 from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
 from medexam.serve.network.endpoints import Endpoint
+from medexam.serve.network.http_calls import MISFORMED
 
 PROBE_TIMEOUT_S = 60.0
 """A busy server answers late."""
@@ -88,7 +89,13 @@ async def check_same(endpoint: Endpoint, first: Capabilities, *, timeout_s: floa
 @asynccontextmanager
 async def _probing(endpoint: Endpoint, timeout_s: float) -> AsyncIterator["_Probe"]:
     async with open_calls(endpoint, timeout_s) as calls:
-        yield _Probe(calls)
+        try:
+            yield _Probe(calls)
+        except MISFORMED as error:
+            raise EndpointUnreachableError(
+                f"{endpoint.base} sent a reply that has not the form of OpenAI's protocol ({error}); look into the "
+                "server's log, or give the address of another one"
+            ) from error
 
 
 @dataclass

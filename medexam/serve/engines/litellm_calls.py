@@ -24,7 +24,7 @@ from dspy.lm15 import (
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
 from medexam.serve.network.connections import causes, redirect_fault
-from medexam.serve.network.http_calls import retry_after_s
+from medexam.serve.network.http_calls import MISFORMED, retry_after_s
 from medexam.text import hide_secrets, writable
 
 LONGEST_MESSAGE = 2000
@@ -99,7 +99,7 @@ def reading_reply() -> Iterator[None]:
     """Raise `ServerError` where a field of a reply has no value that it can have, such as an infinite number."""
     try:
         yield
-    except (TypeError, ValueError, AttributeError) as error:
+    except MISFORMED as error:
         raise ServerError(f"the reply cannot be read: {error}") from error
 
 

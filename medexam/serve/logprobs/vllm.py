@@ -7,12 +7,14 @@ that were asked for: servers ignore fields they do not know and still answer. Th
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from dspy.lm15 import InvalidRequestError
 
 from medexam.continuations import ContinuationLogprobs, ContinuationRequest, ReadBy
+from medexam.errors import LogprobsUnavailableError
 from medexam.serve.logprobs.tokens import (
     STRIDE,
     Candidates,
@@ -23,6 +25,7 @@ from medexam.serve.logprobs.tokens import (
     split_tokens,
     unusable_reply,
 )
+from medexam.serve.network.http_calls import MISFORMED
 from medexam.serve.pool.batcher import Batcher
 
 _TOKEN = "token_id:"  # noqa: S105 - no secret
@@ -178,6 +181,18 @@ def echo_fields(alternatives: int) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def _in_form() -> Iterator[None]:
+    """Raise `LogprobsUnavailableError` where a part of a reply is of another type than the protocol's."""
+    try:
+        yield
+    except MISFORMED as error:
+        raise LogprobsUnavailableError(
+            f"the server's log-probabilities cannot be read: {error}; `medexam doctor ENDPOINT` shows what it honours"
+        ) from error
+
+
+@_in_form()
 def read_echo(reply: Any, prompt: TokenPath) -> list[float]:
     """The log-probability of each token of an echoed prompt, nats, that of the first as NaN.
 
@@ -200,6 +215,7 @@ def read_echo(reply: Any, prompt: TokenPath) -> list[float]:
     return [float("nan"), *(float(value) for value in values[1 : len(prompt)])]
 
 
+@_in_form()
 def read_fork(reply: Any, prompt: TokenPath | None, tokens: Sequence[int], method: ReadBy) -> dict[int, float]:
     """The log-probabilities of some next tokens after a prompt, nats; `prompt` None: its tokens are not known.
 
@@ -211,6 +227,7 @@ def read_fork(reply: Any, prompt: TokenPath | None, tokens: Sequence[int], metho
     return _read_place((places or [None])[0] or {}, tokens, method)
 
 
+@_in_form()
 def read_walk(reply: Any, prompt: TokenPath, ahead: TokenPath, method: ReadBy) -> list[float]:
     """The log-probabilities of the tokens `ahead` of a prompt, nats: the first, and each behind one that was written.
 

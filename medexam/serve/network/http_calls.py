@@ -36,6 +36,10 @@ _BY_STATUS: dict[int, type[LM15Error]] = {
 """HTTP status -> DSPy's error; of the others, those from 500 on are server errors."""
 
 
+MISFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What is raised where a part of a reply is of another type than the protocol's."""
+
+
 async def reply_object(sending: Awaitable[httpx.Response], what: str) -> dict[str, Any]:
     """The JSON object of a reply; raises `dspy.lm15` errors that open with `what` was asked."""
     try:

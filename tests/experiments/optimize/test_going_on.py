@@ -15,6 +15,7 @@ from medexam.experiments.optimize.optimizer import optimize, why_nothing_more
 from medexam.experiments.optimize.plan import plan_optimization, plan_resumed
 from medexam.experiments.plan.leakage import near_duplicates
 from medexam.experiments.plan.planner import plan_experiment
+from medexam.programs.loading import PROGRAM
 from medexam.serve import ScriptedEngine
 from medexam.specs.identity import differences
 from watching import Trials
@@ -66,6 +67,21 @@ def test_ctrl_c_while_its_model_is_prepared_is_no_other_error(document, run_opti
             optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
     done, _ = run_optimizer()
     assert done.ending is Ending.COMPLETE
+
+
+def test_a_kill_before_the_best_program_is_written_leaves_nothing_complete(
+    document, run_optimizer, tmp_path, monkeypatch
+) -> None:
+    def killed(*_) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("medexam.experiments.optimize.optimizer.write_outcome", killed)
+        with pytest.raises(KeyboardInterrupt):
+            optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
+    done, _ = run_optimizer()
+    assert done.ending is Ending.COMPLETE
+    assert (done.folder.path / PROGRAM).exists()
 
 
 def test_a_killed_one_repeats_nothing(document, run_optimizer, tmp_path) -> None:

@@ -29,6 +29,15 @@ def test_what_a_server_says_of_itself_is_taken_or_refused_in_one_line(how: str, 
     assert ended.code == 0 or "medexam: " in ended.err
 
 
+@pytest.mark.parametrize("how", ["choices", "places"])
+def test_replies_of_another_form_are_taken_or_refused_in_one_line(how: str) -> None:
+    with serving(HostileWire(how=how)) as wire:
+        ended = call("doctor", wire.address, "--burst", "0")
+    assert ended.code in {0, 2}
+    assert ended.err.count("\n") <= 1
+    assert "Traceback" not in ended.err
+
+
 def test_a_server_that_drips_is_given_up_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "DEADLINE_S", 1.0)
     monkeypatch.setattr(diagnosis, "DEADLINE_S", 2.0)
