@@ -31,6 +31,7 @@ MADE = {
     "reference/spec.md": spec_page,
     "reference/api.md": api_page,
 }
+STYLE = Path(__file__).parent / "site.css"
 LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -42,6 +43,7 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, page, content=text))
     for page, make in MADE.items():
         files.append(File.generated(config, page, content=make()))
+    files.append(File.generated(config, STYLE.name, content=STYLE.read_text(encoding="utf-8")))
     return files
 
 

@@ -73,7 +73,7 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
             tags = [tag if tag != OWN else "your own as package.module:Name or ./file.py:Name" for tag in tags]
             yield f"{where}.kind: {_unknown(item['ctx']['tag'], tags, '')}"
         elif item["type"] == "missing":
-            yield f"{where}: is missing"
+            yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
         elif item["type"] == "value_error":
             yield f"{where or 'spec'}: {item['ctx']['error']}"
         else:

@@ -10,12 +10,15 @@ FILES = {
     "list.yaml": "- a\n- b\n",
     "tab.yaml": "name: s\ndataset:\n\tname: headqa_sample\n",
     "matrix.yaml": "name: s\ndataset: headqa_sample\nmatrix: {program.kind: random}\n",
+    "nameless.yaml": "dataset: headqa_sample\n",
     "twice.yaml": "name: s\nname: t\n",
 }
 SPEC = "name: s\ndataset: {name: headqa_sample, limit: 2}\nprogram: zero_shot\n"
 MISTAKES = [
     # What was typed, and what the line must hold.
     ("rum ok.yaml", "Did you mean 'rm', 'run'"),
+    ("quickstart", "write `medexam run quickstart`"),
+    ("ok.yaml", "write `medexam run ok.yaml`"),
     ("run", "give a SPEC, or a run to continue with --resume RUN"),
     ("run ok.yml", "did you mean ok.yaml or"),
     ("run quickstrat", "did you mean quickstart?"),
@@ -25,6 +28,8 @@ MISTAKES = [
     ("run list.yaml", "and this is none; `medexam init` writes one"),
     ("run tab.yaml", "tab.yaml, line 3"),
     ("run twice.yaml", "line 2"),
+    ("run nameless.yaml", "name: is missing; add a line such as name: mine"),
+    ("run ok.yaml --dry-run", "`medexam plan` shows what would run"),
     ("run ok.yaml --engine vllm", "write --set model.engine=..."),
     ("run ok.yaml --temperature 1", "write --set model.temperature=..."),
     ("run ok.yaml --limit many", "valid integer"),

@@ -1,11 +1,22 @@
 """Wrong usage of a command as one line: what is wrong, and the way out."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from medexam.errors import SpecError
+
+MEANT: Mapping[str, str] = MappingProxyType(
+    {
+        "dry_run": "`medexam plan` shows what would run",
+        "output": "`medexam report RUN... --html FILE` writes a page",
+        "verbose": "`medexam show RUN` shows what a run keeps",
+    }
+)
+"""Options of other tools -> what does the same here."""
 
 
 @contextmanager
@@ -29,10 +40,14 @@ def describe_usage(error: Any) -> str:
     said = re.sub(r"Input should be (a valid \w+), unable to parse.*", r"it must be \1", said).replace(
         "Value error, ", ""
     )
+    if (command := re.fullmatch(r"no such command '(.+)'", said)) and _is_spec(command[1]):
+        return f"{said}: write `medexam run {command[1]}`"
     option = getattr(error, "option_name", "").lstrip("-").replace("-", "_")
     places = _places(option) if said.startswith("no such option") and option else []
     if places:
         said += f": write --set {places[0]}=..."
+    elif option in MEANT:
+        said += f": {MEANT[option]}"
     context = getattr(error, "ctx", None)
     return f"{said}; `{context.command_path} --help` lists what there is" if context is not None else said
 
@@ -43,3 +58,10 @@ def _places(option: str) -> list[str]:
     from medexam.specs.validation import find_places
 
     return find_places(ExperimentSpec, option)
+
+
+def _is_spec(word: str) -> bool:
+    """Whether `medexam run` takes the word: a shipped experiment or a YAML file."""
+    from medexam.specs.loading import library_names
+
+    return word in library_names() or (Path(word).suffix in (".yaml", ".yml") and Path(word).is_file())

@@ -329,24 +329,20 @@ def runs_inside(path: Path) -> list[RunFolder]:
     Runs of one experiment stand together in the order of its spec, and experiments in the order in which they began.
     """
     folders = [RunFolder(child) for child in sorted(path.iterdir())] if path.is_dir() else []
+    found = [(*_place(folder), folder) for folder in folders if folder.exists()]
     experiments: dict[str, list[tuple[int, RunFolder]]] = {}
-    for folder in sorted((folder for folder in folders if folder.exists()), key=_started_at):
-        experiment, place = _place(folder)
+    for _, experiment, place, folder in sorted(found, key=itemgetter(0)):
         experiments.setdefault(experiment, []).append((place, folder))
     return [folder for cells in experiments.values() for _, folder in sorted(cells, key=itemgetter(0))]
 
 
-def _place(folder: RunFolder) -> tuple[str, int]:
-    """The experiment that the run is a cell of, and its place there; its name and 0 if its record cannot be read."""
+def _place(folder: RunFolder) -> tuple[str, str, int]:
+    """When the run began, its experiment, and its place there; empty, its own name and 0 if that cannot be read."""
+    began, experiment, place = "", folder.name, 0
     with suppress(RunFolderError):
-        stored = folder.read_json(SPEC)
-        experiment, place = stored.get("experiment_digest"), stored.get("place", 0)
-        if isinstance(experiment, str) and isinstance(place, int):
-            return experiment, place
-    return folder.name, 0
-
-
-def _started_at(folder: RunFolder) -> str:
+        began = str(folder.read_environment().get("started_at", ""))
     with suppress(RunFolderError):
-        return str(folder.read_environment().get("started_at", ""))
-    return ""
+        match folder.read_json(SPEC):
+            case {"experiment_digest": str(known), "place": int(at)}:
+                experiment, place = known, at
+    return began, experiment, place
