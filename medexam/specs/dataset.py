@@ -36,7 +36,9 @@ OwnKind = Literal["choice", "short_answer", "spans"]
 Variant = Literal["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
 Format = Literal["true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse"]
 Split = Literal["all", "train", "dev", "test"]
-MadeAlteration = Literal["question_withheld", "options_withheld", "options_replaced", "none_of_the_above"]
+MadeAlteration = Literal[
+    "question_withheld", "question_continued", "options_withheld", "options_replaced", "none_of_the_above"
+]
 """Those that are made here."""
 Alteration = MadeAlteration | Literal["paraphrased"]
 """How questions are altered to test whether a model has memorised them."""
@@ -105,11 +107,12 @@ class DatasetSpec(Spec):
     """Whether the explanation stands before the question, where a data set has it, or `columns.explanation`."""
     alter: Alteration | None = None
     """How questions are altered to test whether a model has memorised them; None: not at all. `question_withheld` shows
-    the options alone, and `options_withheld` their numbers alone. `options_replaced` puts right options of other
+    the options alone, and `options_withheld` their numbers alone. `question_continued` shows the first half of the
+    question's words, and as options second halves, its own being right. `options_replaced` puts right options of other
     questions in place of the wrong ones. `none_of_the_above` puts that in place of the right option. Questions whose
     options refer to one another are left out of these two. `paraphrased` asks in the words of `paraphrases`."""
     alter_seed: int = 17
-    """Chooses the options that `options_replaced` takes from other questions."""
+    """Chooses what `options_replaced` and `question_continued` take from other questions."""
     paraphrases: Path | None = None
     """With `alter: paraphrased`: a table with `id` (the question's key), `stem`, `options` and `answer`."""
     variants: tuple[Variant, ...] | None = None

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -15,7 +16,7 @@ from medexam.errors import DatasetError
 from medexam.items import ExamSet
 from medexam.questions import Option, Question
 from medexam.specs import DatasetSpec
-from medexam.specs.dataset import Alteration
+from medexam.specs.dataset import Alteration, MadeAlteration
 
 
 def _load(alter: Alteration | None = None, **more: object) -> dict[str, Question]:
@@ -23,7 +24,7 @@ def _load(alter: Alteration | None = None, **more: object) -> dict[str, Question
 
 
 @pytest.mark.parametrize("language", ["en", "es"])
-@pytest.mark.parametrize("how", ["question_withheld", "options_withheld", "options_replaced", "none_of_the_above"])
+@pytest.mark.parametrize("how", get_args(MadeAlteration))
 def test_the_right_options_number_stays(how: Alteration, language: str) -> None:
     plain = load_exam_set(DatasetSpec(language=language))
     found = load_exam_set(DatasetSpec(language=language, alter=how))
@@ -73,9 +74,26 @@ def test_wrong_options_are_replaced_by_right_ones_of_the_same_discipline() -> No
         assert max(Counter(option.text for option in question.options).values()) == 1
 
 
-def test_what_is_selected_and_in_which_order_changes_no_question() -> None:
-    everything = _load("options_replaced")
-    some = _load("options_replaced", limit=30)
+def test_a_question_is_continued_by_its_own_second_half_among_others_of_the_discipline() -> None:
+    golds, plain = load_exam_set(DatasetSpec()).golds, _load()
+    stems = {(each.exam.discipline, each.stem) for each in plain.values()}
+    found = _load("question_continued")
+    assert {key for key in plain if key not in found} == {k for k, each in plain.items() if len(each.stem.split()) < 8}
+    for key, question in found.items():
+        assert len(question.stem.split()) - len(plain[key].stem.split()) // 2 in {0, 1}
+        for option in question.options:
+            assert any(
+                where == question.exam.discipline and " ".join(stem.split()).endswith(option.text)
+                for where, stem in stems
+            )
+            whole = f"{question.stem} {option.text}" == " ".join(plain[key].stem.split())
+            assert whole == (option.number == golds[key].number)
+
+
+@pytest.mark.parametrize("how", ["options_replaced", "question_continued"])
+def test_what_is_selected_and_in_which_order_changes_no_question(how: Alteration) -> None:
+    everything = _load(how)
+    some = _load(how, limit=30)
     assert some.items() <= everything.items()
     assert {*some} <= {*_load(limit=30)}
     assert _load("options_replaced", alter_seed=3) != everything

@@ -2,8 +2,10 @@
 
 `question_withheld` after Balepur et al. (2024), "Artifacts or abduction: how do LLMs answer multiple-choice questions
 without the question?". `options_replaced` after Yao et al. (2024), "Data contamination can cross language barriers".
-`none_of_the_above` after Elhady et al. (2025), "WiCkeD", and Salido et al. (2025), "None of the others". How a question
-is altered depends on its key, the seed and the whole data set, never on what is selected.
+`none_of_the_above` after Elhady et al. (2025), "WiCkeD", and Salido et al. (2025), "None of the others".
+`question_continued` asks as a choice what Golchin and Surdeanu (2024), "Time travel in LLMs", have a model write: the
+rest of a question. How a question is altered depends on its key, the seed and the whole data set, never on what is
+selected.
 """
 
 from collections import defaultdict
@@ -19,9 +21,11 @@ from medexam.datasets.altering.words import (
 )
 from medexam.datasets.rows import Row
 from medexam.datasets.selection import draw_lot
-from medexam.questions import Option
+from medexam.questions import Option, Question
 from medexam.specs.dataset import MadeAlteration
 
+_FEWEST_WORDS = 8
+"""A question of fewer words has no second half that is its own."""
 _TRIES = 20
 """Draws for each option that is replaced, before the question is left out."""
 
@@ -49,9 +53,12 @@ class Altered:
 def alter_rows(rows: Iterable[Row], how: MadeAlteration, seed: int) -> Altered:
     """Every row that has a right answer, altered; `seed` says which options replace others."""
     asked = [row for row in rows if row.gold is not None]
+    why = Altered.why
     match how:
         case "question_withheld":
             return Altered(tuple(map(_withhold_stem, asked)), ())
+        case "question_continued":
+            found, why = dict(_continue_all(asked, seed)), f"they have fewer than {_FEWEST_WORDS} words"
         case "options_withheld":
             return Altered(tuple(map(_withhold_options, asked)), ())
         case "none_of_the_above":
@@ -59,7 +66,7 @@ def alter_rows(rows: Iterable[Row], how: MadeAlteration, seed: int) -> Altered:
         case "options_replaced":
             found = dict(_replace_all(asked, seed))
     kept = tuple(row for row in found.values() if row is not None)
-    return Altered(kept, tuple(key for key, row in found.items() if row is None))
+    return Altered(kept, tuple(key for key, row in found.items() if row is None), why)
 
 
 def _withhold_stem(row: Row) -> Row:
@@ -82,6 +89,32 @@ def _put_none(row: Row) -> Row | None:
     return replace(_with_options(row, texts), others=())
 
 
+def _continue_all(rows: Sequence[Row], seed: int) -> Iterator[tuple[str, Row | None]]:
+    """Each row by its key: the first half of its words, and second halves of its discipline as options."""
+    halves = {row.question.key: _halve(row.question) for row in rows}
+    pools: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.question.key):
+        if (found := halves[row.question.key]) is not None:
+            pools[row.question.exam.discipline].append((row.question.key, found[1]))
+    for row in rows:
+        key, found = row.question.key, halves[row.question.key]
+        if found is None or row.gold is None:
+            yield key, None
+            continue
+        stem, rest = found
+        texts = _draw_others(row.question, {row.gold: rest}, {_alike(rest)}, pools[row.question.exam.discipline], seed)
+        shown = row.question.model_copy(update={"stem": stem, "context": None, "image": None})
+        yield key, texts and replace(_with_options(replace(row, question=shown), texts), others=())
+
+
+def _halve(question: Question) -> tuple[str, str] | None:
+    """The first half of the question's words and the second; None if they are too few."""
+    spaced = question.language not in {"ja", "zh"}
+    words = question.stem.split() if spaced else [*question.stem]
+    first, joint = (len(words) + 1) // 2, " " if spaced else ""
+    return (joint.join(words[:first]), joint.join(words[first:])) if len(words) >= _FEWEST_WORDS else None
+
+
 def _replace_all(rows: Sequence[Row], seed: int) -> Iterator[tuple[str, Row | None]]:
     """Each row by its key, with right options of other questions of its discipline in place of its wrong ones."""
     pools: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -99,17 +132,26 @@ def _replace_wrong(row: Row, pool: Sequence[tuple[str, str]], seed: int) -> Row 
     if not pool or is_negated(question.stem) or any(refers_to_options(text) for text in texts.values()):
         return None
     own = {_alike(option.text) for option in question.options}
-    for number in (number for number in question.option_numbers if number not in right):
+    drawn = _draw_others(question, texts, own, pool, seed)
+    return drawn and _with_options(row, drawn)
+
+
+def _draw_others(
+    question: Question, texts: Mapping[int, str], own: set[str], pool: Sequence[tuple[str, str]], seed: int
+) -> dict[int, str] | None:
+    """`texts` with one of another question for each option that has none; None if too few differ from its `own`."""
+    found, seen = dict(texts), set(own)
+    for number in (number for number in question.option_numbers if number not in texts):
         for again in range(_TRIES):
             drawn = int.from_bytes(draw_lot(seed, f"{question.key}/{number}/{again}")) % len(pool)
             other, text = pool[drawn]
-            if other != question.key and _alike(text) not in own:
-                texts[number] = text
-                own.add(_alike(text))
+            if other != question.key and _alike(text) not in seen:
+                found[number] = text
+                seen.add(_alike(text))
                 break
         else:
             return None
-    return _with_options(row, texts)
+    return found
 
 
 def _with_options(row: Row, texts: Mapping[int, str]) -> Row:

@@ -201,6 +201,27 @@ def test_how_likely_options_are_is_set_around_the_cutoff_too(tmp_path) -> None:
     said = around.sentences(("control", "run"))
     assert "is not shown to do better" in said[0]
     assert "run finds options likelier on questions up to 2014 than on those after 2014" in said[1]
+    # Of questions that are continued, only the own second half counts.
+    halves, dataset = load_exam_set(DatasetSpec(alter="question_continued")), {"alter": "question_continued"}
+    golds = halves.golds
+
+    def continued(name, earlier):
+        def said(question, _):
+            own = earlier if question.exam.year <= 2014 else 0.0
+            scores = {
+                number: own - 3.0 if number == golds[question.key].number else -9.0
+                for number in question.option_numbers
+            }
+            return {"status": Status.ANSWERED, "answer": golds[question.key].number, "option_scores": scores}
+
+        return write_run(tmp_path / name, halves, {"kind": "likelihood", "norm": "min_k"}, said, dataset=dataset)
+
+    section = _found(continued("control_continued", 0.0), continued("run_continued", 0.4), cutoff="2014")
+    assert section.around is not None
+    assert section.around.scores is not None
+    assert section.around.scores.against[0].value == pytest.approx(0.4, abs=1e-12)
+    assert "log-probability of the second halves (min_k)" in section.around.tables(("a", "b"))[1][0].title
+    assert "picks the own second half of 100.0 % of the questions" in " ".join(section.sentences(("a", "b")))
     # Scores that grow with the length of options, or of another norm, are set beside nothing.
     for norm in ("sum", "byte"):
         other = _found(control, write(norm, norm, 0.4), cutoff="2014").around

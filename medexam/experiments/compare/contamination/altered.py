@@ -187,6 +187,11 @@ def _find_plain(record: RunRecord, records: Sequence[RunRecord]) -> int | None:
 
 def _sentence(found: AlteredRun, names: Sequence[str]) -> str:
     name = names[found.run]
+    if found.how == "question_continued":
+        return (
+            f"{name} picks the own second half of {percent(found.accuracy)} % of the questions, much of it by the "
+            "sense: what --cutoff says of the same runs tells more."
+        )
     if found.how in _ABOVE:
         said = f"{name} has {signed(found.above, 100)} percentage points over what its preference for places gives"
         if found.above.excludes_zero and found.above.value > 0:

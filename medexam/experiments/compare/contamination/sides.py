@@ -196,27 +196,36 @@ def _contrast(
 
 
 def _log_probabilities(compared: Compared) -> tuple[NDArray[np.float64], Measure] | None:
-    """Row i, column j: the mean score of the options of question j in run i; None unless all read options alike.
+    """Row i, column j: how likely run i finds the exam's words of question j; None unless all read them alike.
 
-    Texts of the options as they are, scored by length or by their least likely tokens: other scores are no
-    log-probabilities of the exam's words, or grow with the length of the options.
+    The words are the question's second half where that is what is read, else all options as they are: the mean of their
+    scores. Scores must be by length or by the least likely tokens: others grow with the length.
     """
     cells = [folder.read_record().cell for folder in compared.folders]
-    norms = {
-        cell.program.norm
-        if isinstance(cell.program, LikelihoodSpec) and cell.program.read == "option_text" and not cell.dataset.alter
+    asked = {
+        (cell.program.norm, cell.dataset.alter)
+        if isinstance(cell.program, LikelihoodSpec) and cell.program.read == "option_text"
         else None
         for cell in cells
     }
     rows = [[run[key].option_scores for key in compared.scores[0]] for run in compared.predictions]
-    (norm, *others) = norms
-    if others or norm not in PER_LENGTH or not all(scores for row in rows for scores in row):
+    (one, *others) = asked
+    if one is None or others or not all(scores for row in rows for scores in row):
         return None
-    values = np.array([[np.mean([*(scores or {}).values()]) for scores in row] for row in rows])
+    norm, alter = one
+    if norm not in PER_LENGTH or alter not in {None, "question_continued"}:
+        return None
+    if alter is None:
+        values, words = [[np.mean([*(scores or {}).values()]) for scores in row] for row in rows], "options"
+    else:
+        numbers = [[found.golds[key].number for key in compared.scores[0]] for found in compared.sets]
+        both = zip(rows, numbers, strict=True)
+        values = [[(scores or {})[number] for scores, number in zip(*pair, strict=True)] for pair in both]
+        words = "second halves"
     measure = Measure(
-        name=f", log-probability of the options ({norm})",
-        what=f"Mean log-probability of an option, norm {norm}, hundredths of {PER_LENGTH[norm]},",
+        name=f", log-probability of the {words} ({norm})",
+        what=f"Mean log-probability of the {words}, norm {norm}, hundredths of {PER_LENGTH[norm]},",
         unit=f"hundredths of {PER_LENGTH[norm]}",
-        better=("find options likelier", "finds options likelier"),
+        better=(f"find {words} likelier", f"finds {words} likelier"),
     )
-    return values, measure
+    return np.array(values), measure
