@@ -26,6 +26,7 @@ from medexam.specs.dataset import MadeAlteration
 
 _FEWEST_WORDS = 8
 """A question of fewer words has no second half that is its own."""
+_REFERRING = "their options refer to one another, or more than one would be right"
 _TRIES = 20
 """Draws for each option that is replaced, before the question is left out."""
 
@@ -36,7 +37,7 @@ class Altered:
 
     rows: tuple[Row, ...]
     unfit: tuple[str, ...]
-    why: str = "their options refer to one another, or more than one would be right"
+    why: str = _REFERRING
     """Why the others could not."""
 
     @property
@@ -53,7 +54,7 @@ class Altered:
 def alter_rows(rows: Iterable[Row], how: MadeAlteration, seed: int) -> Altered:
     """Every row that has a right answer, altered; `seed` says which options replace others."""
     asked = [row for row in rows if row.gold is not None]
-    why = Altered.why
+    why = _REFERRING
     match how:
         case "question_withheld":
             return Altered(tuple(map(_withhold_stem, asked)), ())
@@ -104,7 +105,8 @@ def _continue_all(rows: Sequence[Row], seed: int) -> Iterator[tuple[str, Row | N
         stem, rest = found
         texts = _draw_others(row.question, {row.gold: rest}, {_alike(rest)}, pools[row.question.exam.discipline], seed)
         shown = row.question.model_copy(update={"stem": stem, "context": None, "image": None})
-        yield key, texts and replace(_with_options(replace(row, question=shown), texts), others=())
+        whole = replace(row, question=shown, others=())
+        yield key, None if texts is None else _with_options(whole, texts)
 
 
 def _halve(question: Question) -> tuple[str, str] | None:
@@ -133,7 +135,7 @@ def _replace_wrong(row: Row, pool: Sequence[tuple[str, str]], seed: int) -> Row 
         return None
     own = {_alike(option.text) for option in question.options}
     drawn = _draw_others(question, texts, own, pool, seed)
-    return drawn and _with_options(row, drawn)
+    return None if drawn is None else _with_options(row, drawn)
 
 
 def _draw_others(

@@ -216,7 +216,7 @@ def _log_probabilities(compared: Compared) -> tuple[NDArray[np.float64], Measure
     if norm not in PER_LENGTH or alter not in {None, "question_continued"}:
         return None
     if alter is None:
-        values, words = [[np.mean([*(scores or {}).values()]) for scores in row] for row in rows], "options"
+        values, words = [[float(np.mean([*(scores or {}).values()])) for scores in row] for row in rows], "options"
     else:
         numbers = [[found.golds[key].number for key in compared.scores[0]] for found in compared.sets]
         both = zip(rows, numbers, strict=True)
