@@ -102,8 +102,9 @@ def replace_files(runs: Sequence[Path], settings: ImportSettings, runs_dir: Path
 
     Without `--dataset` it is that of the first run among them.
     """
-    from medexam.experiments.store.paths import run_paths
+    from medexam.experiments.store.paths import run_paths, without_bystanders
 
+    runs = without_bystanders(runs)
     files = [run for run in runs if run.is_file()]
     if not files:
         return run_paths(runs, runs_dir)

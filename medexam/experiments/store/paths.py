@@ -1,7 +1,8 @@
 """Where runs lie, unless a command is told otherwise, and which one a text means."""
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from medexam.errors import RunFolderError
@@ -9,6 +10,8 @@ from medexam.text import nearest
 
 SHOWN = 5
 """How many runs are named that a text may mean."""
+_BYSTANDER = re.compile(r"mlartifacts|mlflow\.db.*|.*\.html")
+"""What may lie in a folder of runs and is none."""
 
 
 def default_runs_dir() -> Path:
@@ -18,7 +21,13 @@ def default_runs_dir() -> Path:
 
 def run_paths(runs: Iterable[Path], runs_dir: Path) -> list[Path]:
     """Each of `runs` as a path: itself if it exists, else the run in `runs_dir` that it means, as `find_path` says."""
-    return [run if run.exists() else find_path(str(run), runs_dir) for run in runs]
+    return [run if run.exists() else find_path(str(run), runs_dir) for run in without_bystanders([*runs])]
+
+
+def without_bystanders(named: Sequence[Path]) -> list[Path]:
+    """`named` without MLflow's files and pages, which a shell's `runs/*` names too; all, if nothing else is named."""
+    runs = [path for path in named if not (_BYSTANDER.fullmatch(path.name) and path.exists())]
+    return runs or [*named]
 
 
 def find_path(run: str, runs_dir: Path) -> Path:
