@@ -117,8 +117,8 @@ def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] |
 
     Raises `UnreadableError` if it is none, holds a number of thousands of digits, or lies more than `MOST_LEVELS` deep.
     """
-    # What is decoded holds halves as escapes alone, and to look for these takes a tenth of the time.
-    decoded = isinstance(text, bytes)
+    # What is decoded, or ASCII, holds halves as escapes alone, and to look for these takes a tenth of the time.
+    decoded = isinstance(text, bytes) or text.isascii()
     text = decode(text) if isinstance(text, bytes) else text
     try:
         value = json.loads(text, object_hook=object_hook)
@@ -126,7 +126,8 @@ def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] |
         raise UnreadableError(_TOO_DEEP) from None
     except ValueError as error:
         raise UnreadableError(f"is not JSON ({first_line(error)})") from None
-    _check_depth(value)
+    if text.count("[") + text.count("{") > MOST_LEVELS:
+        _check_depth(value)
     may_hold_halves = not decoded or ("\\u" in text and ("\\ud" in text or "\\uD" in text))
     return writable(value) if may_hold_halves and _SURROGATE.search(text) else value
 

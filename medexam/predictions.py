@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic.dataclasses import dataclass
+from pydantic_core import ArgsKwargs, CoreSchema, core_schema
 
-from medexam.frozen_model import FrozenModel
+from medexam.frozen_model import FrozenModel, SlottedModel
 from medexam.tasks import Alignment
 from medexam.text import hide_secrets, writable
 
@@ -120,7 +122,18 @@ class Usage(FrozenModel):
         )
 
 
-class Prediction(FrozenModel, populate_by_name=True, allow_inf_nan=False):
+def _writable_fields(given: Any) -> Any:
+    """The fields of a mapping, or those that a prediction is made with, as `writable` leaves them."""
+    return ArgsKwargs(given.args, writable(given.kwargs)) if isinstance(given, ArgsKwargs) else writable(given)
+
+
+@dataclass(
+    frozen=True,
+    slots=True,
+    kw_only=True,
+    config=ConfigDict(extra="forbid", validate_by_name=True, allow_inf_nan=False, protected_namespaces=()),
+)
+class Prediction(SlottedModel):
     """One program's answer to one question."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
@@ -209,12 +222,13 @@ class Prediction(FrozenModel, populate_by_name=True, allow_inf_nan=False):
     """Whether the kept passages support the answer, as a verifier says; False too where none was kept. Left out of a
     line where nothing was verified or there was no answer."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _is_writable(cls, fields: Any, info: ValidationInfo) -> Any:
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """What a server wrote can be stored, whatever it wrote."""
+        fields = handler(source)
         # The parser of JSON refuses halves of surrogate pairs itself, and to look for them takes longer than to parse.
-        return fields if info.mode == "json" else writable(fields)
+        checked = core_schema.no_info_before_validator_function(_writable_fields, fields)
+        return core_schema.json_or_python_schema(json_schema=fields, python_schema=checked)
 
     @model_validator(mode="after")
     def _status_agrees(self) -> Self:

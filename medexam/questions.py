@@ -5,15 +5,14 @@ Gold answers live in `medexam.items`, so that no program can see them.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
-from functools import cache
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import ConfigDict, TypeAdapter, model_validator
+from pydantic import ConfigDict, model_validator
 from pydantic.dataclasses import dataclass
 
 from medexam.errors import DatasetError
+from medexam.frozen_model import SlottedModel
 
 Language = Literal["en", "es", "fr", "gl", "it", "ja", "ru", "zh"]
 """ISO 639-1 codes of the languages that questions may be in."""
@@ -30,37 +29,11 @@ class Discipline(StrEnum):
     PSYCHOLOGY = "psychology"
 
 
-class _Words:
-    """What pydantic's models can do, for dataclasses with slots: a question weighs a quarter of a model's memory."""
-
-    __slots__ = ()
-
-    @classmethod
-    def model_validate(cls, value: object) -> Self:
-        """An instance of a mapping of its fields, or `value` where it is one; raises pydantic's `ValidationError`."""
-        validated: Self = _adapter(cls).validate_python(value)  # type: ignore[arg-type]
-        return validated
-
-    def model_dump(self, **settings: Any) -> dict[str, Any]:
-        """The fields by name, under the settings of a model's `model_dump`, such as `mode="json"`."""
-        dumped: dict[str, Any] = _adapter(type(self)).dump_python(self, **settings)  # type: ignore[arg-type]
-        return dumped
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
-        """The same with other values in the fields that `update` names."""
-        return replace(self, **(update or {}))  # type: ignore[type-var]
-
-
-@cache
-def _adapter(kind: type[object]) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
 _STRICT = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
-class Option(_Words):
+class Option(SlottedModel):
     """One choice of a question."""
 
     number: int
@@ -69,7 +42,7 @@ class Option(_Words):
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
-class Exam(_Words):
+class Exam(SlottedModel):
     """One official exam, a discipline in a year, or a collection of questions from several."""
 
     name: str
@@ -85,7 +58,7 @@ class Exam(_Words):
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
-class Question(_Words):
+class Question(SlottedModel):
     """One multiple-choice question as it was printed."""
 
     key: str
@@ -107,7 +80,7 @@ class Question(_Words):
     def _options_are_a_choice(self) -> Self:
         if len(self.options) < 2:
             raise ValueError(f"{self.key}: a question needs at least two options, this one has {len(self.options)}")
-        if len(set(self.option_numbers)) != len(self.options):
+        if len({option.number for option in self.options}) != len(self.options):
             raise ValueError(f"{self.key}: two options carry the same number: {list(self.option_numbers)}")
         return self
 

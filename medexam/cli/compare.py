@@ -210,9 +210,14 @@ def _find(
 
         pair = check_consistency(folders)
         return pair, partial(consistency_report, pair), partial(consistency_blocks, pair)
-    from medexam.experiments.compare.ensembles import compare_ensemble
-    from medexam.experiments.compare.runs import compare_runs
     from medexam.experiments.report.comparison_tables import paired_report
 
-    found = compare_runs(folders, finders) if way.ensemble is None else compare_ensemble(folders, way.ensemble, finders)
+    if way.ensemble is None:
+        from medexam.experiments.compare.runs import compare_runs
+
+        found = compare_runs(folders, finders)
+    else:
+        from medexam.experiments.compare.ensembles import compare_ensemble
+
+        found = compare_ensemble(folders, way.ensemble, finders)
     return found, partial(paired_report, found), partial(comparison_blocks, found)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,7 +70,8 @@ def import_results(
     """Make runs of the results of other harnesses; asks no model."""
     from medexam.experiments.store.paths import default_runs_dir
 
-    found = take_files(files, settings, settings.read_dataset(), runs_dir or default_runs_dir())
+    taken = take_files(files, settings, settings.read_dataset(), runs_dir or default_runs_dir())
+    found = [one for runs in taken for one in runs]
     if as_json:
         print_json([_document(one) for one in found])
     else:
@@ -80,8 +82,11 @@ def import_results(
 
 def take_files(
     files: Sequence[Path], settings: ImportSettings, dataset: "DatasetSpec | None", runs_dir: Path
-) -> "list[Imported]":
-    """The runs that files of results become, with a line for each warning; raises `SpecError` without a data set."""
+) -> "list[list[Imported]]":
+    """The runs that each file of results becomes, with a line for each warning.
+
+    Raises `SpecError` without a data set.
+    """
     from medexam.experiments.imports.importing import Importer
 
     if dataset is None:
@@ -90,11 +95,11 @@ def take_files(
             "--language en"
         )
     importer = Importer(dataset, runs_dir, most_unmatched=settings.most_unmatched)
-    found = [one for file in files for one in importer.take(file, say, settings.measure)]
-    for one in found:
+    taken = [list(importer.take(file, say, settings.measure)) for file in files]
+    for one in chain.from_iterable(taken):
         for warning in one.run.record.warnings:
             say(f"warning: {one.run.program}: {warning}")
-    return found
+    return taken
 
 
 def replace_files(runs: Sequence[Path], settings: ImportSettings, runs_dir: Path) -> list[Path]:
@@ -111,8 +116,7 @@ def replace_files(runs: Sequence[Path], settings: ImportSettings, runs_dir: Path
     stored = iter(run_paths([run for run in runs if run not in files], runs_dir))
     paths = {run: [run] if run in files else [next(stored)] for run in runs}
     dataset = settings.read_dataset() or _dataset_of(path for run, (path,) in paths.items() if run not in files)
-    for file in files:
-        found = take_files([file], settings, dataset, runs_dir / INSIDE)
+    for file, found in zip(files, take_files(files, settings, dataset, runs_dir / INSIDE), strict=True):
         paths[file] = [one.run.folder.path for one in found]
     return [path for run in runs for path in paths[run]]
 

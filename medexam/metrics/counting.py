@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.items import AnswerKey
+from medexam.items import AnswerKey, Gold
 from medexam.predictions import Prediction, Status
 from medexam.questions import Exam, Question
 
@@ -53,35 +53,47 @@ class Cell(NamedTuple):
     """How many of the options are right; any one of them is."""
 
 
-def count(questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]) -> dict[Cell, Tally]:
+RIGHT, WRONG, UNANSWERED, FAILED, MISSING = range(5)
+"""How a question came out: the place of its field in `Tally`."""
+Outcomes = NDArray[np.int8]
+POINTS = np.array([3.0, -1.0, 0.0])
+"""Of a question that came out so, for those that are scored."""
+
+
+def find_outcomes(keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Prediction]) -> Outcomes:
+    """How each question came out, in the order of `keys`; raises `DatasetError` if `key` lacks one."""
+    outcomes = (_outcome(key[each], predictions.get(each)) for each in keys)
+    return np.fromiter(outcomes, np.int8, len(keys))
+
+
+def _outcome(gold: Gold, prediction: Prediction | None) -> int:
+    if prediction is None:
+        return MISSING
+    status = prediction.status
+    if status is Status.ANSWERED:
+        return RIGHT if gold.accepts(prediction.answer) else WRONG
+    return FAILED if status is Status.FAILED else UNANSWERED
+
+
+def count(questions: Sequence[Question], key: AnswerKey, outcomes: Outcomes) -> dict[Cell, Tally]:
     """The tally of each cell, in the order in which the cells first appear.
 
-    Predictions for other questions are not looked at. Raises `DatasetError` if `key` lacks a question.
+    Item i of `outcomes` is question i. Raises `DatasetError` if `key` lacks a question.
     """
-    cells: dict[Cell, Tally] = {}
+    # Most questions share one object as their exam, and to hash an exam takes longer than all else here.
+    alike: dict[tuple[int, int, int], int] = {}
+    cells: dict[Cell, int] = {}
+    places = []
     for question in questions:
-        gold = key[question.key]
-        cell = Cell(question.exam, len(question.options), 1 + len(gold.others))
-        tally = cells.get(cell)
-        if tally is None:
-            tally = cells[cell] = Tally()
-        prediction = predictions.get(question.key)
-        if prediction is None:
-            tally.missing += 1
-        elif prediction.status is Status.FAILED:
-            tally.failed += 1
-        elif prediction.status is Status.UNANSWERED:
-            tally.unanswered += 1
-        elif gold.accepts(prediction.answer):
-            tally.right += 1
-        else:
-            tally.wrong += 1
-    return cells
-
-
-def count_apart(questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]) -> list[Tally]:
-    """The tally of each question, in their order: what intervals resample where no exam holds questions together."""
-    return [total(count([question], key, predictions).values()) for question in questions]
+        exam, options, right = question.exam, len(question.options), 1 + len(key[question.key].others)
+        place = alike.get((id(exam), options, right))
+        if place is None:
+            place = cells.setdefault(Cell(exam, options, right), len(cells))
+            alike[id(exam), options, right] = place
+        places.append(place)
+    kinds = MISSING + 1
+    counts = np.bincount(np.array(places, dtype=int) * kinds + outcomes, minlength=kinds * len(cells))
+    return {cell: Tally(*row) for cell, row in zip(cells, counts.reshape(-1, kinds).tolist(), strict=True)}
 
 
 def total(tallies: Iterable[Tally]) -> Tally:

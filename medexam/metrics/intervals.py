@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.metrics.counting import Tally
+from medexam.metrics.counting import POINTS, UNANSWERED, Outcomes, Tally
 from medexam.metrics.results import Interval, Resampling
 
 LEVEL = 0.95
@@ -54,6 +54,13 @@ def score_intervals(exams: Sequence[Tally]) -> tuple[Found, Found]:
     sums = np.array([[exam.points, exam.n] for exam in exams], dtype=float).reshape(-1, 2)
     exam_score, points = resample(sums, lambda: [_outcomes(exam) for exam in exams], _exam_score_and_points, 2)
     return exam_score, points
+
+
+def question_interval(outcomes: Outcomes) -> Found:
+    """The interval of the exam score where no exam holds questions together: each is resampled on its own."""
+    points = POINTS[outcomes[outcomes <= UNANSWERED]]
+    exam_score, _ = resample(np.column_stack([points, np.ones(len(points))]), list, _exam_score_and_points, 2)
+    return exam_score
 
 
 def resample(
@@ -103,7 +110,7 @@ def _resample_questions(exams: Sequence[Floats], statistic: Statistic) -> list[I
     rng = np.random.default_rng(SEED)
     drawn = []
     for rows in exams:
-        distinct, counts = np.unique(rows, axis=0, return_counts=True)
+        distinct, counts = _count_distinct(rows)
         times = rng.multinomial(len(rows), counts / len(rows), size=RESAMPLES)
         drawn.append(np.column_stack([times @ distinct, np.full(RESAMPLES, float(len(rows)))]))
     columns = np.stack(drawn, axis=-1).swapaxes(0, 1)
@@ -113,7 +120,7 @@ def _resample_questions(exams: Sequence[Floats], statistic: Statistic) -> list[I
 def _draw_many(sums: Floats) -> Floats:
     """The sums over each resample, `[RESAMPLES, columns]`: of single questions few differ, so their times are drawn."""
     rng = np.random.default_rng(SEED)
-    distinct, counts = np.unique(sums, axis=0, return_counts=True)
+    distinct, counts = _count_distinct(sums)
     if len(distinct) <= _DISTINCT:
         times = rng.multinomial(len(sums), counts / len(sums), size=RESAMPLES)
         found: Floats = times @ distinct
@@ -123,6 +130,14 @@ def _draw_many(sums: Floats) -> Floats:
     # One column at a time: together they would not fit beside each other.
     drawn = (rng.integers(0, len(sums), (size, len(sums))) for size in sizes)
     return np.concatenate([np.column_stack([column[at].sum(axis=1) for column in sums.T]) for at in drawn])
+
+
+def _count_distinct(rows: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Each different row, in ascending order of the first column and then of the next, and how often it occurs."""
+    # `np.unique` compares whole rows one by one, which takes ten times as long.
+    ordered = rows[np.lexsort(rows.T[::-1])]
+    begins = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
+    return ordered[begins], np.diff(begins, append=len(ordered))
 
 
 def _percentiles(drawn: Any) -> list[Interval]:

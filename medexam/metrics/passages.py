@@ -162,26 +162,25 @@ def evidence_metrics(
 
     Raises `DatasetError` if `key` lacks one of them.
     """
-    asked = [(question, predictions[question.key]) for question in questions if question.key in predictions]
-    scored = [
-        (said, key[question.key].accepts(said.answer)) for question, said in asked if said.status is not Status.FAILED
-    ]
-    found = EvidenceMetrics(verified=_verified(scored), queries=_queries(scored), citations=_citations(scored))
+    asked = [predictions[question.key] for question in questions if question.key in predictions]
+    scored = [said for said in asked if said.status is not Status.FAILED]
+    found = EvidenceMetrics(verified=_verified(scored, key), queries=_queries(scored), citations=_citations(scored))
     return None if found == EvidenceMetrics() else found
 
 
-def _verified(scored: _Outcomes) -> VerifiedMetrics | None:
-    judged = [(said, right) for said, right in scored if said.supported is not None or _verdicts(said)]
+def _verified(scored: Sequence[Prediction], key: AnswerKey) -> VerifiedMetrics | None:
+    judged = [said for said in scored if said.supported is not None or (said.passages and _verdicts(said))]
     if not judged:
         return None
-    verdicts = [_verdicts(said) for said, _ in judged]
+    verdicts = [_verdicts(said) for said in judged]
+    outcomes = [(said, key[said.question].accepts(said.answer)) for said in judged]
     return VerifiedMetrics(
         n=len(judged),
         passages=sum(map(len, verdicts)),
         kept=sum(map(sum, verdicts)),
         none_kept=sum(not any(each) for each in verdicts),
-        supported=_checked([one for one in judged if one[0].supported is True]),
-        unsupported=_checked([one for one in judged if one[0].supported is False]),
+        supported=_checked([one for one in outcomes if one[0].supported is True]),
+        unsupported=_checked([one for one in outcomes if one[0].supported is False]),
     )
 
 
@@ -199,8 +198,8 @@ def _checked(group: _Outcomes) -> Checked:
     )
 
 
-def _queries(scored: _Outcomes) -> QueryMetrics | None:
-    searched = [(said, said.rounds) for said, _ in scored if said.rounds is not None]
+def _queries(scored: Sequence[Prediction]) -> QueryMetrics | None:
+    searched = [(said, said.rounds) for said in scored if said.rounds is not None]
     if not searched:
         return None
     return QueryMetrics(
@@ -212,10 +211,10 @@ def _queries(scored: _Outcomes) -> QueryMetrics | None:
     )
 
 
-def _citations(scored: _Outcomes) -> CitationMetrics | None:
-    if all(said.cited is None for said, _ in scored):
+def _citations(scored: Sequence[Prediction]) -> CitationMetrics | None:
+    if all(said.cited is None for said in scored):
         return None
-    answered = [said for said, _ in scored if said.answer is not None]
+    answered = [said for said in scored if said.answer is not None]
     supports = [said.cited_support for said in answered if said.cited_support is not None]
     entailing = sum(support >= ENTAILED for support in supports)
     return CitationMetrics(

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from medexam.errors import DatasetError
 from medexam.items import AnswerKey
-from medexam.metrics.counting import Cell, Tally, chance_level, count, count_apart, count_costs, scored_exams, total
+from medexam.metrics.counting import Cell, Tally, chance_level, count, count_costs, find_outcomes, scored_exams, total
 from medexam.metrics.exam_averages import AVERAGES
-from medexam.metrics.intervals import rate_interval, score_intervals
+from medexam.metrics.intervals import question_interval, rate_interval, score_intervals
 from medexam.metrics.option_scores import option_score_metrics
 from medexam.metrics.orders import order_metrics
 from medexam.metrics.passages import evidence_metrics, retrieval_metrics
@@ -29,14 +29,16 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
     """
     if not questions:
         raise DatasetError("no question is selected, so there is nothing to score; widen the selection of the data set")
-    cells = count(questions, key, predictions)
+    outcomes = find_outcomes([question.key for question in questions], key, predictions)
+    cells = count(questions, key, outcomes)
     whole = total(cells.values())
     exams = scored_exams(cells)
     exam_score, points = score_intervals(list(exams.values()))
     if any(exam.independent for exam in exams):
-        apart = [tally for tally in count_apart(questions, key, predictions) if tally.n]
-        exam_score, _ = score_intervals(apart)
+        exam_score = question_interval(outcomes)
     names = _exam_names(cells)
+    asked = [(question, predictions[question.key]) for question in questions if question.key in predictions]
+    voted = [question for question, said in asked if said.votes]
     return Metrics(
         **_published(cells),
         exam_score_interval=exam_score[0],
@@ -55,11 +57,11 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
             options: Scores(**_scores(group)) for options, group in _split(cells, lambda c: c.option_count)
         },
         option_scores=option_score_metrics(questions, key, predictions),
-        retrieval=retrieval_metrics(questions, key, predictions),
+        retrieval=retrieval_metrics([one for one, said in asked if said.passages is not None], key, predictions),
         evidence=evidence_metrics(questions, key, predictions),
-        votes=vote_metrics(questions, key, predictions),
-        ensemble=ensemble_metrics(questions, key, predictions),
-        orders=order_metrics(questions, key, predictions),
+        votes=vote_metrics(voted, key, predictions),
+        ensemble=ensemble_metrics(voted, key, predictions),
+        orders=order_metrics([one for one, said in asked if said.orders], key, predictions),
     )
 
 

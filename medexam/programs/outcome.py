@@ -72,7 +72,7 @@ def read_again(program: AskingProgram, question: Question | Task, stored: Predic
     if said is None:
         return None
     fields = _read_fields(said, stored, replied=stored.option_scores is None)
-    return Prediction.model_validate({**dict(stored), **fields})
+    return stored.model_copy(update=fields)
 
 
 def build_failure(

@@ -22,7 +22,8 @@ from medexam.metrics.paired.pairs import (
     mcnemar_p,
     paired_differences,
 )
-from medexam.metrics.paired.results import Difference
+from medexam.metrics.paired.results import Difference, Paired
+from medexam.metrics.paired.sheet import NO_ANSWER, Sheet
 from medexam.metrics.results import Resampling
 
 
@@ -41,6 +42,10 @@ def exams(make_exam):
 def _draw(rng, questions, predict, weights) -> dict:
     """Predictions that come out right, wrong or unanswered by these weights, question by question."""
     return predict(questions, "".join(rng.choice(list("rwu"), size=len(questions), p=weights)))
+
+
+def _compare(questions, key, baseline, other) -> Paired:
+    return compare_pair(Sheet.of(questions, key, [baseline, other]), 1)
 
 
 def test_flips_by_hand(make_exam, key_of, predict) -> None:
@@ -94,7 +99,7 @@ def test_mcnemar_is_the_share_of_all_coin_rows_as_uneven(lost, gained) -> None:
 def test_a_pair_by_hand(make_exam, key_of, predict) -> None:
     first, second = make_exam("biology", 2013, 4, 4), make_exam("medicine", 2015, 2, 4)
     questions = [*first, *second]
-    paired = compare_pair(questions, key_of(questions), predict(questions, "rrwuww"), predict(questions, "rwrwwu"))
+    paired = _compare(questions, key_of(questions), predict(questions, "rrwuww"), predict(questions, "rwrwwu"))
     assert (paired.n, paired.exams, paired.baseline_accuracy) == (6, 2, 2 / 6)
     assert (paired.flips.right_to_wrong, paired.flips.wrong_to_right) == ((questions[1].key,), (questions[2].key,))
     assert (paired.flips.both_right, paired.flips.both_wrong, paired.flips.p) == (1, 3, 1.0)
@@ -111,7 +116,7 @@ def test_differences_are_those_of_the_runs_own_scores(seed, exams, key_of, predi
     questions = exams(int(rng.integers(2, 30)), 15)
     key = key_of(questions)
     before, after = (_draw(rng, questions, predict, weights) for weights in ((0.3, 0.6, 0.1), (0.4, 0.4, 0.2)))
-    paired = compare_pair(questions, key, before, after)
+    paired = _compare(questions, key, before, after)
     mine, its = compute_metrics(questions, key, before), compute_metrics(questions, key, after)
     assert paired.baseline_accuracy == mine.accuracy
     for name in ("accuracy", "exam_score", "points"):
@@ -132,8 +137,8 @@ def test_intervals_agree_with_a_bootstrap_written_out(seed) -> None:
     draws = rng.integers(0, 30, size=(40_000, 30))
     whole = sizes[draws].sum(axis=1)
     resampled = (right[draws].sum(1) / whole, points[draws].sum(1) / (3 * whole), points[draws].mean(axis=1))
-    pairs = list(zip(before, after, strict=True))
-    for difference, values in zip(paired_differences(pairs, list), resampled, strict=True):
+    found = paired_differences(np.column_stack([right, points, sizes]).astype(float), list)
+    for difference, values in zip(found, resampled, strict=True):
         low, high = np.percentile(values, [2.5, 97.5])
         assert difference.resampled is Resampling.CLUSTERS
         assert difference.interval == pytest.approx((low, high), abs=0.04 * (high - low))
@@ -142,7 +147,7 @@ def test_intervals_agree_with_a_bootstrap_written_out(seed) -> None:
 def test_two_exams_have_the_questions_of_both_runs_drawn_together(make_exam, key_of, predict) -> None:
     questions = [*make_exam("biology", 2013, 60, 4), *make_exam("chemistry", 2014, 90, 4)]
     before, after = predict(questions, "rrwwuwrwrw"), predict(questions, "rwwrwrrwww")
-    paired = compare_pair(questions, key_of(questions), before, after)
+    paired = _compare(questions, key_of(questions), before, after)
     rng, counts = np.random.default_rng(5), {"r": (1, 3), "w": (0, -1), "u": (0, 0)}
     changes = np.array([np.subtract(counts[b], counts[a]) for a, b in zip("rrwwuwrwrw", "rwwrwrrwww", strict=True)])
     draws = [changes[rng.integers(0, 10, size=(20_000, n))].sum(axis=1) for n in (60, 90)]
@@ -157,7 +162,7 @@ def test_two_exams_have_the_questions_of_both_runs_drawn_together(make_exam, key
 def test_the_same_runs_give_the_same_intervals_again(exams, key_of, predict) -> None:
     questions = exams(6, 10)
     before, after = predict(questions, "rwwr"), predict(questions, "rrwuw")
-    assert compare_pair(questions, key_of(questions), before, after) == compare_pair(
+    assert _compare(questions, key_of(questions), before, after) == _compare(
         questions, key_of(questions), before, after
     )
 
@@ -165,7 +170,7 @@ def test_the_same_runs_give_the_same_intervals_again(exams, key_of, predict) -> 
 def test_swapping_the_runs_turns_every_sign(exams, key_of, predict) -> None:
     questions = exams(12, 10)
     key, before, after = key_of(questions), predict(questions, "rwwr"), predict(questions, "rrwuw")
-    there, back = compare_pair(questions, key, before, after), compare_pair(questions, key, after, before)
+    there, back = _compare(questions, key, before, after), _compare(questions, key, after, before)
     for name in ("accuracy", "exam_score", "points"):
         mine, its = getattr(there, name), getattr(back, name)
         assert mine.value == pytest.approx(-its.value)
@@ -177,7 +182,7 @@ def test_swapping_the_runs_turns_every_sign(exams, key_of, predict) -> None:
 def test_a_run_beside_itself_differs_in_nothing(exams, key_of, predict) -> None:
     questions = exams(6, 10)
     same = predict(questions, "rwu")
-    paired = compare_pair(questions, key_of(questions), same, same)
+    paired = _compare(questions, key_of(questions), same, same)
     for difference in (paired.accuracy, paired.exam_score, paired.points):
         assert (difference.value, difference.interval, difference.excludes_zero) == (0.0, (0.0, 0.0), False)
     assert (paired.flips.p, paired.same_answer, paired.kappa) == (1.0, 1.0, pytest.approx(1.0))
@@ -186,7 +191,7 @@ def test_a_run_beside_itself_differs_in_nothing(exams, key_of, predict) -> None:
 
 def test_one_exam_in_which_every_question_flips_has_no_interval(make_exam, key_of, predict) -> None:
     questions = make_exam("biology", 2013, 40, 4)
-    paired = compare_pair(questions, key_of(questions), predict(questions, "w"), predict(questions, "r"))
+    paired = _compare(questions, key_of(questions), predict(questions, "w"), predict(questions, "r"))
     assert (paired.accuracy.value, paired.accuracy.interval, paired.accuracy.excludes_zero) == (1.0, None, True)
     assert paired.accuracy.resampled is Resampling.ALIKE
     assert paired.flips.p < 1e-6
@@ -216,7 +221,7 @@ def test_runs_of_one_skill_are_seldom_told_apart(exams, key_of, predict) -> None
     key, told = key_of(questions), 0
     for _ in range(60):
         before, after = (_draw(rng, questions, predict, (0.4, 0.5, 0.1)) for _ in range(2))
-        paired = compare_pair(questions, key, before, after)
+        paired = _compare(questions, key, before, after)
         told += judge(paired.accuracy, paired.flips.p) != "not told apart"
     assert told <= 8
 
@@ -244,10 +249,15 @@ def test_holm_steps_down(seed) -> None:
     assert adjust_holm(list(p_values)) == pytest.approx(list(expected))
 
 
+def _kappa(answers) -> float | None:
+    mine, its = np.array([[NO_ANSWER if each is None else each for each in pair] for pair in answers]).T
+    return kappa(mine, its)
+
+
 def test_kappa_by_hand() -> None:
     # Agreement 3/4; by chance 1/2 * 1/4 + 1/4 * 1/2 + 1/4 * 1/4.
     answers = [(1, 1), (1, 2), (2, 2), (None, None)]
-    assert kappa(answers) == pytest.approx((3 / 4 - 5 / 16) / (1 - 5 / 16))
+    assert _kappa(answers) == pytest.approx((3 / 4 - 5 / 16) / (1 - 5 / 16))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -257,26 +267,26 @@ def test_kappa_against_statsmodels_on_its_own_table(seed) -> None:
     its = np.where(rng.random(200) < 0.4, mine, its)
     table = np.histogram2d(mine, its, bins=range(6))[0]
     answers = [(int(a) or None, int(b) or None) for a, b in zip(mine, its, strict=True)]
-    assert kappa(answers) == pytest.approx(cohens_kappa(table).kappa)
+    assert _kappa(answers) == pytest.approx(cohens_kappa(table).kappa)
 
 
 @pytest.mark.parametrize("answers", [[(2, 2)] * 3, [(None, None)]])
 def test_kappa_of_one_answer_alone_is_not_defined(answers) -> None:
-    assert kappa(answers) is None
+    assert _kappa(answers) is None
 
 
 def test_two_constant_runs_agree_no_more_than_by_chance() -> None:
-    assert kappa([(1, 2)] * 4) == 0.0
+    assert _kappa([(1, 2)] * 4) == 0.0
 
 
 def test_what_runs_have_right_together(make_exam, key_of, predict) -> None:
     questions = make_exam("biology", 2013, 6, 4)
     runs = [predict(questions, outcomes) for outcomes in ("rrwwuw", "rwrwww", "rwwrwu")]
-    together = complementarity(questions, key_of(questions), runs)
+    together = complementarity(Sheet.of(questions, key_of(questions), runs))
     assert (together.n, together.any_right, together.all_right, together.none_right) == (6, 4, 1, 2)
     assert together.alone_right == (1, 1, 1)
-    pair = complementarity(questions, key_of(questions), runs[:2])
-    paired = compare_pair(questions, key_of(questions), *runs[:2])
+    pair = complementarity(Sheet.of(questions, key_of(questions), runs[:2]))
+    paired = _compare(questions, key_of(questions), *runs[:2])
     assert paired.either_right == pair.any_right / pair.n
     assert pair.alone_right == (len(paired.flips.right_to_wrong), len(paired.flips.wrong_to_right))
 

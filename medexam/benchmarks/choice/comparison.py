@@ -1,6 +1,6 @@
 """Runs on the same exams beside a baseline: what is found, and its documents. `comparison_tables` shows it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ from medexam.metrics import Metrics
 from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, hold_to, judge
 from medexam.metrics.paired.power import detectable_difference
 from medexam.metrics.paired.results import Complementarity, Difference, Paired, Verdict
+from medexam.metrics.paired.sheet import Sheet
 from medexam.predictions import Prediction
 from medexam.questions import Question
 from medexam.tables import Captioned
@@ -167,46 +168,44 @@ def compare_exams(
 
     `group` is what a discipline is called.
     """
-    baseline, others = runs[0], runs[1:]
-    paired = [compare_pair(questions, key, baseline, other) for other in others]
+    sheet = Sheet.of(questions, key, runs)
+    paired = [compare_pair(sheet, other) for other in range(1, len(runs))]
     adjusted = adjust_holm([each.flips.p for each in paired])
-    disciplines = _groups(questions, key, runs, lambda question: question.exam.discipline)
-    dated = [question for question in questions if question.exam.year is not None]
-    years = _groups(dated, key, runs, lambda question: str(question.exam.year))
+    disciplines = _groups(sheet, [question.exam.discipline for question in questions])
+    years = _groups(sheet, [question.exam.year for question in questions])
     pairs = tuple(
         Pair(each, p, judge(each.accuracy, p), by_discipline, by_year)
         for each, p, by_discipline, by_year in zip(paired, adjusted, disciplines, years, strict=True)
     )
-    together = complementarity(questions, key, runs)
-    kind = PairedQuestions if any(question.exam.independent for question in questions) else PairedExams
-    return kind(tuple(metrics), pairs, together, _flipped(questions, key, runs), group)
+    kind = PairedQuestions if sheet.independent.any() else PairedExams
+    return kind(tuple(metrics), pairs, complementarity(sheet), _flipped(sheet, key, runs), group)
 
 
-def _groups(
-    questions: Sequence[Question],
-    key: AnswerKey,
-    predictions: Sequence[Predictions],
-    group_of: Callable[[Question], str],
-) -> list[dict[str, Group]]:
-    """One breakdown a pair, its groups in the order of their names; one family of tests over all of them."""
-    members: dict[str, list[Question]] = {}
-    for question in questions:
-        members.setdefault(group_of(question), []).append(question)
+def _groups(sheet: Sheet, group_of: Sequence[str | int | None]) -> list[dict[str, Group]]:
+    """One breakdown a pair, its groups in the order of their names; one family of tests over all of them.
+
+    Item i of `group_of` is the group of question i; None: it is in none.
+    """
+    members: dict[str, list[int]] = {}
+    for place, group in enumerate(group_of):
+        if group is not None:
+            members.setdefault(str(group), []).append(place)
+    parts = {name: sheet.only(members[name]) for name in sorted(members)}
     found = [
-        {name: compare_pair(members[name], key, predictions[0], other) for name in sorted(members)}
-        for other in predictions[1:]
+        {name: compare_pair(part, other) for name, part in parts.items()} for other in range(1, len(sheet.outcomes))
     ]
     adjusted = iter(adjust_holm([paired.flips.p for groups in found for paired in groups.values()]))
     return [{name: Group(paired, next(adjusted)) for name, paired in groups.items()} for groups in found]
 
 
-def _flipped(questions: Sequence[Question], key: AnswerKey, predictions: Sequence[Predictions]) -> tuple[Flipped, ...]:
+def _flipped(sheet: Sheet, key: AnswerKey, predictions: Sequence[Predictions]) -> tuple[Flipped, ...]:
+    """The questions that some runs have right and others have not."""
+    right = sheet.right
     found = []
-    for question in questions:
-        gold = key[question.key]
-        answers = tuple(run[question.key].answer for run in predictions)
-        if len({gold.accepts(answer) for answer in answers}) == 2:
-            found.append(Flipped(question.key, gold.number, answers, gold.others))
+    together = right.sum(axis=0)
+    for question in sheet.pick((together > 0) & (together < len(right))):
+        gold, answers = key[question], tuple(run[question].answer for run in predictions)
+        found.append(Flipped(question, gold.number, answers, gold.others))
     return tuple(found)
 
 

