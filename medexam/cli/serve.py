@@ -214,7 +214,7 @@ def _list_profiles() -> None:
     console = Terminal() if sys.stdout.isatty() else Terminal(width=200)
     print_tables(console, [(Table("", headers, tuple(rows), text_columns=2), "")])
     sys.stderr.write(
-        "GPUs that one server takes, by the memory of a card, and the thousands of tokens of its context; "
+        "GPUs that one server takes, by the memory of a card, and the thousands of tokens of\nits context; "
         "a profile without any runs on the processor\n"
     )
 

@@ -61,3 +61,27 @@ def test_a_run_is_removed(medexam, kept, tmp_path, monkeypatch) -> None:
     assert "removed 1 run" in err
     assert not (tmp_path / "runs" / kept[0]).exists()
     assert len(json.loads(medexam("list", "--json")[1])) == 3
+
+
+def test_runs_stand_in_the_order_of_their_spec(medexam, tmp_path) -> None:
+    """Not in that in which they were asked, in which like prompts follow each other; also once one was continued."""
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
+    spec = {
+        "name": "order",
+        "dataset": {"name": "headqa_sample", "limit": 2},
+        "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
+        "matrix": {
+            "program": [{"kind": "zero_shot"}, {"kind": "few_shot"}, {"kind": "zero_shot", "answer_format": "guided"}]
+        },
+    }
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
+    code, out, err = medexam("run", "spec.yaml", "--json")
+    assert code == 0, err
+    asked = [line for line in err.splitlines() if "asking" in line]
+    assert [line.partition(" en:")[0] for line in asked] == ["zero_shot", "zero_shot-guided", "few_shot"]
+    ids = [run["run_id"] for run in json.loads(out)]
+    assert ["few_shot" in run for run in ids] == [False, True, False]
+    assert medexam("run", "--resume", f"runs/{ids[1]}")[0] == 0
+    for command in ("report", "list"):
+        where = ("runs",) if command == "report" else ()
+        assert [run["run_id"] for run in json.loads(medexam(command, *where, "--json")[1])] == ids

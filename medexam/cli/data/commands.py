@@ -283,7 +283,8 @@ def _print_counts(console: "Terminal", checked: "LanguageCheck") -> None:
     console.print(
         f"{checked.exams} exams, {checked.questions:,} questions: {options or 'none'}; "
         f"{checked.with_images:,} with images; "
-        f"{checked.without_official_answer:,} without an official answer"
+        f"{checked.without_official_answer:,} without an official answer",
+        soft_wrap=False,
     )
     years = sorted({year for counts in checked.by_discipline.values() for year in counts})
     table = Table("", *(str(year or "no year") for year in years), "all", box=None, pad_edge=False)

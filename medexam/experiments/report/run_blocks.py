@@ -38,7 +38,7 @@ def pending_blocks(run: AnyRun) -> list[Block]:
 
 def model_blocks(run: AnyRun) -> list[Block]:
     """What answered the run, a line for each model; empty for a control."""
-    return [*map(Unbroken, describe_models(run.answerers, read_models(run.folder)))]
+    return [*describe_models(run.answerers, read_models(run.folder))]
 
 
 def comparison_blocks(comparison: Comparison) -> list[Block]:

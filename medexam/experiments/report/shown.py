@@ -77,7 +77,9 @@ class Shown:
 
 def print_blocks(console: Console, blocks: Sequence[Block]) -> None:
     """Print lines and tables as wide as the console."""
-    for block in blocks:
+    for at, block in enumerate(blocks):
+        if at and isinstance(blocks[at - 1], str) and not isinstance(block, str):
+            console.print()
         if isinstance(block, str):
             console.print(block, highlight=False, markup=False, soft_wrap=isinstance(block, Unbroken))
         else:

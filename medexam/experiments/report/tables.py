@@ -8,6 +8,7 @@ from typing import Any
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -45,9 +46,9 @@ class TerminalTable:
         self._caption = caption
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the wide form where it fits and the narrow one where it does not."""
+        """Draw the wide form where it fits and the narrow one where it does not; an empty line ends both."""
         unbounded = options.update(max_width=10_000)
-        table, drawn = self._table, _draw(self._table)
+        table, edges, drawn = self._table, True, _draw(self._table)
         if Measurement.get(console, unbounded, drawn).maximum > options.max_width:
             table, edges = _fitted(table, options.max_width)
             drawn = _draw(table, edges=edges)
@@ -59,6 +60,8 @@ class TerminalTable:
         yield from console.render(drawn, options.update(max_width=max(options.max_width, needed)))
         if self._caption:
             yield from console.render(Text(self._caption, style="table.caption"), words)
+        if self._caption or not edges:
+            yield Segment.line()
 
 
 def _draw(table: Table, *, edges: bool = True) -> RichTable:
@@ -107,7 +110,9 @@ def _slim(table: Table) -> list[list[str]]:
     """Every column, its header first, with numbers as slim as can be."""
     texts = table.text_columns
     headers = [header if at < texts else header.replace(" ", "\n") for at, header in enumerate(table.headers)]
-    rows = [[text if at < texts else text.replace(" [", "\n[") for at, text in enumerate(row)] for row in table.rows]
+    rows = [
+        [text if at < texts else re.sub(r" (?=[\[(])", "\n", text) for at, text in enumerate(row)] for row in table.rows
+    ]
     return [list(column) for column in zip(headers, *rows, strict=True)]
 
 

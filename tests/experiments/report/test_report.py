@@ -1,15 +1,19 @@
 """Tables, Markdown and plots say what the metrics hold."""
 
 import re
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from medexam.cli.views.output import write_file
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.report.findings import findings
 from medexam.experiments.report.markdown import comparison_report, run_report
 from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
+from medexam.experiments.report.run_blocks import overview_blocks
 from medexam.experiments.report.run_tables import failure_tables
+from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.report.tables import breakdowns, comparison, overview_tables
 from medexam.formatting import decimal, flatten, percent, with_interval
 from medexam.predictions import Failure
@@ -74,6 +78,13 @@ def test_what_a_table_says_stands_below_it(make_run) -> None:
         "zero_shot-guided has the most right answers, 75.0 %; random is not told apart from it (McNemar's test)."
     ]
     assert len(findings([silent])) == 1
+    console = Console(file=StringIO(), width=80)
+    print_blocks(console, [*overview_blocks(runs), *overview_tables(level)])
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    said = next(at for at, line in enumerate(lines) if line.startswith("zero_shot-guided is better"))
+    assert not lines[said - 1].strip()
+    assert lines[said + 1].strip() == "(McNemar's test)."
     assert (
         findings([make_run({"kind": "random"}, "w", run_id="b"), make_run({"kind": "longest"}, "w", run_id="c")]) == []
     )
