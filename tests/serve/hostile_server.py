@@ -93,6 +93,7 @@ RAW = {
     "choices": _changed(lambda usual: {**usual, "choices": 7}),
     "places": _choice(logprobs={"top_logprobs": [5]}),
     "ids": _choice(token_ids=5, prompt_token_ids=7),
+    "texts": _choice(text={"a": 1}),
     "surrogate": _say("{Answer: 1} \ud800 \x1b[31mred"),
     "large usage": _usage(10**30),
     "negative usage": _usage(-5),

@@ -78,12 +78,14 @@ def order_choices(raw: Any, expected: int) -> list[Any]:
 def read_completions(raw: Any, model: str, expected: int, samples: int) -> list[list[Completion]]:
     """The `samples` replies to each prompt of a request, in their order; raises `ServerError` unless all are there.
 
-    Tokens are counted per prompt if the server returns their ids; its own totals are for the whole request. A prompt's
-    own are counted with its first reply.
+    Raises `TypeError` for a text or token ids of another type than the protocol's. Tokens are counted per prompt if the
+    server returns their ids; its own totals are for the whole request. A prompt's own are counted with its first reply.
     """
     replies = []
     for place, choice in enumerate(order_choices(raw, expected * samples)):
-        tokens, prompt = getattr(choice, "token_ids", None), getattr(choice, "prompt_token_ids", None)
+        tokens, prompt = (_token_ids(getattr(choice, name, None)) for name in ("token_ids", "prompt_token_ids"))
+        if not isinstance(choice.text, str):
+            raise TypeError(f"a text of type {type(choice.text).__name__}")
         if tokens is not None and prompt is not None:
             usage = Usage(input_tokens=0 if place % samples else len(prompt), output_tokens=len(tokens))
         elif expected == samples == 1 and raw.usage is not None:
@@ -93,15 +95,23 @@ def read_completions(raw: Any, model: str, expected: int, samples: int) -> list[
             usage = Usage()
         replies.append(
             Completion(
-                id=raw.id or None,
-                model=writable(raw.model or model),
-                text=writable(choice.text or ""),
-                tokens=None if tokens is None else tuple(tokens),
+                id=str(raw.id) if raw.id else None,
+                model=writable(str(raw.model or model)),
+                text=writable(choice.text),
+                tokens=tokens,
                 finish_reason="length" if choice.finish_reason == "length" else "stop",
                 usage=usage,
             )
         )
     return [replies[first : first + samples] for first in range(0, len(replies), samples)]
+
+
+def _token_ids(told: Any) -> tuple[int, ...] | None:
+    if told is None:
+        return None
+    if not isinstance(told, list) or {*map(type, told)} - {int}:
+        raise TypeError("token ids that are no list of whole numbers")
+    return tuple(told)
 
 
 def build_response(reply: Completion, text: str, finish_reason: str) -> Response:

@@ -64,10 +64,11 @@ async def test_what_is_no_reply_is_a_fault_in_one_line(how: str, fault: type[LM1
     assert len(said) <= LONGEST_MESSAGE + 200
 
 
-async def test_token_ids_that_are_none_are_a_fault_in_one_line() -> None:
+@pytest.mark.parametrize("how", ["ids", "texts"])
+async def test_texts_and_token_ids_of_another_type_are_a_fault_in_one_line(how: str) -> None:
     opened = replace(HELLO, messages=(*HELLO.messages, Message.assistant("{Answer: ")))
-    with pytest.raises(ServerError, match="cannot be read"):
-        await ask("ids", request=opened)
+    with pytest.raises(ServerError, match="cannot be read|not be as expected"):
+        await ask(how, request=opened)
 
 
 @pytest.mark.parametrize("how", ["large usage", "negative usage"])
