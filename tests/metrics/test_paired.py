@@ -167,6 +167,18 @@ def test_the_same_runs_give_the_same_intervals_again(exams, key_of, predict) -> 
     )
 
 
+def test_exams_stand_in_the_order_in_which_a_part_of_the_questions_names_them(make_exam, key_of, predict) -> None:
+    first, second = make_exam("biology", 2013, 3, 4), make_exam("medicine", 2015, 3, 4)
+    questions = [first[0], second[0], first[1], second[1]]
+    runs = [predict(questions, outcomes) for outcomes in ("rwuw", "wrrw")]
+    sheet = Sheet.of(questions, key_of(questions), runs)
+    assert sheet.exams.tolist() == [0, 1, 0, 1]
+    part = sheet.only([1, 2, 3])
+    assert part.exams.tolist() == [0, 1, 0]
+    assert part.keys == [question.key for question in questions[1:]]
+    assert compare_pair(part, 1) == _compare(questions[1:], key_of(questions), *runs)
+
+
 def test_swapping_the_runs_turns_every_sign(exams, key_of, predict) -> None:
     questions = exams(12, 10)
     key, before, after = key_of(questions), predict(questions, "rwwr"), predict(questions, "rrwuw")
