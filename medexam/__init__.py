@@ -3,8 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from medexam.version import __version__
-
 if TYPE_CHECKING:
     from medexam.errors import MedExamError
     from medexam.experiments.api.comparisons import compare
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
     from medexam.experiments.api.runs import list_runs, load_run, plan, run
     from medexam.predictions import Prediction
     from medexam.questions import Question
+    from medexam.version import __version__
 
 __all__ = [
     "MedExamError",
@@ -43,6 +42,7 @@ _HOMES = {
     "MedExamError": "errors",
     "Prediction": "predictions",
     "Question": "questions",
+    "__version__": "version",
 }
 
 

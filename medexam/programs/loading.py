@@ -37,7 +37,12 @@ def save_program(program: AskingProgram, path: Path, spec: ProgramSpec, language
     for predictor in plain.predictors():
         predictor.demos = [dspy.Example(**to_jsonable_python(program.shown(demo))) for demo in predictor.demos]
         predictor.traces, predictor.train, predictor.lm = [], [], None
-    plain.save(str(path))
+    try:
+        plain.save(str(path))
+    except RuntimeError as error:
+        if isinstance(error.__context__, OSError):  # DSPy takes a full disk for an object that JSON cannot hold
+            raise error.__context__ from None
+        raise
     state = json.loads(path.read_text(encoding="utf-8"))
     card = _card(spec, language)
     if isinstance(program, ExamProgram) and program.adapter.turn != "system":

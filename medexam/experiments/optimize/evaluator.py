@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import dspy
 
-from medexam.errors import EngineError
+from medexam.errors import EngineError, RunFolderError
 from medexam.experiments.optimize.budget import Budget, StoppedError
 from medexam.experiments.optimize.call_log import CallLog
 from medexam.experiments.optimize.candidate_queue import CandidateQueue
@@ -191,8 +191,11 @@ class Evaluator:
         return said
 
     def _save(self, program: AskingProgram, path: Path) -> None:
-        save_program(program, path, self._spec, self._planned.cell.dataset.language)
-        path.chmod(PRIVATE)
+        try:
+            save_program(program, path, self._spec, self._planned.cell.dataset.language)
+            path.chmod(PRIVATE)
+        except OSError as error:
+            raise RunFolderError(f"cannot write {path}: {error.strerror}; the same command continues") from error
 
     def _reserve(self, program: AskingProgram, questions: Sequence[Question], digest: str) -> CallGroup:
         """The calls that the trial still needs; half a trial is worth nothing, so it begins with all or not at all."""

@@ -15,7 +15,7 @@ from medexam.experiments.optimize.optimizer import optimize, why_nothing_more
 from medexam.experiments.optimize.plan import plan_optimization, plan_resumed
 from medexam.experiments.plan.leakage import near_duplicates
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.programs.loading import PROGRAM
+from medexam.programs.loading import PROGRAM, save_program
 from medexam.serve import ScriptedEngine
 from medexam.specs.identity import differences
 from watching import Trials
@@ -82,6 +82,16 @@ def test_a_kill_before_the_best_program_is_written_leaves_nothing_complete(
     done, _ = run_optimizer()
     assert done.ending is Ending.COMPLETE
     assert (done.folder.path / PROGRAM).exists()
+
+
+def test_a_full_disk_is_one_line(document, tmp_path, monkeypatch) -> None:
+    def save(program, path, *more) -> None:
+        path.symlink_to("/dev/full")
+        save_program(program, path, *more)
+
+    monkeypatch.setattr("medexam.experiments.optimize.evaluator.save_program", save)
+    with pytest.raises(RunFolderError, match="No space left on device; the same command continues"):
+        optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
 
 
 def test_a_killed_one_repeats_nothing(document, run_optimizer, tmp_path) -> None:
