@@ -142,8 +142,8 @@ def replies(folder: Path, closing: ExitStack) -> Boundary:
     wire = closing.enter_context(serving(ChangedWire()))
     runner = closing.enter_context(asyncio.Runner())
     closing.enter_context(patch("medexam.serve.network.retry.ATTEMPTS", 1))
-    own = ModelSpec(engine="vllm", endpoints=(wire.address,), timeout_s=5.0)
-    other = ModelSpec(engine="litellm", name="openai/tiny", endpoints=(wire.address,), timeout_s=5.0)
+    own = ModelSpec(engine="vllm", endpoints=(wire.address,), timeout_s=60.0)
+    other = ModelSpec(engine="litellm", name="openai/tiny", endpoints=(wire.address,), timeout_s=60.0)
     engines = {name: runner.run(build_engine(spec)) for name, spec in {"vllm": own, "litellm": other}.items()}
     for engine in engines.values():
         closing.callback(lambda engine=engine: runner.run(engine.aclose()))
