@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -287,7 +288,7 @@ def test_usage_errors_exit_with_2(medexam) -> None:
 
 
 def test_version_and_shipped_experiments(medexam) -> None:
-    assert medexam("--version") == (0, "0.1.0\n", "")
+    assert medexam("--version") == (0, f"{version('medexam')}\n", "")
     code, out, _ = medexam("plan", "quickstart", "--json")
     assert code == 0
     assert {cell["questions"] for cell in json.loads(out)} == {60}
