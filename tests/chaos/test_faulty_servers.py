@@ -40,7 +40,8 @@ def scores(run: StoredRun) -> dict[str, object]:
 )
 def test_a_run_over_faulty_servers_ends_as_one_without_faults(run, lists, caplog, monkeypatch) -> None:
     # A call meets a fault, or the check behind it does, in two of five attempts: eight in a row happen in such a run.
-    monkeypatch.setattr("medexam.serve.network.retry.ATTEMPTS", 16)
+    monkeypatch.setattr("medexam.serve.network.retry.ATTEMPTS", 30)
+    monkeypatch.setattr("medexam.serve.network.retry.PATIENCE_S", 300.0)
     dataset = {"name": "headqa_sample", "language": "en", "limit": 60}
     if lists:
         if not os.environ.get("MEDEXAM_DATA"):
