@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,14 @@ def question() -> Question:
         stem="Excitatory postsynaptic potentials:",
         options=tuple(Option(number=n, text=text) for n, text in enumerate(texts, start=1)),
     )
+
+
+@pytest.fixture(scope="session")
+def pip_and_setuptools() -> None:
+    """What a test needs that builds a package without a network."""
+    # By their metadata: looking for their modules warns where distutils was imported before.
+    if not {"pip", "setuptools"} <= {found.name for found in distributions()}:
+        pytest.skip("needs pip and setuptools")
 
 
 @pytest.fixture(scope="session")

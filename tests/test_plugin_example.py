@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
+def installed(pip_and_setuptools, tmp_path_factory):
     """A folder that holds the installed package."""
-    if not (find_spec("pip") and find_spec("setuptools")):
-        pytest.skip("needs pip and setuptools")
     folder = tmp_path_factory.mktemp("plugin")
     source = shutil.copytree(ROOT / "examples" / "plugin", folder / "source")
     command = ["-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -35,11 +34,8 @@ WRONG_LINES = {3, 4, 5, 6}
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory) -> Path:
+def python(pip_and_setuptools, tmp_path_factory) -> Path:
     """The interpreter of an environment with the wheel, and from this one everything else; the programs lie beside."""
-    # By their metadata: looking for their modules warns where distutils was imported before.
-    if not {"pip", "setuptools"} <= {found.name for found in distributions()}:
-        pytest.skip("needs pip and setuptools")
     folder = tmp_path_factory.mktemp("user")
     source, ignored = folder / "source", shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "medexam", source / "medexam", ignore=ignored)

@@ -60,6 +60,7 @@ class TaskMetrics(FrozenModel):
     latency_p50_s: float | None
     """Median of the scored predictions' `latency_s`; None if no model was asked."""
     latency_p95_s: float | None
+    """95th percentile of the same."""
     answering_p50_s: Annotated[float | None, Field(exclude_if=lambda seconds: seconds is None)] = None
     """Median of `latency_s` without `waiting_s`. Left out where no prediction tells them apart."""
     answering_p95_s: Annotated[float | None, Field(exclude_if=lambda seconds: seconds is None)] = None

@@ -67,6 +67,8 @@ _SPECIAL = (
     ),
 )
 _ALTERED = ("alter", "alter_seed", "paraphrases")
+_DRAWN = ("options_replaced", "question_continued")
+"""Alterations that take texts from other questions."""
 _OWN = ("hub", "columns", "skip_bad", "published")
 
 
@@ -165,8 +167,11 @@ class DatasetSpec(Spec):
 
     @model_validator(mode="after")
     def _settings_belong(self) -> Self:
-        if self.alter_seed != type(self).model_fields["alter_seed"].default and self.alter != "options_replaced":
-            raise ValueError("alter_seed chooses what `alter: options_replaced` takes: leave it out, or set alter so")
+        if self.alter_seed != type(self).model_fields["alter_seed"].default and self.alter not in _DRAWN:
+            raise ValueError(
+                "alter_seed chooses what `alter: options_replaced` and `question_continued` take: leave it out, or "
+                "set alter so"
+            )
         if (self.paraphrases is not None) != (self.alter == "paraphrased"):
             raise ValueError("paraphrases is the file of `alter: paraphrased`: set both, or leave both out")
         if self.is_own:

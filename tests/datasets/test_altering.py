@@ -96,10 +96,10 @@ def test_what_is_selected_and_in_which_order_changes_no_question(how: Alteration
     some = _load(how, limit=30)
     assert some.items() <= everything.items()
     assert {*some} <= {*_load(limit=30)}
-    assert _load("options_replaced", alter_seed=3) != everything
+    assert _load(how, alter_seed=3) != everything
     rows = [Row(each, 1) for each in _load().values()]
-    once = {row.question.key: row for row in alter_rows(rows, "options_replaced", 17).rows}
-    again = {row.question.key: row for row in alter_rows(rows[::-1], "options_replaced", 17).rows}
+    once = {row.question.key: row for row in alter_rows(rows, how, 17).rows}
+    again = {row.question.key: row for row in alter_rows(rows[::-1], how, 17).rows}
     assert once == again
 
 

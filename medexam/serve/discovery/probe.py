@@ -77,7 +77,7 @@ async def check_same(endpoint: Endpoint, first: Capabilities, *, timeout_s: floa
     """
     found: list[str] = []
     for _ in range(2):
-        async with _probing(endpoint, timeout_s) as probe:
+        async with _probing(endpoint, timeout_s, EndpointSilentError) as probe:
             now = await probe.identity(first)
         if first.identity.shows_more_than(now):
             raise EndpointSilentError(f"{endpoint.base} does not show which model it serves; wait until it is healthy")
@@ -87,12 +87,15 @@ async def check_same(endpoint: Endpoint, first: Capabilities, *, timeout_s: floa
 
 
 @asynccontextmanager
-async def _probing(endpoint: Endpoint, timeout_s: float) -> AsyncIterator["_Probe"]:
+async def _probing(
+    endpoint: Endpoint, timeout_s: float, misformed: type[EndpointUnreachableError] = EndpointUnreachableError
+) -> AsyncIterator["_Probe"]:
+    """What asks a server; raises `misformed` where a reply has not the form of the protocol."""
     async with open_calls(endpoint, timeout_s) as calls:
         try:
             yield _Probe(calls)
         except MISFORMED as error:
-            raise EndpointUnreachableError(
+            raise misformed(
                 f"{endpoint.base} sent a reply that has not the form of OpenAI's protocol ({error}); look into the "
                 "server's log, or give the address of another one"
             ) from error

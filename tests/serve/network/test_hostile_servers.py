@@ -10,8 +10,10 @@ from dspy.lm15 import TimeoutError as CallTimeoutError
 from hostile_server import HostileWire
 from wire_server import serving
 
+from medexam.errors import EndpointSilentError
 from medexam.predictions import Prediction, Status
 from medexam.serve import build_engine
+from medexam.serve.discovery.probe import check_same, probe_endpoint
 from medexam.serve.engines.litellm_calls import LONGEST_MESSAGE
 from medexam.serve.network import connections, retry
 from medexam.serve.network.connections import open_client
@@ -144,3 +146,15 @@ async def test_many_large_replies_at_once_are_received_one_after_the_other(monke
     # The oldest reply may be whole beside what is held together, and each other one has a part more.
     assert held < 1_000_000 + 3_000_000 + 16 * 100_000
     assert receiving._total == 0
+
+
+@pytest.mark.parametrize("how", ["page", "list", "choices", "places"])
+async def test_a_garbled_reply_leaves_open_whether_the_model_is_the_same(how: str) -> None:
+    with serving(HostileWire()) as wire:
+        endpoint = Endpoint(wire.address, NO_KEY)
+        first = await probe_endpoint(endpoint, None)
+        wire.how = how
+        with pytest.raises(EndpointSilentError):
+            await check_same(endpoint, first)
+        wire.how = ""
+        await check_same(endpoint, first)
