@@ -41,7 +41,7 @@ _MAGIC: tuple[tuple[bytes, Callable[[IO[bytes]], Any]], ...] = (
 
 
 class UnreadableError(ValueError):
-    """A file is damaged, too large or too deep; the message goes on from its name, such as `is not JSON (...)`."""
+    """A file is damaged, too large or too deep; the message continues its name, such as `is not JSON (...)`."""
 
 
 class _Unpacked(io.RawIOBase):

@@ -212,11 +212,11 @@ def _list_profiles() -> None:
         rows.append((name, f"{profile.model}{gated}", f"{profile.weights_gb:g} GB", *cells))
     headers = ("Profile", "Model", "Weights", *(f"{size:g} GB" for size in sizes))
     console = Terminal() if sys.stdout.isatty() else Terminal(width=200)
-    print_tables(console, [(Table("", headers, tuple(rows), text_columns=2), "")])
-    sys.stderr.write(
-        "GPUs that one server takes, by the memory of a card, and the thousands of tokens of\nits context; "
-        "a profile without any runs on the processor\n"
+    legend = (
+        "GPUs that one server takes, by the memory of a card, and the thousands of tokens of its context. A profile "
+        "without any runs on the processor."
     )
+    print_tables(console, [(Table("", headers, tuple(rows), text_columns=2), legend)])
 
 
 @contextlib.contextmanager

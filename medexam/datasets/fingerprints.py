@@ -81,15 +81,15 @@ def digest_files(spec: DatasetSpec) -> str:
     `DatasetError` if they are missing or cannot be read.
     """
     content = hashlib.sha256()
-    on_hub = spec.hub is not None and spec.path is None
-    if on_hub and spec.hub is not None:
-        content.update(spec.hub.model_dump_json().encode())
+    hub = spec.hub if spec.path is None else None
+    if hub is not None:
+        content.update(hub.model_dump_json().encode())
     if spec.is_own:
         try:
             content.update(_encode(hash_source(spec.name, BENCHMARKS)).encode())
         except SpecError as error:
             raise DatasetError(str(error)) from None
-    files = [] if on_hub else _all_files(spec)
+    files = [] if hub is not None else _all_files(spec)
     for path in (*files, *([] if spec.paraphrases is None else [find_own_file(spec.paraphrases)])):
         content.update(f"{path.name}\0{_digest(path)}\0".encode())
     return content.hexdigest()

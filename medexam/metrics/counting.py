@@ -59,6 +59,11 @@ Outcomes = NDArray[np.int8]
 POINTS = np.array([3.0, -1.0, 0.0])
 """Of a question that came out so, for those that are scored."""
 
+TIMES = ("latency_p50_s", "latency_p95_s", "answering_p50_s", "answering_p95_s")
+"""Names of the times that `count_costs` finds, in seconds; two runs of the same cell differ in nothing else."""
+COSTS = ("prompt_tokens", "completion_tokens", "thinking_tokens", *TIMES)
+"""Names of all that `count_costs` finds."""
+
 
 def find_outcomes(keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Prediction]) -> Outcomes:
     """How each question came out, in the order of `keys`; raises `DatasetError` if `key` lacks one."""
@@ -136,10 +141,9 @@ def chance_level(cells: Mapping[Cell, Tally]) -> Chance:
 
 
 def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
-    """Tokens (`prompt_tokens`, `completion_tokens`, `thinking_tokens`) and time over the predictions of `keys`.
+    """Each of `COSTS`: tokens and time over the predictions of `keys`; None if no prediction reports it.
 
-    Time is `latency_p50_s` and `latency_p95_s`, and `answering_p50_s` and `answering_p95_s` without the waiting before.
-    Each None if no prediction reports it; failed ones have no latency.
+    `answering_` is latency without the waiting before. Failed predictions have no latency.
     """
     prompt = completion = thinking = None
     latencies, answering = array("d"), array("d")
@@ -154,17 +158,8 @@ def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> d
             latencies.append(prediction.latency_s)
             if prediction.waiting_s is not None:
                 answering.append(prediction.latency_s - prediction.waiting_s)
-    p50, p95 = _percentiles(latencies)
-    answering_p50, answering_p95 = _percentiles(answering)
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "thinking_tokens": thinking,
-        "latency_p50_s": p50,
-        "latency_p95_s": p95,
-        "answering_p50_s": answering_p50,
-        "answering_p95_s": answering_p95,
-    }
+    times = (*_percentiles(latencies), *_percentiles(answering))
+    return dict(zip(COSTS, (prompt, completion, thinking, *times), strict=True))
 
 
 def _percentiles(seconds: "array[float]") -> tuple[float, float] | tuple[None, None]:

@@ -53,18 +53,16 @@ _OWN_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """Kind of one's own -> the fields that not every data set has and it does, as the catalogue says of those that ship."""
 _SPECIAL = (
-    *(
-        "years",
-        "disciplines",
-        "option_counts",
-        "images",
-        "as_published",
-        "explained",
-        "alter",
-        "only",
-        "variants",
-        "formats",
-    ),
+    "years",
+    "disciplines",
+    "option_counts",
+    "images",
+    "as_published",
+    "explained",
+    "alter",
+    "only",
+    "variants",
+    "formats",
 )
 _ALTERED = ("alter", "alter_seed", "paraphrases")
 _DRAWN = ("options_replaced", "question_continued")

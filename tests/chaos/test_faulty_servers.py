@@ -9,6 +9,7 @@ from chaos.faulty_proxy import FAULTS, Proxy, proxying
 from medexam.errors import EngineError
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.metrics.counting import TIMES
 from medexam.predictions import Prediction, Status
 from medexam.serve.network.retry import ATTEMPTS
 from watching import Silent
@@ -32,7 +33,7 @@ def said(run: StoredRun) -> dict[str, object]:
 
 def scores(run: StoredRun) -> dict[str, object]:
     """The metrics, without how long it took."""
-    return run.metrics.model_dump(exclude={"latency_p50_s", "latency_p95_s", "answering_p50_s", "answering_p95_s"})
+    return run.metrics.model_dump(exclude=set(TIMES))
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import Limits, Stop
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
+from medexam.metrics.counting import TIMES
 from medexam.programs import WithNearest, build_program
 from medexam.programs.loading import save_program
 from medexam.specs import DatasetSpec, ZeroShotSpec
@@ -107,7 +108,7 @@ def answers(stored) -> dict[str, dict]:
 
 def measured(stored) -> dict:
     """The metrics, without the seconds that they took."""
-    return stored.metrics.model_dump(exclude={"latency_p50_s", "latency_p95_s", "answering_p50_s", "answering_p95_s"})
+    return stored.metrics.model_dump(exclude=set(TIMES))
 
 
 def test_a_spread_run_is_the_local_run(spec, tmp_path, executor, cluster) -> None:

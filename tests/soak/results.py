@@ -8,10 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-TIMES = {
-    *("seconds", "started_at", "created", "when", "environment", "latency_s", "waiting_s"),
-    *(f"{time}_{part}_s" for time in ("latency", "answering") for part in ("p50", "p95")),
-}
+from medexam.metrics.counting import TIMES
+
+UNLIKE = {"seconds", "started_at", "created", "when", "environment", "latency_s", "waiting_s", *TIMES}
 """Names of what differs between two runs that came out alike."""
 
 
@@ -98,7 +97,7 @@ def read(path: Path) -> Any:
 def timeless(value: Any) -> Any:
     """A document without what differs from one time to the next."""
     if isinstance(value, dict):
-        return {name: timeless(one) for name, one in value.items() if name not in TIMES}
+        return {name: timeless(one) for name, one in value.items() if name not in UNLIKE}
     return [timeless(one) for one in value] if isinstance(value, list) else value
 
 

@@ -39,7 +39,7 @@ def _cell(dataset: dict, program: dict):
         ({"explained": True}, {"kind": "zero_shot"}, "explained belongs to casimedicos, not to headqa_sample"),
         ({**CLINIQLINK, "alter": "none_of_the_above"}, {"kind": "by_format"}, "alter belongs to headqa_sample"),
         ({"alter": "paraphrased"}, {"kind": "zero_shot"}, "set both, or leave both out"),
-        ({"alter_seed": 3}, {"kind": "zero_shot"}, "alter_seed chooses what `alter: options_replaced` takes"),
+        ({"alter_seed": 3}, {"kind": "zero_shot"}, "alter_seed chooses what `alter: options_replaced`"),
         ({"name": "./mine.py:Mine", "alter": "none_of_the_above"}, {"kind": "zero_shot"}, "alter belongs to questions"),
         ({"alter": "question_withheld"}, {"kind": "zero_shot", "images": "shown"}, "set program.images to hidden"),
     ],

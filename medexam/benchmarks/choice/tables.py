@@ -11,6 +11,7 @@ from medexam.benchmarks.paired import TableRun
 from medexam.benchmarks.resampling import describe_resampling
 from medexam.formatting import NONE, decimal, mlflow_name, percent, with_interval
 from medexam.metrics import Interval, Metrics, PublishedScores, Scores
+from medexam.metrics.counting import COSTS
 from medexam.metrics.exam_averages import AVERAGES
 from medexam.tables import Captioned, Table, unscored_columns
 
@@ -28,15 +29,6 @@ _FACETS: dict[str, Callable[[Metrics], Mapping[Any, Scores]]] = {
 }
 _COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
 _SCORES = ("accuracy", "exam_score", "points", "unanswered_ratio", "chance_accuracy")
-_COSTS = (
-    "prompt_tokens",
-    "completion_tokens",
-    "thinking_tokens",
-    "latency_p50_s",
-    "latency_p95_s",
-    "answering_p50_s",
-    "answering_p95_s",
-)
 _PERCENTILES = "median / 95th percentile"
 OPTION_SCORES = ("expected_calibration_error", "brier_score", "label_mass", "flip_rate", "tied")
 
@@ -164,7 +156,7 @@ def exam_values(metrics: Metrics) -> dict[str, float]:
     With those of the option scores, the orders and the passages where the run has them. Scores are fractions of 1;
     `metrics.json` has the rest.
     """
-    values = {name: getattr(metrics, name) for name in (*_COUNTS, *_SCORES, *_COSTS)}
+    values = {name: getattr(metrics, name) for name in (*_COUNTS, *_SCORES, *COSTS)}
     if metrics.option_scores is not None:
         values |= {name: getattr(metrics.option_scores, name) for name in OPTION_SCORES}
     if (orders := metrics.orders) is not None:

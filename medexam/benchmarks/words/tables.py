@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from medexam.benchmarks.paired import TableRun
 from medexam.formatting import NONE, mlflow_name, percent, with_interval
+from medexam.metrics.counting import COSTS
 from medexam.metrics.span_outcomes import SpanOutcome
 from medexam.metrics.tasks import Measure, Measures, TaskMetrics
 from medexam.tables import Table, unscored_columns
@@ -35,15 +36,6 @@ MEASURES = {
 }
 """A measure's name in tables, where it is not its own with a capital."""
 _COUNTS = ("selected", "n", "unanswered", "failed", "missing")
-_COSTS = (
-    "prompt_tokens",
-    "completion_tokens",
-    "thinking_tokens",
-    "latency_p50_s",
-    "latency_p95_s",
-    "answering_p50_s",
-    "answering_p95_s",
-)
 
 
 def name_measure(name: str) -> str:
@@ -132,7 +124,7 @@ def _value(measure: Measure | None) -> float | None:
 
 def task_values(metrics: TaskMetrics) -> dict[str, float]:
     """Name -> value: counts, measures with `_low` and `_high`, and `measure.group` for each group and subset."""
-    values: dict[str, float | None] = {name: getattr(metrics, name) for name in (*_COUNTS, *_COSTS)}
+    values: dict[str, float | None] = {name: getattr(metrics, name) for name in (*_COUNTS, *COSTS)}
     values |= _measure_values(metrics.measures)
     for group, measures in (*metrics.by_group.items(), *metrics.by_subset.items()):
         values |= _measure_values(measures, f".{group}")

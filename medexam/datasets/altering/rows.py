@@ -27,6 +27,7 @@ from medexam.specs.dataset import MadeAlteration
 _FEWEST_WORDS = 8
 """A question of fewer words has no second half that is its own."""
 _REFERRING = "their options refer to one another, or more than one would be right"
+_TOO_SHORT = f"they have fewer than {_FEWEST_WORDS} words, or their discipline has too few others"
 _TRIES = 20
 """Draws for each option that is replaced, before the question is left out."""
 
@@ -59,7 +60,7 @@ def alter_rows(rows: Iterable[Row], how: MadeAlteration, seed: int) -> Altered:
         case "question_withheld":
             return Altered(tuple(map(_withhold_stem, asked)), ())
         case "question_continued":
-            found, why = dict(_continue_all(asked, seed)), f"they have fewer than {_FEWEST_WORDS} words"
+            found, why = dict(_continue_all(asked, seed)), _TOO_SHORT
         case "options_withheld":
             return Altered(tuple(map(_withhold_options, asked)), ())
         case "none_of_the_above":
@@ -93,10 +94,7 @@ def _put_none(row: Row) -> Row | None:
 def _continue_all(rows: Sequence[Row], seed: int) -> Iterator[tuple[str, Row | None]]:
     """Each row by its key: the first half of its words, and second halves of its discipline as options."""
     halves = {row.question.key: _halve(row.question) for row in rows}
-    pools: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row.question.key):
-        if (found := halves[row.question.key]) is not None:
-            pools[row.question.exam.discipline].append((row.question.key, found[1]))
+    pools = _pool(rows, {key: found[1] for key, found in halves.items() if found is not None})
     for row in rows:
         key, found = row.question.key, halves[row.question.key]
         if found is None or row.gold is None:
@@ -119,13 +117,21 @@ def _halve(question: Question) -> tuple[str, str] | None:
 
 def _replace_all(rows: Sequence[Row], seed: int) -> Iterator[tuple[str, Row | None]]:
     """Each row by its key, with right options of other questions of its discipline in place of its wrong ones."""
-    pools: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row.question.key):
-        right = next((option.text for option in row.question.options if option.number == row.gold), "")
-        if right.strip() and not refers_to_options(right):
-            pools[row.question.exam.discipline].append((row.question.key, right))
+    rights = {
+        row.question.key: option.text for row in rows for option in row.question.options if option.number == row.gold
+    }
+    pools = _pool(rows, {key: text for key, text in rights.items() if text.strip() and not refers_to_options(text)})
     for row in rows:
         yield row.question.key, _replace_wrong(row, pools[row.question.exam.discipline], seed)
+
+
+def _pool(rows: Iterable[Row], texts: Mapping[str, str]) -> defaultdict[str, list[tuple[str, str]]]:
+    """Discipline -> key and text of each of its questions that has one in `texts`, in the order of the keys."""
+    pools: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.question.key):
+        if row.question.key in texts:
+            pools[row.question.exam.discipline].append((row.question.key, texts[row.question.key]))
+    return pools
 
 
 def _replace_wrong(row: Row, pool: Sequence[tuple[str, str]], seed: int) -> Row | None:

@@ -55,9 +55,9 @@ def compare(
     With `ensemble`, compare them with what they would answer together. With `equivalent_within`, test whether they
     differ from the first one by less than that, in percentage points. With `strengths`, set three runs or more in an
     order, and say which are not separable. With `item_response`, find hard, useless and suspicious questions. With
-    `subset`, choose that many questions that stand for all. With
-    `cutoff`, a year or a month such as `2023-06`, set accuracy on exams before it against that after it. With
-    `overlap`, a corpus, set accuracy on questions that share 13 words in a row with it against that on the others.
+    `subset`, choose that many questions that stand for all. With `cutoff`, a year or a month such as `2023-06`, set
+    accuracy on exams before it against that after it. With `overlap`, a corpus, set accuracy on questions that share
+    13 words in a row with it against that on the others.
 
     Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with.
     """

@@ -17,6 +17,7 @@ from medexam.items import ExamSet, Gold
 from medexam.predictions import Prediction, Status
 from medexam.questions import Question
 from medexam.specs import CellSpec
+from medexam.version import __version__
 
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
@@ -53,6 +54,14 @@ class Answer:
     def said(self) -> str:
         """The reply; the chosen letter if the model wrote none, and nothing if it chose none either."""
         return self.prediction.reply if self.prediction.reply is not None else self.letter or ""
+
+    @property
+    def token_usage(self) -> dict[str, int]:
+        """Tokens read and written, as other harnesses name them; empty if the engine reported none."""
+        read, written = self.prediction.prompt_tokens, self.prediction.completion_tokens
+        if read is None or written is None:
+            return {}
+        return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
 
     def _letter(self, number: int) -> str:
         return ascii_uppercase[self.question.option_numbers.index(number)]
@@ -109,6 +118,11 @@ class ExportedRun:
         if self.cell.program.asks_model and not self.run.mixed and _HUB_NAME.fullmatch(named):
             return named
         return ran or f"medexam/{self.run.program}"
+
+    @property
+    def medexam_version(self) -> str:
+        """The version of this package that asked."""
+        return str(self.run.environment.get("medexam") or __version__)
 
     @property
     def started_at(self) -> str:

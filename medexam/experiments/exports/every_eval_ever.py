@@ -15,7 +15,6 @@ from typing import Any
 
 from medexam.experiments.exports.answers import Answer, ExportedRun
 from medexam.files import write_whole
-from medexam.version import __version__
 
 SCHEMA = "0.3.0"
 RESULT = "accuracy"
@@ -80,7 +79,7 @@ def _evaluation(exported: ExportedRun) -> dict[str, Any]:
             "source_organization_name": UNKNOWN,
             "evaluator_relationship": "third_party",
         },
-        "eval_library": {"name": "medexam", "version": str(run.environment.get("medexam") or __version__)},
+        "eval_library": {"name": "medexam", "version": exported.medexam_version},
         "model_info": {
             "name": exported.model,
             "id": model,
@@ -144,14 +143,9 @@ def _attribution(answer: Answer) -> list[dict[str, Any]]:
 
 def _taken(answer: Answer) -> dict[str, Any]:
     """Tokens and time, as far as the engine reported them."""
-    said, found = answer.prediction, dict[str, Any]()
-    if said.prompt_tokens is not None and said.completion_tokens is not None:
-        total = said.prompt_tokens + said.completion_tokens
-        found["token_usage"] = {
-            "input_tokens": said.prompt_tokens,
-            "output_tokens": said.completion_tokens,
-            "total_tokens": total,
-        }
-    if said.latency_s is not None:
-        found["performance"] = {"latency_ms": said.latency_s * 1000}
+    found = dict[str, Any]()
+    if answer.token_usage:
+        found["token_usage"] = answer.token_usage
+    if (seconds := answer.prediction.latency_s) is not None:
+        found["performance"] = {"latency_ms": seconds * 1000}
     return found

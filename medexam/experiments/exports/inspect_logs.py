@@ -13,7 +13,6 @@ from typing import Any
 
 from medexam.experiments.exports.answers import Answer, ExportedRun
 from medexam.files import whole_file
-from medexam.version import __version__
 
 SCORER = "choice"
 _STOPS = {"length": "max_tokens"}
@@ -66,7 +65,7 @@ def _header(exported: ExportedRun) -> dict[str, Any]:
             },
             "model": exported.model,
             "config": {"epochs": 1},
-            "packages": {"medexam": str(run.environment.get("medexam") or __version__)},
+            "packages": {"medexam": exported.medexam_version},
             "metadata": {
                 "asked_by": "medexam",
                 "program": exported.cell.program.model_dump(mode="json"),
@@ -97,7 +96,7 @@ def _header(exported: ExportedRun) -> dict[str, Any]:
 
 def _sample(exported: ExportedRun, answer: Answer) -> dict[str, Any]:
     question, said = answer.question, answer.prediction
-    usage = _usage(answer)
+    usage = answer.token_usage
     reply = {"role": "assistant", "content": answer.said, "source": "generate", "model": exported.model}
     score = {"value": "C" if answer.right else "I" if answer.letter else "N", "answer": answer.letter or ""}
     return {
@@ -127,11 +126,3 @@ def _sample(exported: ExportedRun, answer: Answer) -> dict[str, Any]:
         "uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{said.spec_digest}/{question.key}")),
         "attachments": {},
     }
-
-
-def _usage(answer: Answer) -> dict[str, int]:
-    """The tokens of one answer; empty if the engine reported none."""
-    read, written = answer.prediction.prompt_tokens, answer.prediction.completion_tokens
-    if read is None or written is None:
-        return {}
-    return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
