@@ -5,7 +5,9 @@ exams cannot say how exams differ: then it draws questions within each exam. It 
 predictions, only counts.
 """
 
+import math
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -38,15 +40,15 @@ Found = tuple[Interval | None, Resampling]
 def rate_interval(successes: int, n: int) -> Interval | None:
     """Wilson's score interval of `successes / n`, fractions of 1; None if `n` is 0.
 
-    Wilson (1927), "Probable inference, the law of succession, and statistical inference"; from scipy.
+    Wilson (1927), "Probable inference, the law of succession, and statistical inference".
     """
     if n == 0:
         return None
-    from scipy.stats import binomtest
-
-    low, high = binomtest(successes, n).proportion_ci(LEVEL, method="wilson")
+    rate, z = successes / n, NormalDist().inv_cdf((1 + LEVEL) / 2)
+    middle = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2))
     # At the ends the formula gives exactly 0 or 1; floating point leaves a trace of 1e-20.
-    return 0.0 if successes == 0 else float(low), 1.0 if successes == n else float(high)
+    return 0.0 if successes == 0 else middle - half, 1.0 if successes == n else middle + half
 
 
 def score_intervals(exams: Sequence[Tally]) -> tuple[Found, Found]:

@@ -5,7 +5,7 @@ which fits the most rows. Where several fit equally well and differ, the user is
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -61,7 +61,8 @@ def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
     if columns.answer_as == "letter":
         answers = [replace(each, value=_apart(each.value)) for each in answers]
     ways = [columns.numbering] if columns.numbering else _ALLOWED.get(columns.answer_as or "", tuple(WAYS))
-    found = {way: tuple(_read_all(way, answers)) for way in ways}
+    alike = [_what_counts(each) for each in answers]
+    found = {way: tuple(_read_all(way, answers, alike)) for way in ways}
     fits = {way: sum(each is not None for each in numbers) for way, numbers in found.items()}
     most = max(fits.values())
     if not most:
@@ -78,23 +79,23 @@ def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
     return ReadAnswers(best[0], found[best[0]])
 
 
-def _read_all(way: str, answers: Sequence[RawAnswer]) -> Iterator[Numbers | None]:
-    """What each answer means in one way of reading."""
+def _what_counts(answer: RawAnswer) -> tuple[object, ...]:
+    """What of an answer says how it is read where the options' texts do not; its place, if that cannot be told."""
+    value, options = answer.value, answer.options
+    if not isinstance(value, (str, int)):
+        return (answer.place,)
+    return type(value), value, len(options.texts), options.labels
+
+
+def _read_all(way: str, answers: Sequence[RawAnswer], alike: Sequence[tuple[object, ...]]) -> Iterable[Numbers | None]:
+    """What each answer means in one way of reading; `alike` holds `_what_counts` of each."""
     read = _READERS[way]
     if way == "text":
-        yield from (read(each.value, each.options) for each in answers)
-        return
-    # Without the options' texts few answers differ, and each of them is read once.
-    known: dict[tuple[object, ...], Numbers | None] = {}
-    for each in answers:
-        value, options = each.value, each.options
-        if not isinstance(value, (str, int)):
-            yield read(value, options)
-            continue
-        alike = type(value), value, len(options.texts), options.labels
-        if alike not in known:
-            known[alike] = read(value, options)
-        yield known[alike]
+        return (read(each.value, each.options) for each in answers)
+    # Few answers differ without the options' texts, and each of them is read once.
+    different = dict(zip(alike, answers, strict=True))
+    known = {each: read(answer.value, answer.options) for each, answer in different.items()}
+    return map(known.__getitem__, alike)
 
 
 def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]], column: str) -> str:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from medexam.metrics.intervals import SEED
 from medexam.metrics.paired.item_response import ItemFit, fit_items
@@ -73,8 +72,10 @@ def _try(run: Floats, others: Floats, draw: Callable[[], Places]) -> list[tuple[
 
 def _verdicts(run: Floats, others: Floats) -> Places:
     """What McNemar's exact test says of the run beside each other one: 1, -1, or 0 if it separates them not."""
+    from scipy.special import bdtr
+
     gained, lost = ((run > others).sum(axis=1), (run < others).sum(axis=1))
-    p = 2 * binom.cdf(np.minimum(gained, lost), gained + lost, 0.5)
+    p = 2 * bdtr(np.minimum(gained, lost), gained + lost, 0.5)
     return np.where(p < ALPHA, np.sign(gained - lost), 0)
 
 
