@@ -85,26 +85,7 @@ def resample(
 
 
 def _resample_exams(sums: Floats, statistic: Statistic) -> list[Interval]:
-    if len(sums) > MANY:
-        return _percentiles(statistic(*_draw_many(sums).T, len(sums)))
-    from scipy.stats import bootstrap
-
-    def of_columns(*columns: Floats, axis: int) -> Any:
-        return statistic(*(column.sum(axis=axis) for column in columns), columns[0].shape[axis])
-
-    result = bootstrap(
-        tuple(sums.T),
-        of_columns,
-        paired=True,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        batch=max(1, _DRAWN_AT_ONCE // len(sums)),
-        confidence_level=LEVEL,
-        method="percentile",
-        rng=np.random.default_rng(SEED),
-    )
-    low, high = result.confidence_interval
-    return [(float(at), float(to)) for at, to in zip(low, high, strict=True)]
+    return _percentiles(statistic(*_draw_exams(sums).T, len(sums)))
 
 
 def _resample_questions(exams: Sequence[Floats], statistic: Statistic) -> list[Interval]:
@@ -119,14 +100,18 @@ def _resample_questions(exams: Sequence[Floats], statistic: Statistic) -> list[I
     return _percentiles(statistic(*(column.sum(axis=-1) for column in columns), len(exams)))
 
 
-def _draw_many(sums: Floats) -> Floats:
-    """The sums over each resample, `[RESAMPLES, columns]`: of single questions few differ, so their times are drawn."""
+def _draw_exams(sums: Floats) -> Floats:
+    """The sums over each resample, `[RESAMPLES, columns]`. Of many exams few may differ: then their times are drawn.
+
+    Of others the draws are those of `scipy.stats.bootstrap` with the same seed, which takes longer to import.
+    """
     rng = np.random.default_rng(SEED)
-    distinct, counts = _count_distinct(sums)
-    if len(distinct) <= _DISTINCT:
-        times = rng.multinomial(len(sums), counts / len(sums), size=RESAMPLES)
-        found: Floats = times @ distinct
-        return found
+    if len(sums) > MANY:
+        distinct, counts = _count_distinct(sums)
+        if len(distinct) <= _DISTINCT:
+            times = rng.multinomial(len(sums), counts / len(sums), size=RESAMPLES)
+            found: Floats = times @ distinct
+            return found
     batch = max(1, _DRAWN_AT_ONCE // len(sums))
     sizes = [min(batch, RESAMPLES - start) for start in range(0, RESAMPLES, batch)]
     # One column at a time: together they would not fit beside each other.

@@ -5,15 +5,17 @@ Exams repeat questions over the years; a prompt that shows one solved gives the 
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from medexam.errors import SpecError
 from medexam.items import ExamSet
 from medexam.questions import Exam, Question
 from medexam.specs.identity import digest
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 NEAR = 0.8
 """Share of common words (Jaccard, over stem and options) from which two questions count as the same."""
@@ -98,8 +100,10 @@ def _text(question: Question) -> str:
     return " ".join([question.stem, *(option.text for option in question.options)])
 
 
-def _incidence(words: Sequence[set[str]], columns: dict[str, int]) -> csr_array:
+def _incidence(words: Sequence[set[str]], columns: dict[str, int]) -> "csr_array":
     """Row i has a 1 for each word of text i."""
     held = [columns[word] for known in words for word in known]
     ends = np.cumsum([0, *(len(known) for known in words)])
+    from scipy.sparse import csr_array  # not above: most plans compare no words
+
     return csr_array((np.ones(len(held), dtype=np.int32), held, ends), shape=(len(words), len(columns)))

@@ -27,13 +27,18 @@ def current_run(folder: RunFolder, say: Say) -> AnyRun:
     of date and the data set cannot be read, and `EngineError` where what it is scored with is not installed.
     """
     found = find_changes(folder)
-    run = _fresh(folder, found)
+    run = _as_found(folder, found)
     if run is not None:
         return run
     # Imported here: a run that is fresh needs none of what scores it.
     from medexam.experiments.report.derived import renew
 
     return renew(folder, found, say)
+
+
+def fresh_run(folder: RunFolder) -> AnyRun | None:
+    """The run in `folder` as it was scored; None where that is out of date, missing or cannot be read."""
+    return _as_found(folder, find_changes(folder))
 
 
 def scored_by(folder: RunFolder, metrics: Sequence[str], say: Say) -> AnyRun:
@@ -66,14 +71,13 @@ def load_complete(run: str, runs_dir: Path, say: Say) -> AnyRun | None:
     if record.outdated and record.schema == IDENTITY_SCHEMA:
         # Taken up, its stored replies are read again.
         return None
-    stored = _fresh(folder, find_changes(folder))
+    stored = fresh_run(folder)
     if stored is None and not pending(record.questions, folder.read_outcomes()):
         stored = current_run(folder, say)
     return stored if stored is not None and stored.complete else None
 
 
-def _fresh(folder: RunFolder, found: Freshness) -> AnyRun | None:
-    """The run as it was scored; None where that is out of date or cannot be read."""
+def _as_found(folder: RunFolder, found: Freshness) -> AnyRun | None:
     if found.changed:
         return None
     try:

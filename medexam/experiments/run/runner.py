@@ -17,6 +17,7 @@ from typing import Any
 from medexam.errors import EngineError
 from medexam.experiments.plan.cells import AnyCell, Plan, Rule
 from medexam.experiments.plan.passage_lookup import Retrieval
+from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.combining import combine_again
 from medexam.experiments.run.executor import Executor, LocalExecutor, RunObserver
@@ -90,7 +91,8 @@ class Runner:
                 planned.folder.create()
                 with planned.folder.locked():
                     interrupted = await self._run_cell(combine_again(_look_again(planned)))
-                    self._runs[position] = score_cell(planned.folder, planned.question_set)
+                    run = None if planned.pending else fresh_run(planned.folder)
+                    self._runs[position] = run or score_cell(planned.folder, planned.question_set)
                 self._observer.cell_ends(self._runs[position])
                 if interrupted:
                     return Stop.INTERRUPTED

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 SENT = "medexam.sent"
-"""Tag: the digest of all that a run was sent. It is set last, so that a copy that was cut off never counts as whole."""
+"""Tag: the digest of all that a run was sent, with all its children's. It is set last, so that a copy that was cut off
+never counts as whole."""
 PARENT = "mlflow.parentRunId"
 SOURCE = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL"}
 """Tags that say in MLflow's words what made a run."""

@@ -6,11 +6,14 @@ them, or in which two processes made them at once.
 
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
 
+from medexam.experiments.track.copies import PARENT, SENT
 from medexam.files import PRIVATE, drafting, make_private_folder
 
 SQLITE = "sqlite:///"
@@ -54,6 +57,41 @@ def make_database(path: Path) -> None:
             for end in _BESIDE:
                 path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
             draft.replace(path)
+
+
+@dataclass(frozen=True)
+class SentExperiment:
+    """What a store holds of an experiment, by MLflow's ids."""
+
+    experiment_id: str
+    parent: str
+    children: Mapping[str, str]
+    """A run's own id -> MLflow's."""
+
+
+def find_sent(path: Path, experiment: str, digest: str) -> SentExperiment | None:
+    """The experiment that was sent under this digest and was not deleted since; None if it cannot be told either.
+
+    It reads the file itself: importing MLflow to ask it takes longer than all else that printing a finished run does.
+    """
+    parents = """
+        SELECT runs.experiment_id, runs.run_uuid FROM runs
+        JOIN experiments ON experiments.experiment_id = runs.experiment_id
+        JOIN tags ON tags.run_uuid = runs.run_uuid
+        WHERE experiments.name = ? AND experiments.lifecycle_stage = 'active' AND runs.lifecycle_stage = 'active'
+        AND tags.key = ? AND tags.value = ?"""
+    children = """
+        SELECT named.value, runs.run_uuid FROM runs
+        JOIN tags AS named ON named.run_uuid = runs.run_uuid AND named.key = 'medexam.run_id'
+        JOIN tags AS of ON of.run_uuid = runs.run_uuid AND of.key = ? AND of.value = ?
+        WHERE runs.lifecycle_stage = 'active'"""
+    # Another version of MLflow may keep other tables; a file that another process writes is locked.
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        found = database.execute(parents, (experiment, SENT, digest)).fetchone()
+        if found is not None:
+            sent = database.execute(children, (PARENT, found[1])).fetchall()
+            return SentExperiment(str(found[0]), str(found[1]), {str(mine): str(its) for mine, its in sent})
+    return None
 
 
 def _make_tables(draft: Path, path: Path) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,8 +23,8 @@ from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM
 from medexam.experiments.store.run_folder import CORPUS_MAP, ENVIRONMENT, PREDICTIONS, SPEC
 from medexam.experiments.store.stored_run import AnyRun, ExamRun
-from medexam.experiments.track.copies import PARENT, Copy, create_run, end_run, find_runs, put_copy
-from medexam.experiments.track.database import sqlite_path
+from medexam.experiments.track.copies import PARENT, SENT, Copy, create_run, end_run, find_runs, put_copy
+from medexam.experiments.track.database import find_sent, sqlite_path
 from medexam.experiments.track.payload import (
     DIGEST_LENGTH,
     run_params,
@@ -35,6 +35,7 @@ from medexam.experiments.track.payload import (
 from medexam.experiments.track.run_list import put_view
 from medexam.experiments.track.store import default_tracking_uri, experiment_id, open_store
 from medexam.files import write_whole
+from medexam.version import __version__
 
 __all__ = ["TrackedRun", "attach_map", "default_tracking_uri", "track"]
 
@@ -58,18 +59,50 @@ class TrackedRun:
     experiment_id: str
 
 
-def track(runs: Sequence[AnyRun], *, tracking_uri: str, page: bool = False) -> list[TrackedRun]:
+def track(runs: Sequence[AnyRun], *, tracking_uri: str, page: bool = False, only_new: bool = False) -> list[TrackedRun]:
     """Send `runs` to the MLflow store at `tracking_uri`, in order; a run that is there as it was before is replaced.
 
     A run is known by its id and the time it was begun, an experiment by its digest. The MLflow experiment is named
-    after the spec. With `page`, the run of each experiment gets the HTML page of its runs. Raises `TrackingError` when
-    the store cannot be reached or written.
+    after the spec. With `page`, the run of each experiment gets the HTML page of its runs. With `only_new`, MLflow is
+    not imported for what a SQLite store holds already. Raises `TrackingError` when the store cannot be reached or
+    written.
     """
-    if not runs:
-        return []
     families: dict[tuple[str, str], list[AnyRun]] = {}
     for run in runs:
         families.setdefault((run.record.cell.name, run.record.experiment_digest), []).append(run)
+    tracked: dict[int, TrackedRun] = {}
+    for key, family in list(families.items()):
+        there = _find_tracked(family, tracking_uri, page=page) if only_new else None
+        if there is not None:
+            tracked |= {id(run): each for run, each in zip(family, there, strict=True)}
+            del families[key]
+    if families:
+        tracked |= _send(families, tracking_uri, page=page)
+    return [tracked[id(run)] for run in runs]
+
+
+def _find_tracked(family: Sequence[AnyRun], tracking_uri: str, *, page: bool) -> list[TrackedRun] | None:
+    """Where a SQLite store holds each run of an experiment as its folder does; None if it may not hold them all."""
+    path = sqlite_path(tracking_uri)
+    if path is None or not path.exists():
+        return None
+    sent = find_sent(path, family[0].record.cell.name, _digest(family, page=page))
+    if sent is None or not sent.children.keys() >= {run.record.run_id for run in family}:
+        return None
+    ids = [run.record.run_id for run in family]
+    return [TrackedRun(each, sent.children[each], sent.parent, sent.experiment_id) for each in ids]
+
+
+def _digest(family: Sequence[AnyRun], *, page: bool) -> str:
+    """SHA-256 of all that an experiment's runs are sent with, and of the page if they get one."""
+    sent = [_copy(run).digest for run in family]
+    return hashlib.sha256(json.dumps([sent, page, __version__]).encode()).hexdigest()
+
+
+def _send(
+    families: Mapping[tuple[str, str], Sequence[AnyRun]], tracking_uri: str, *, page: bool
+) -> dict[int, TrackedRun]:
+    """Where each run is that was sent, by its `id`."""
     tracked: dict[int, TrackedRun] = {}
     trace = _tracer(tracking_uri)
     with open_store(tracking_uri) as client:
@@ -84,7 +117,8 @@ def track(runs: Sequence[AnyRun], *, tracking_uri: str, page: bool = False) -> l
                 store.put_page(family, parent)
             store.end_parents()
             put_view(client, store.experiment_id, list(family[0].benchmark.values(family[0].metrics)))
-    return [tracked[id(run)] for run in runs]
+            client.set_tag(parent, SENT, _digest(family, page=page))
+    return tracked
 
 
 def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
@@ -138,22 +172,7 @@ class _Store:
 
     def put_run(self, run: AnyRun, parent: str) -> TrackedRun:
         """One cell under its parent: parameters, metrics, tags, data set and files."""
-        known = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
-        values = run.benchmark.values(run.metrics) | own_values(run.metrics)
-        names = (*ARTIFACTS, *((*DERIVED, MADE_FROM) if run.files_fresh else ()))
-        copy = Copy(
-            name=run.title,
-            known=known,
-            began=_began(run),
-            ended=_millis(run, "ended_at"),
-            status=_status(run),
-            tags={**run_tags(run), PARENT: parent},
-            params=run_params(run),
-            metrics=[(name, value, 0) for name, value in values.items()],
-            dataset=_describe_dataset(run),
-            files=[path for name in names if (path := run.folder.path / name).exists()],
-        )
-        run_id, replaced = put_copy(self.client, self.experiment_id, copy)
+        run_id, replaced = put_copy(self.client, self.experiment_id, _copy(run, {PARENT: parent}))
         self.parents.update({parent, *(old.data.tags[PARENT] for old in replaced if PARENT in old.data.tags)})
         return TrackedRun(run.record.run_id, run_id, parent, self.experiment_id)
 
@@ -183,6 +202,24 @@ class _Store:
                 end_run(self.client, parent, _worst(child.status for child in children), last)
             else:
                 self.client.delete_run(parent)
+
+
+def _copy(run: AnyRun, tags: Mapping[str, str] | None = None) -> Copy:
+    """What MLflow is to hold of a run, with these tags beside its own."""
+    values = run.benchmark.values(run.metrics) | own_values(run.metrics)
+    names = (*ARTIFACTS, *((*DERIVED, MADE_FROM) if run.files_fresh else ()))
+    return Copy(
+        name=run.title,
+        known={"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)},
+        began=_began(run),
+        ended=_millis(run, "ended_at"),
+        status=_status(run),
+        tags={**run_tags(run), **(tags or {})},
+        params=run_params(run),
+        metrics=[(name, value, 0) for name, value in values.items()],
+        dataset=_describe_dataset(run),
+        files=[path for name in names if (path := run.folder.path / name).exists()],
+    )
 
 
 def _status(run: AnyRun) -> str:

@@ -81,6 +81,18 @@ def test_the_same_spec_again_asks_nothing(spec, tmp_path) -> None:
     assert again.environment == first.environment
 
 
+def test_a_finished_run_is_scored_again_only_where_something_changed(spec, tmp_path, monkeypatch) -> None:
+    (first,), _, _ = _run(spec, tmp_path)
+    with monkeypatch.context() as without:
+        without.setattr("medexam.experiments.run.runner.score_cell", None)
+        (again,), _, _ = _run(spec, tmp_path)
+    assert again == first
+    (first.folder.path / "metrics.json").unlink()
+    (made,), _, _ = _run(spec, tmp_path)
+    assert made.metrics == first.metrics
+    assert (first.folder.path / "metrics.json").exists()
+
+
 def test_a_wider_selection_asks_the_new_questions_only(spec, tmp_path) -> None:
     _run(spec, tmp_path)
     (run,), _, watcher = _run(spec, tmp_path, overrides={"dataset.limit": 30})

@@ -189,6 +189,34 @@ def test_a_copy_that_was_cut_off_is_sent_again(make_run, uri, client, monkeypatc
     assert client.list_artifacts(tracked.mlflow_run_id)
 
 
+def test_what_a_store_holds_already_is_known_without_mlflow(make_run, uri, client, monkeypatch) -> None:
+    runs = [make_run(ZERO_SHOT, "rw"), make_run(GUIDED, "rw")]
+    first = track(runs, tracking_uri=uri, only_new=True)
+    monkeypatch.setattr("medexam.experiments.track.runs.open_store", None)
+    assert track(runs, tracking_uri=uri, only_new=True) == first
+    for other in ([runs[0]], [dataclasses.replace(runs[0], note="other"), make_run(GUIDED, "rr", run_id="other")]):
+        with pytest.raises(TypeError):
+            track(other, tracking_uri=uri, only_new=True)
+    with pytest.raises(TypeError):
+        track(runs, tracking_uri=uri, only_new=True, page=True)
+    monkeypatch.undo()
+    client.delete_run(first[1].mlflow_run_id)
+    again = track(runs, tracking_uri=uri, only_new=True)
+    assert again[0] == first[0]
+    assert client.get_run(again[1].mlflow_run_id).info.lifecycle_stage == "active"
+
+
+def test_an_experiment_that_was_cut_off_is_not_known(make_run, uri, client, monkeypatch) -> None:
+    runs = [make_run(ZERO_SHOT, "rw")]
+    monkeypatch.setattr("medexam.experiments.track.runs.put_view", None)
+    with pytest.raises(TrackingError):
+        track(runs, tracking_uri=uri, only_new=True)
+    monkeypatch.undo()
+    track(runs, tracking_uri=uri, only_new=True)
+    (experiment,) = [each for each in client.search_experiments() if each.name == "demo"]
+    assert "mlflow.sharedViewState.medexam" in experiment.tags
+
+
 def test_a_parent_tells_how_all_its_runs_ended(make_run, uri, client) -> None:
     whole, killed = make_run(ZERO_SHOT, "r"), make_run(GUIDED, "rm")
     (one,) = track([killed], tracking_uri=uri)
