@@ -133,9 +133,8 @@ def run(
     from medexam.experiments.track.runs import track
 
     _print(runs_dir, runs, settings.tracking_uri, as_json=as_json)
-    send_to_mlflow(
-        partial(track, page=True, only_new=True), runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir
-    )
+    send = partial(track, page=True, only_new=True)
+    send_to_mlflow(send, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
     if incomplete:
         sys.stderr.write(incomplete)
         raise typer.Exit(INCOMPLETE)

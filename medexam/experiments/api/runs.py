@@ -20,6 +20,7 @@ from medexam.experiments.report.shown import Block, Shown, shown_table
 from medexam.experiments.report.tables import breakdowns
 from medexam.experiments.run.spending import Limits
 from medexam.experiments.store.paths import default_runs_dir, run_paths
+from medexam.experiments.store.repeats import is_repeat
 from medexam.experiments.store.run_folder import PARQUET, RunFolder, find_runs, runs_inside
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction
@@ -261,6 +262,7 @@ def run(
     limit: int | None = None,
     runs_dir: str | Path | None = None,
     fresh: bool = False,
+    repeat: int = 0,
     accept_model_change: bool = False,
     max_failures: int | None = None,
     ray: RayCluster | None = None,
@@ -273,11 +275,13 @@ def run(
     `spec` is a YAML file, the name of a shipped experiment or of a data set, a mapping, or an `ExperimentSpec`.
     `program`, `model` and `dataset` replace those parts: a spec, a mapping, or a text such as `"few_shot"`; a list
     makes a run of each. `overrides` set single keys, with two underscores for a dot: `dataset__language="es"`.
-    `ray` has the workers of a cluster ask. `track` is an MLflow store; True: the one beside the runs; False: none. An
-    interrupt (Ctrl-C, the stop button) keeps every answer. Raises `MedExamError` for whatever a user can cure.
+    `repeat` asks each run's questions that often again, in other orders: `compare` then knows how far answers vary by
+    themselves. `ray` has the workers of a cluster ask. `track` is an MLflow store; True: the one beside the runs;
+    False: none. An interrupt (Ctrl-C, the stop button) keeps every answer. Raises `MedExamError` for whatever a user
+    can cure.
     """
     settings = gather(overrides, program=program, model=model, dataset=dataset)
-    planned = plan_spec(spec, settings, limit, runs_dir=_path(runs_dir), fresh=fresh)
+    planned = plan_spec(spec, settings, limit, runs_dir=_path(runs_dir), fresh=fresh, repeat=repeat)
     for line in plan_lines(planned):
         say(line)
     limits = Limits(failures=max_failures)
@@ -321,13 +325,15 @@ def list_runs(runs_dir: str | Path | None = None) -> Runs:
 def _run(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) -> Runs:
     from medexam.experiments.entry.progress_bar import ProgressBar
 
-    stored, stop = carry_out(plan, carriers, partial(ProgressBar, disable=not progress), say)
+    carried_out, stop = carry_out(plan, carriers, partial(ProgressBar, disable=not progress), say)
+    stored = [each for each in carried_out if not is_repeat(each.folder)]
     if track:
         from medexam.experiments.track.runs import track as send
         from medexam.experiments.track.store import send_to_store
 
         uri = track if isinstance(track, str) else None
-        send_to_store(partial(send, page=True), stored, tracking_uri=uri, runs_dir=plan.runs_dir, say=say)
+        send_new = partial(send, page=True, only_new=True)
+        send_to_store(send_new, stored, tracking_uri=uri, runs_dir=plan.runs_dir, say=say)
     return Runs(list(map(Run, stored)), stop)
 
 

@@ -38,6 +38,15 @@ def test_nothing_is_asked_twice(ask) -> None:
     assert ask(fresh=True)[0].id.endswith("-2")
 
 
+def test_repeats_are_asked_and_are_no_runs_of_their_own(ask, runs_dir) -> None:
+    (run,) = ask(repeat=2)
+    assert [folder.name for folder in sorted((run.folder / "repeats").iterdir())] == [
+        f"{run.id}-repeat-1",
+        f"{run.id}-repeat-2",
+    ]
+    assert [each.id for each in medexam.list_runs(runs_dir)] == [run.id]
+
+
 def test_it_works_inside_a_running_event_loop(ask) -> None:
     async def notebook():
         return ask()
