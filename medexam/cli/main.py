@@ -25,6 +25,7 @@ from medexam.cli.views.interrupts import interrupts_heard
 from medexam.cli.views.usage import usage_in_one_line
 from medexam.errors import MedExamError
 from medexam.fingerprints import watch_hashing
+from medexam.gc_pause import gc_seldom
 from medexam.text import hide_secrets, one_line
 
 USAGE = 2
@@ -164,7 +165,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     logging.setLogRecordFactory(_Record)
     try:
-        with watch_hashing(ReadingLine()):
+        with gc_seldom(), watch_hashing(ReadingLine()):
             app(prog_name="medexam")
     except MedExamError as error:
         sys.stderr.write(f"medexam: {one_line(str(error))}\n")
