@@ -159,7 +159,7 @@ def test_corrections_are_applied_and_reported(build, print_booklet, questions, r
         ("{1: {reason: why, stem: A}, headqa-v2/2020/biology/1: {reason: why, stem: B}}", "corrects question 1 twice"),
         ("1: {reason: why, image: none.png}", "none.png cannot be read"),
         ("- 1", "needs an entry for each question"),
-        ("1: {", "is not YAML"),
+        ("1: {", "line 1: not YAML"),
     ],
 )
 def test_wrong_corrections_are_named(build, print_booklet, questions, tmp_path, text, said) -> None:
