@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from medexam.experiments.api.questions import exam_metric, load_questions
     from medexam.experiments.api.reports import report
     from medexam.experiments.api.runs import list_runs, load_run, plan, run
+    from medexam.experiments.run.spending import Limits
     from medexam.predictions import Prediction
     from medexam.questions import Question
     from medexam.version import __version__
 
 __all__ = [
+    "Limits",
     "MedExamError",
     "Prediction",
     "Question",
@@ -39,6 +41,7 @@ _HOMES = {
     "compare": "experiments.api.comparisons",
     "optimize": "experiments.api.optimizations",
     "report": "experiments.api.reports",
+    "Limits": "experiments.run.spending",
     "MedExamError": "errors",
     "Prediction": "predictions",
     "Question": "questions",

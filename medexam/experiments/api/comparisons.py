@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from medexam.experiments.api.runs import Runs, RunSource, run_folder, say, where_runs_lie
+from medexam.experiments.api.asking import say
+from medexam.experiments.api.results import Runs
+from medexam.experiments.api.runs import RunSource, run_folder, where_runs_lie
 from medexam.experiments.report.run_blocks import comparison_blocks
 from medexam.experiments.report.shown import Block, Shown
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from medexam.experiments.api.runs import Runs, RunSource, load_run
+from medexam.experiments.api.results import Runs
+from medexam.experiments.api.runs import RunSource, load_run
 from medexam.experiments.entry.report import Report
 from medexam.experiments.report.shown import write_report
 

@@ -86,7 +86,10 @@ def _find_tracked(family: Sequence[AnyRun], tracking_uri: str, *, page: bool) ->
     path = sqlite_path(tracking_uri)
     if path is None or not path.exists():
         return None
-    sent = find_sent(path, family[0].record.cell.name, _digest(family, page=page))
+    try:
+        sent = find_sent(path, family[0].record.cell.name, _digest(family, page=page))
+    except OSError:  # A file that cannot be read is told where the run is sent.
+        return None
     if sent is None or not sent.children.keys() >= {run.record.run_id for run in family}:
         return None
     ids = [run.record.run_id for run in family]

@@ -98,13 +98,17 @@ def _flips(keys: Sequence[str], mine: Outcomes, its: Outcomes) -> Flips:
 
 def mcnemar_p(lost: int, gained: int) -> float:
     """The two-sided exact test of `lost` flips one way against `gained` the other; 1 if there are none."""
-    if lost + gained == 0:
-        return 1.0
+    return float(mcnemar_ps(np.array([lost]), np.array([gained]))[0])
+
+
+def mcnemar_ps(lost: NDArray[np.int64], gained: NDArray[np.int64]) -> Floats:
+    """`mcnemar_p` of each pair of counts; arrays of one shape."""
     # Both tails of a binomial distribution of 0.5 are alike. `scipy.stats.binomtest` is the same and takes as long to
     # import as all else that a comparison needs.
     from scipy.special import bdtr
 
-    return min(1.0, 2 * float(bdtr(min(lost, gained), lost + gained, 0.5)))
+    p: Floats = np.minimum(1.0, 2 * bdtr(np.minimum(lost, gained), lost + gained, 0.5))
+    return p
 
 
 def adjust_holm(p_values: Sequence[float]) -> list[float]:

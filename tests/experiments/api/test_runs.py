@@ -153,7 +153,7 @@ def test_failures_are_told_and_resumed(ask, tmp_path) -> None:
     replies = tmp_path / "replies.yaml"
     script = replies.read_text()
     replies.write_text("'*': {error: transport}\n")
-    (run,) = runs = ask(max_failures=1)
+    (run,) = runs = ask(limits=medexam.Limits(failures=1))
     assert runs.stop == "failures"
     assert (run.complete, runs.complete, run.accuracy) == (False, False, None)
     assert "questions are pending" in repr(runs)

@@ -1,0 +1,218 @@
+"""Stored runs and plans as Python has them: they show themselves as tables."""
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from medexam.errors import RunFolderError
+from medexam.experiments.api.asking import ask
+from medexam.experiments.entry.carry_out import Carriers, plan_lines
+from medexam.experiments.plan.cells import Plan
+from medexam.experiments.plan.document import plan_document
+from medexam.experiments.plan.planner import plan_resume
+from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks
+from medexam.experiments.report.run_tables import member_tables
+from medexam.experiments.report.shown import Block, Shown, shown_table
+from medexam.experiments.report.tables import breakdowns
+from medexam.experiments.run.spending import NO_LIMITS, Limits
+from medexam.experiments.store.run_folder import PARQUET, RunFolder
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.predictions import Prediction
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+class Predictions(Mapping[str, Prediction]):
+    """The last prediction of each question of a run, by the question's key."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+
+    @cached_property
+    def _found(self) -> dict[str, Prediction]:
+        found = self._folder.read_predictions()
+        return {key: found[key] for key in self._folder.read_record().questions if key in found}
+
+    def __getitem__(self, key: str) -> Prediction:
+        return self._found[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} predictions of {self._folder.name}; to_pandas() gives a table>"
+
+    def to_arrow(self) -> "pa.Table":
+        """One row a question: exam, gold, answer, whether it is right, reply, tokens; `right` averages to the accuracy.
+
+        Raises `RunFolderError` if the folder's `predictions.parquet` cannot be read.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self._folder.path / PARQUET
+        try:
+            return pq.read_table(path)
+        except (OSError, pa.ArrowException) as error:
+            raise RunFolderError(f"cannot read {path}: {error}; medexam.load_run writes it anew") from None
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """`to_arrow` as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+
+class Run(Shown):
+    """One stored run with its scores. It shows itself as a table."""
+
+    def __init__(self, stored: AnyRun) -> None:
+        self.stored = stored
+        """The run as reports read it."""
+
+    @property
+    def id(self) -> str:
+        """The name of its folder."""
+        return self.stored.folder.name
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie."""
+        return self.stored.folder.path
+
+    @property
+    def program(self) -> str:
+        """The program's short name."""
+        return self.stored.program
+
+    @property
+    def model(self) -> str | None:
+        """The model that really answered; None for a program that asks none."""
+        return self.stored.model
+
+    @property
+    def metrics(self) -> Any:
+        """All scores, as `metrics.json` holds them: `medexam.metrics.Metrics` for questions with numbered options."""
+        return self.stored.metrics
+
+    @property
+    def n(self) -> int:
+        """Questions that are scored."""
+        return self.stored.metrics.n  # type: ignore[no-any-return]
+
+    @property
+    def accuracy(self) -> float | None:
+        """Right answers among the scored questions, 0 to 1; None if answers are more or less right."""
+        right = self.stored.metrics.right
+        return right / self.n if right is not None and self.n else None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question is scored."""
+        return self.stored.complete
+
+    @property
+    def predictions(self) -> Predictions:
+        """What was answered: a mapping of question keys, with `to_pandas()`."""
+        return Predictions(self.stored.folder)
+
+    def resume(self, *, limits: Limits = NO_LIMITS, progress: bool = True) -> "Run":
+        """Ask its pending questions, failed ones included, under its own spec; the run as it is then."""
+        if self.complete:
+            return self
+        plan = plan_resume(str(self.folder), runs_dir=self.folder.parent)
+        runs, _ = ask(plan, Carriers(limits=limits), progress=progress, track=True)
+        # The members of an ensemble are continued with it.
+        return Run(next(run for run in runs if run.folder.path == self.folder))
+
+    def blocks(self) -> list[Block]:
+        """The scores, with the breakdowns and details of `medexam report`."""
+        own = [] if self.stored.benchmark.report_each else breakdowns(self.stored)
+        head = overview_blocks([self.stored])
+        details = [*member_tables(self.stored), *self.stored.benchmark.details(self.stored.metrics)]
+        return [*head, *own, *details, *pending_blocks(self.stored)]
+
+    def __repr__(self) -> str:
+        accuracy = "" if self.accuracy is None else f", accuracy {100 * self.accuracy:.1f} %"
+        return f"<Run {self.id}: {self.n} of {len(self.stored.record.questions)} questions scored{accuracy}>"
+
+
+class Runs(Shown, Collection[Run]):
+    """Several runs. They show themselves side by side; one is found by its place, its program or its id."""
+
+    def __init__(self, runs: list[Run], stop: str | None = None) -> None:
+        self._runs = runs
+        self.stop = stop
+        """Why asking ended early, `interrupted` or `failures`; None if it did not."""
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def __contains__(self, run: object) -> bool:
+        return run in self._runs
+
+    @overload
+    def __getitem__(self, which: int | str) -> Run: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> "Runs": ...
+
+    def __getitem__(self, which: int | str | slice) -> "Run | Runs":
+        if isinstance(which, slice):
+            return Runs(self._runs[which])
+        if isinstance(which, int):
+            return self._runs[which]
+        found = [run for run in self._runs if which in (run.program, run.id)]
+        if len(found) != 1:
+            names = ", ".join(run.id for run in found or self._runs)
+            raise KeyError(f"{which!r} names {'several runs' if found else 'none of the runs'}: {names}")
+        return found[0]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question of every run is scored."""
+        return self.stop is None and all(run.complete for run in self)
+
+    def blocks(self) -> list[Block]:
+        """The overview of `medexam run`."""
+        if not self._runs:
+            return ["no runs"]
+        stored = [run.stored for run in self]
+        return overview_blocks(stored) + [block for run in stored for block in pending_blocks(run)]
+
+
+class Planned(Shown):
+    """What a run would do."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        """The plan as the runner takes it."""
+        self.cells = plan_document(plan)
+        """One entry a run, as `medexam plan --json` prints it, with the first question's `prompt`."""
+
+    def blocks(self) -> list[Block]:
+        """The runs with their questions and calls, then a prompt of each."""
+        rows = [
+            [
+                entry["program"],
+                entry["model"] or "none",
+                entry["dataset"],
+                entry["language"],
+                *(f"{entry[name]:,}" for name in ("questions", "owed", "calls")),
+            ]
+            for entry in self.cells
+        ]
+        headers = ("Program", "Model", "Data set", "Language", "Questions", "Pending", "Calls")
+        blocks: list[Block] = [shown_table(self.plan.name, headers, rows, text_columns=4)]
+        for entry in self.cells:
+            turns = [[turn["role"], turn["content"]] for turn in entry["prompt"]]
+            if turns:
+                blocks.append(shown_table(f"First prompt: {entry['program']}", ("Role", "Text"), turns, text_columns=2))
+        return blocks + list(plan_lines(self.plan))
