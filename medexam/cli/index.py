@@ -18,7 +18,7 @@ from medexam.cli.options import INCOMPLETE, JsonOption, RayAddressOption, settin
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
-    from medexam.retrievers.corpora import Corpus
+    from medexam.retrievers.corpora import ReadableCorpus
     from medexam.retrievers.encoders import Encoder
     from medexam.retrievers.index_manifest import IndexManifest
 
@@ -63,8 +63,6 @@ class BuildSettings:
         """Refuses settings that do not go together."""
         if self.executor != "ray" and (self.shards is not None or self.ray_address is not None):
             raise typer.BadParameter("needs --executor ray", param_hint="--shards and --ray-address")
-        if self.executor == "ray" and self.kind != "flat":
-            raise typer.BadParameter("ray builds flat indexes, in shards", param_hint="--kind")
         if self.chunk_overlap >= (self.chunk_tokens or 1):
             raise typer.BadParameter("needs --chunk-tokens, and fewer tokens than that", param_hint="--chunk-overlap")
 
@@ -74,18 +72,24 @@ class BuildSettings:
 def build(settings: BuildSettings, as_json: JsonOption = False) -> None:
     """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command continues."""
     from medexam.files import cache_dir
-    from medexam.retrievers.building import read_corpus, usual_index
+    from medexam.retrievers.building import usual_index
+    from medexam.retrievers.corpora import stream_corpus
     from medexam.retrievers.encoders import build_encoder, find_encoder
 
     revision = find_encoder(settings.encoder, settings.revision).revision
-    passages = read_corpus(settings.corpus, settings.skip_bad, settings.chunk_tokens, settings.chunk_overlap)
-    if passages.skipped:
-        sys.stderr.write(f"medexam: {passages.skipped:,} rows of {passages.source} are no passages and are left out\n")
+    corpus = stream_corpus(
+        settings.corpus,
+        skip_bad=settings.skip_bad,
+        chunk_tokens=settings.chunk_tokens,
+        chunk_overlap=settings.chunk_overlap,
+    )
+    if corpus.skipped:
+        sys.stderr.write(f"medexam: {corpus.skipped:,} rows of {corpus.source} are no passages and are left out\n")
     sys.stderr.write(f"Loading {settings.encoder} ...\n")
     encoder = build_encoder(settings.encoder, revision, settings.device, settings.dtype)
-    folder = settings.out or usual_index(passages, encoder, cache_dir())
+    folder = settings.out or usual_index(corpus, encoder, cache_dir())
     with _builder(settings) as builder:
-        manifest = _build(passages, encoder, folder, builder)
+        manifest = _build(corpus, encoder, folder, builder)
     _print(manifest, folder, as_json)
 
 
@@ -105,27 +109,31 @@ def _builder(settings: BuildSettings) -> "Iterator[Callable[..., IndexManifest]]
         from medexam.experiments.run.ray.indexing import build_index_on_ray
 
         with open_cluster(settings.ray_address) as cluster:
-            yield partial(build_index_on_ray, cluster, device=settings.device, shards=settings.shards)
+            yield partial(
+                build_index_on_ray, cluster, device=settings.device, shards=settings.shards, kind=settings.kind
+            )
     else:
         from medexam.retrievers.index_building import build_index
 
         yield partial(build_index, kind=settings.kind)
 
 
-def _build(corpus: "Corpus", encoder: "Encoder", out: Path, build: "Callable[..., IndexManifest]") -> "IndexManifest":
+def _build(
+    corpus: "ReadableCorpus", encoder: "Encoder", out: Path, build: "Callable[..., IndexManifest]"
+) -> "IndexManifest":
     """Build with a bar on standard error; an interruption says how far it came and exits with code 3."""
     from medexam.cli.progress.bars import EncodingProgress, open_bars
     from medexam.retrievers.index_manifest import read_progress
 
     try:
         with open_bars() as bars:
-            progress = EncodingProgress(bars, f"{corpus.name}, {encoder.label}", len(corpus.passages))
+            progress = EncodingProgress(bars, f"{corpus.name}, {encoder.label}", corpus.count)
             return build(corpus, encoder, out, progress=progress)
     except KeyboardInterrupt:
         begun = read_progress(out)
         done = begun.done if begun is not None else 0
         sys.stderr.write(
-            f"medexam: interrupted: {done:,} of {len(corpus.passages):,} passages are encoded and kept in {out}; "
+            f"medexam: interrupted: {done:,} of {corpus.count:,} passages are encoded and kept in {out}; "
             "the same command continues from there\n"
         )
         raise typer.Exit(INCOMPLETE) from None

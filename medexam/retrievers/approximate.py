@@ -3,15 +3,22 @@
 The structure proposes candidates; they are scored anew with the exact vectors on disk, so the scores are those of the
 exhaustive search and only the choice of passages is approximate. How much of the exhaustive ranking is found is
 measured when the index is built.
+
+A corpus too large to be held is cut into segments of consecutive rows, each with a structure of its own, so that
+building needs the memory of one segment. A search takes the best candidates of all segments.
 """
 
+from collections.abc import Iterator
+from itertools import pairwise
 from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from medexam.errors import IndexBuildError, IndexStaleError
 from medexam.files import whole_file
-from medexam.retrievers.exhaustive import load_faiss, order_candidates, search_exhaustively
+from medexam.retrievers.exhaustive import load_faiss, order_candidates, search_parts
+from medexam.retrievers.index_manifest import STRUCTURE
+from medexam.retrievers.vector_file import StoredVectors
 
 if TYPE_CHECKING:
     from medexam.retrievers.exhaustive import Rows, Scores, Vectors
@@ -26,64 +33,111 @@ POINTS_PER_CENTROID = 39
 """FAISS trains no centroid well on fewer points."""
 IVFPQ_MINIMUM = POINTS_PER_CENTROID * 2**PQ_BITS
 _TRAINING_POINTS_PER_CENTROID = 64
-_ADD_ROWS = 65536
+TRAINING_BYTES = 1 << 30
+"""The most that the vectors may take on which cells are trained."""
+SEGMENT_BYTES = 1 << 29
+"""The most that the structure of a segment takes; while it grows, FAISS holds up to twice as much."""
+PART_BYTES = 1 << 25
+"""How much of the vectors is read at a time."""
 _POOL = 10
 """Candidates taken for each passage that is asked for, and scored exactly."""
 _SMALLEST_POOL = 100
 
 
 def choose_parameters(kind: ApproximateKind, count: int, dimension: int) -> dict[str, int]:
-    """The settings of a structure over `count` vectors; raises `IndexBuildError` if they are too few for it."""
+    """The settings of a structure over `count` vectors; raises `IndexBuildError` if they are too few for it.
+
+    `segment` is the rows of a segment; it is left out where one holds them all.
+    """
     if kind == "hnsw":
-        return {"links": HNSW_LINKS, "build_width": HNSW_BUILD_WIDTH, "search_width": HNSW_SEARCH_WIDTH}
-    if count < IVFPQ_MINIMUM:
+        chosen = {"links": HNSW_LINKS, "build_width": HNSW_BUILD_WIDTH, "search_width": HNSW_SEARCH_WIDTH}
+        # The lowest level has twice the links, of 4 bytes each; the higher ones together have few.
+        row_bytes = dimension * 4 + HNSW_LINKS * 2 * 4 + 24
+    elif count < IVFPQ_MINIMUM:
         raise IndexBuildError(
             f"an ivfpq index is trained on at least {IVFPQ_MINIMUM:,} passages and the corpus has {count:,}: "
             "use --kind flat or hnsw"
         )
-    cells = min(4 * isqrt(count), count // POINTS_PER_CENTROID)
-    parts = next(parts for parts in range(max(1, dimension // 4), 0, -1) if dimension % parts == 0)
-    return {"cells": cells, "probes": max(16, cells // 8), "parts": parts, "bits": PQ_BITS}
+    else:
+        points = min(count, TRAINING_BYTES // (dimension * 4))
+        cells = min(4 * isqrt(count), points // POINTS_PER_CENTROID)
+        parts = next(parts for parts in range(max(1, dimension // 4), 0, -1) if dimension % parts == 0)
+        chosen = {"cells": cells, "probes": max(16, cells // 8), "parts": parts, "bits": PQ_BITS}
+        row_bytes = parts + 8
+    segment = max(1, SEGMENT_BYTES // row_bytes)
+    return chosen if count <= segment else {**chosen, "segment": segment}
 
 
-def build_structure(kind: ApproximateKind, parameters: dict[str, int], vectors: "Vectors", path: Path) -> None:
-    """Build the structure over `vectors` `[count, d]` and write it to `path`; raises `OSError` if that fails."""
+def structure_files(parameters: dict[str, int], count: int) -> list[str]:
+    """The names of the files of a structure over `count` vectors, in the order of its segments."""
+    stem, _, suffix = STRUCTURE.partition(".")
+    number = len(_bounds(parameters, count)) - 1
+    return [STRUCTURE] if number == 1 else [f"{stem}-{place:05d}.{suffix}" for place in range(number)]
+
+
+def build_structure(kind: ApproximateKind, parameters: dict[str, int], vectors: StoredVectors, folder: Path) -> None:
+    """Build the structure over `vectors` and write its files to `folder`; raises `OSError` if that fails.
+
+    Cells are trained once, on rows at equal distances, so that the same vectors are always trained in the same way.
+    """
+    faiss = load_faiss()
+    trained = _train(parameters, vectors) if kind == "ivfpq" else None
+    segments = pairwise(_bounds(parameters, len(vectors)))
+    for name, (start, stop) in zip(structure_files(parameters, len(vectors)), segments, strict=True):
+        if trained is not None:
+            index = faiss.clone_index(trained)
+        else:
+            # The metric goes to the constructor: set afterwards, the graph is silently built for another one.
+            index = faiss.IndexHNSWFlat(vectors.shape[1], parameters["links"], faiss.METRIC_INNER_PRODUCT)
+            index.hnsw.efConstruction = parameters["build_width"]
+        for _, part in vectors.parts(PART_BYTES, start, stop):
+            index.add(part)
+        with whole_file(folder / name) as draft:
+            try:
+                faiss.write_index(index, str(draft))
+            except RuntimeError as error:
+                raise OSError(str(error).splitlines()[0]) from error
+
+
+def _train(parameters: dict[str, int], vectors: StoredVectors) -> Any:
+    """An empty index of quantised cells."""
     import numpy as np
 
     faiss = load_faiss()
-    dimension = vectors.shape[1]
-    if kind == "hnsw":
-        # The metric goes to the constructor: set afterwards, the graph is silently built for another one.
-        index = faiss.IndexHNSWFlat(dimension, parameters["links"], faiss.METRIC_INNER_PRODUCT)
-        index.hnsw.efConstruction = parameters["build_width"]
-    else:
-        recipe = f"IVF{parameters['cells']},PQ{parameters['parts']}x{parameters['bits']}"
-        index = faiss.index_factory(dimension, recipe, faiss.METRIC_INNER_PRODUCT)
-        size = min(len(vectors), _TRAINING_POINTS_PER_CENTROID * max(parameters["cells"], 2 ** parameters["bits"]))
-        index.train(np.asarray(vectors[np.linspace(0, len(vectors) - 1, size).astype(np.int64)]))
-    for start in range(0, len(vectors), _ADD_ROWS):
-        index.add(np.asarray(vectors[start : start + _ADD_ROWS]))
-    with whole_file(path) as draft:
-        try:
-            faiss.write_index(index, str(draft))
-        except RuntimeError as error:
-            raise OSError(str(error).splitlines()[0]) from error
+    recipe = f"IVF{parameters['cells']},PQ{parameters['parts']}x{parameters['bits']}"
+    index = faiss.index_factory(vectors.shape[1], recipe, faiss.METRIC_INNER_PRODUCT)
+    wanted = _TRAINING_POINTS_PER_CENTROID * max(parameters["cells"], 2 ** parameters["bits"])
+    size = min(len(vectors), wanted, max(IVFPQ_MINIMUM, TRAINING_BYTES // (vectors.shape[1] * 4)))
+    index.train(vectors[np.linspace(0, len(vectors) - 1, size).astype(np.int64)])
+    return index
+
+
+def _bounds(parameters: dict[str, int], count: int) -> list[int]:
+    """The first row of each segment, and the end of the last."""
+    return [*range(0, count, parameters.get("segment", count)), count]
 
 
 class ApproximateSearch:
-    """Searches a structure that `build_structure` wrote."""
+    """Searches a structure that `build_structure` wrote.
 
-    def __init__(self, kind: ApproximateKind, parameters: dict[str, int], vectors: "Vectors", path: Path) -> None:
-        faiss = load_faiss()
+    `hold=False` reads each segment anew for each search and lets it go at once, as building needs it.
+    """
+
+    def __init__(
+        self,
+        kind: ApproximateKind,
+        parameters: dict[str, int],
+        vectors: StoredVectors,
+        folder: Path,
+        *,
+        hold: bool = True,
+    ) -> None:
         self._vectors = vectors
         self._kind = kind
         self._parameters = parameters
-        try:
-            self._index: Any = faiss.read_index(str(path), faiss.IO_FLAG_MMAP if kind == "ivfpq" else 0)
-        except RuntimeError as error:
-            raise IndexStaleError(f"{path} cannot be read; build the index again") from error
-        if self._index.ntotal != len(vectors) or self._index.d != vectors.shape[1]:
-            raise IndexStaleError(f"{path} is not of these vectors; build the index again")
+        self._bounds = _bounds(parameters, len(vectors))
+        self._paths = [folder / name for name in structure_files(parameters, len(vectors))]
+        self._held = [self._open(place) for place in range(len(self._paths))] if hold else []
 
     def search(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
         """Scores and rows `[n, k]`, best first, equal scores in the order of rows.
@@ -92,19 +146,53 @@ class ApproximateSearch:
         """
         import numpy as np
 
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        candidates = self._find(queries, min(len(self._vectors), max(_POOL * k, _SMALLEST_POOL)))
+        scores, rows = order_candidates(self._vectors, queries, candidates, k)
+        short = np.flatnonzero(rows[:, -1] < 0)
+        if len(short):
+            scores[short], rows[short] = self.search_all(queries[short], k)
+        return scores, rows
+
+    def search_all(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
+        """Scores and rows `[n, k]` of the exhaustive search of the same vectors."""
+        return search_parts(self._vectors.parts(PART_BYTES), queries, k)
+
+    def _find(self, queries: "Vectors", pool: int) -> "Rows":
+        """The `pool` best rows of all segments by the structure's own scores, `[n, pool]`; the rest are -1."""
+        import numpy as np
+
         faiss = load_faiss()
-        pool = min(len(self._vectors), max(_POOL * k, _SMALLEST_POOL))
         if self._kind == "hnsw":
             settings = faiss.SearchParametersHNSW(efSearch=max(self._parameters["search_width"], pool))
         else:
             settings = faiss.SearchParametersIVF(nprobe=self._parameters["probes"])
-        queries = np.ascontiguousarray(queries, dtype=np.float32)
-        candidates: Rows = self._index.search(queries, pool, params=settings)[1]
-        scores, rows = order_candidates(self._vectors, queries, candidates, k)
-        short = np.flatnonzero(rows[:, -1] < 0)
-        if len(short):
-            scores[short], rows[short] = search_exhaustively(self._vectors, queries[short], k)
-        return scores, rows
+        scores = np.full((len(queries), pool), -np.inf, dtype=np.float32)
+        rows: Rows = np.full((len(queries), pool), -1, dtype=np.int64)
+        for start, index in zip(self._bounds, self._segments(), strict=False):
+            found, places = index.search(queries, min(pool, index.ntotal), params=settings)
+            found[places < 0] = -np.inf
+            every = np.concatenate([scores, found], axis=1)
+            where = np.concatenate([rows, np.where(places < 0, -1, places + start)], axis=1)
+            best = np.argsort(-every, axis=1, kind="stable")[:, :pool]
+            scores, rows = np.take_along_axis(every, best, axis=1), np.take_along_axis(where, best, axis=1)
+        return rows
+
+    def _segments(self) -> "Iterator[Any]":
+        yield from self._held or (self._open(place) for place in range(len(self._paths)))
+
+    def _open(self, place: int) -> Any:
+        faiss = load_faiss()
+        # A single graph is read into memory, where it is fastest; of several, each page when it is needed.
+        mapped = faiss.IO_FLAG_MMAP_IFC if len(self._paths) > 1 else 0
+        path = self._paths[place]
+        try:
+            index: Any = faiss.read_index(str(path), mapped if self._kind == "hnsw" else faiss.IO_FLAG_MMAP)
+        except RuntimeError as error:
+            raise IndexStaleError(f"{path} cannot be read; build the index again") from error
+        if index.ntotal != self._bounds[place + 1] - self._bounds[place] or index.d != self._vectors.shape[1]:
+            raise IndexStaleError(f"{path} is not of these vectors; build the index again")
+        return index
 
 
 def share_found(rows: "Rows", exact: "Rows") -> float:

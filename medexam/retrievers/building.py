@@ -15,7 +15,7 @@ from medexam.errors import IndexStaleError, SpecError
 from medexam.plugins import hash_source, load_object
 from medexam.questions import Language
 from medexam.retrievers.base import Retriever
-from medexam.retrievers.corpora import Corpus, chunk_corpus, load_corpus
+from medexam.retrievers.corpora import Corpus, ReadableCorpus, chunk_corpus, load_corpus
 from medexam.retrievers.encoders import Encoder, Precision, Progress, find_encoder
 from medexam.retrievers.fusion import DEPTH
 from medexam.retrievers.index_manifest import (
@@ -213,7 +213,7 @@ def read_corpus(source: str | Path | None, skip_bad: bool, chunk_tokens: int | N
     return corpus if chunk_tokens is None else chunk_corpus(corpus, chunk_tokens, chunk_overlap)
 
 
-def usual_index(corpus: Corpus, encoder: Encoder, cache: Path) -> Path:
+def usual_index(corpus: ReadableCorpus, encoder: Encoder, cache: Path) -> Path:
     """Where the index of a corpus by an encoder lies when no other place is named, whatever they are called."""
     return cache / "indexes" / f"{corpus.fingerprint[:12]}-{digest(EncoderRecord.of(encoder).identity)}"
 

@@ -1,32 +1,19 @@
-"""The passages that retrievers search: a `Corpus` with a fingerprint, from files, folders and the hub.
+"""The passages that retrievers search, with a fingerprint: a `Corpus` in memory, or a `StreamedCorpus` read in turn.
 
-It knows the rows of MedRAG's corpora (`id`, `title`, `content`) and nothing of how passages are searched.
+It knows nothing of formats, nor of how passages are searched.
 """
 
 import hashlib
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from medexam.errors import DatasetError
 from medexam.retrievers.base import Passage
-from medexam.retrievers.corpus_rows import (
-    SUFFIXES,
-    PlacedRow,
-    Unreadable,
-    list_files,
-    load_hub,
-    read_files,
-    read_hub,
-    read_licence,
-)
-
-DEFAULT_FILE = "corpus/passages.jsonl.gz"
-"""What is read in `$MEDEXAM_DATA` where no corpus is named."""
-_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(#[\w.-]+)?")
+from medexam.retrievers.corpus_passages import PlacedPassages, find_source
+from medexam.retrievers.corpus_rows import Unreadable
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 """A word or a punctuation mark: the same for every retriever, so that another kind searches the same chunks. The
@@ -52,9 +39,67 @@ class Corpus:
     chunk_overlap: int = 0
     """Tokens that neighbouring chunks share."""
 
+    @property
+    def count(self) -> int:
+        """How many passages it has."""
+        return len(self.passages)
 
-class _RowError(Exception):
-    """Why a row is no passage."""
+    @property
+    def characters(self) -> int:
+        """Characters of all its passages' texts."""
+        return sum(len(passage.text) for passage in self.passages)
+
+    def read(self) -> Iterator[Passage]:
+        """Its passages in order."""
+        return iter(self.passages)
+
+
+@dataclass(frozen=True)
+class StreamedCorpus:
+    """A corpus of any size, of which no passage is kept in memory; `stream_corpus` makes it."""
+
+    name: str
+    count: int
+    characters: int
+    """Of all its passages' texts."""
+    fingerprint: str
+    """As `Corpus.fingerprint`."""
+    source: str
+    licence: str | None
+    skipped: int
+    chunk_tokens: int | None
+    chunk_overlap: int
+    passages: Iterable[Passage] = field(repr=False)
+    """Reads the source anew."""
+
+    def read(self) -> Iterator[Passage]:
+        """Its passages in order; raises `DatasetError` at the end if they are not those that were read before."""
+        digest = Fingerprint()
+        for passage in self.passages:
+            digest.add(passage)
+            yield passage
+        if digest.hexdigest() != self.fingerprint:
+            raise DatasetError(f"corpus {self.name}: {self.source} was changed while it was read: start again")
+
+
+ReadableCorpus = Corpus | StreamedCorpus
+"""What an index is built from."""
+
+
+class Fingerprint:
+    """SHA-256 over passages; lengths stand before the texts, so that no two corpora come to the same bytes."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, passage: Passage) -> None:
+        """Take in the next passage."""
+        key, title, content = passage.id.encode(), passage.title.encode(), passage.content.encode()
+        self._digest.update(b"%d %d %d\n%b%b%b" % (len(key), len(title), len(content), key, title, content))
+
+    def hexdigest(self) -> str:
+        """The fingerprint of the passages so far."""
+        return self._digest.hexdigest()
 
 
 def load_corpus(source: str | Path | None, *, skip_bad: bool = False) -> Corpus:
@@ -69,7 +114,95 @@ def load_corpus(source: str | Path | None, *, skip_bad: bool = False) -> Corpus:
     Raises `DatasetError` if nothing is found, a file cannot be read, an id stands twice, no passage is left, or a
     row is not JSON or lacks its id or text: with `skip_bad` such rows are left out and counted instead.
     """
-    return _collect(_find(source), skip_bad=skip_bad)
+    placed = PlacedPassages(find_source(source), skip_bad=skip_bad)
+    passages: list[Passage] = []
+    ids: set[str] = set()
+    for _, passage in placed:
+        if passage.id in ids:
+            raise placed.repeated(passage.id)
+        ids.add(passage.id)
+        passages.append(passage)
+    return _finish(placed.source.name, tuple(passages), placed.source.shown, placed.source.licence, placed.skipped)
+
+
+def stream_corpus(
+    source: str | Path | None, *, skip_bad: bool = False, chunk_tokens: int | None = None, chunk_overlap: int = 0
+) -> StreamedCorpus:
+    """The corpus that `load_corpus` reads and `chunk_corpus` cuts, read once now and again whenever it is iterated.
+
+    Eight bytes a passage are held, to find an id that stands twice. Raises what those two raise.
+    """
+    placed = PlacedPassages(find_source(source), skip_bad=skip_bad)
+    stated = _Ids()
+    whole = (stated.note(passage) for _, passage in placed)
+    chunked = chunk_tokens is not None
+    digest, ids, count, characters = Fingerprint(), _Ids(), 0, 0
+    for passage in _chunk(whole, chunk_tokens, chunk_overlap) if chunk_tokens is not None else whole:
+        if chunked:
+            ids.note(passage)
+        digest.add(passage)
+        count += 1
+        characters += len(passage.text)
+    if repeated := stated.find_repeated(passage for _, passage in placed):
+        raise placed.repeated(repeated)
+    passages = _ReadAgain(placed, chunk_tokens, chunk_overlap)
+    where = placed.source
+    if repeated := ids.find_repeated(passages):
+        raise _stands_twice(where.name, repeated)
+    if not count:
+        raise _no_passages(where.name, where.shown, placed.skipped)
+    return StreamedCorpus(
+        where.name,
+        count,
+        characters,
+        digest.hexdigest(),
+        where.shown,
+        where.licence,
+        placed.skipped,
+        chunk_tokens,
+        chunk_overlap,
+        passages,
+    )
+
+
+class _ReadAgain:
+    """The passages of a source, in chunks where `chunk_tokens` is not None; every iteration reads it again."""
+
+    def __init__(self, placed: PlacedPassages, chunk_tokens: int | None, chunk_overlap: int) -> None:
+        self._placed = placed
+        self._chunk_tokens = chunk_tokens
+        self._chunk_overlap = chunk_overlap
+
+    def __iter__(self) -> Iterator[Passage]:
+        whole = (passage for _, passage in self._placed)
+        return whole if self._chunk_tokens is None else _chunk(whole, self._chunk_tokens, self._chunk_overlap)
+
+
+class _Ids:
+    """The ids of passages, as 64-bit hashes: texts of 36 million would take 3 GB."""
+
+    def __init__(self) -> None:
+        self._hashes = array("q")
+
+    def note(self, passage: Passage) -> Passage:
+        """Take in the next passage's id and hand the passage on."""
+        self._hashes.append(hash(passage.id))
+        return passage
+
+    def find_repeated(self, passages: Iterable[Passage]) -> str | None:
+        """The first id that stands twice, if any; `passages` are iterated only where two hashes are the same."""
+        import numpy as np
+
+        hashes = np.frombuffer(self._hashes, dtype=np.int64)
+        hashes.sort()
+        suspects = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+        seen: set[str] = set()
+        for passage in passages if suspects else ():
+            if hash(passage.id) in suspects:
+                if passage.id in seen:
+                    return passage.id
+                seen.add(passage.id)
+        return None
 
 
 def corpus_texts(source: str | Path) -> Iterator[str]:
@@ -77,39 +210,12 @@ def corpus_texts(source: str | Path) -> Iterator[str]:
 
     Raises `DatasetError` if nothing is found, a file cannot be read, or a row has no text; ids are not looked at.
     """
-    for place, row in _find(source).read():
+    for place, row in find_source(source).rows():
         content = None if isinstance(row, Unreadable) else row.get("content", row.get("text"))
         if isinstance(row, Unreadable) or not isinstance(content, str):
             reason = row.reason if isinstance(row, Unreadable) else "has no text in `content`"
             raise DatasetError(f"{place}: {reason}: correct it")
         yield f"{row.get('title') or ''}\n{content}"
-
-
-@dataclass(frozen=True)
-class _Source:
-    """Where a corpus is read, as often as is needed."""
-
-    name: str
-    shown: str
-    read: Callable[[], Iterator[PlacedRow]]
-    licence: str | None
-
-
-def _find(source: str | Path | None) -> _Source:
-    path = _default_path() if source is None else Path(source).expanduser()
-    if path.exists():
-        files = list_files(path)
-        licence = read_licence((path if path.is_dir() else path.parent) / "README.md")
-        name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
-        return _Source(name, str(path), lambda: read_files(files), licence)
-    if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not source.endswith((*SUFFIXES, ".json", ".gz")):
-        parts = load_hub(source)
-        licence = next((part.info.license for part in parts.values() if part.info.license), None)
-        return _Source(source, source, lambda: read_hub(source, parts), licence)
-    raise DatasetError(
-        f"corpus {path} does not exist: correct the path, name a hub data set such as MedRAG/textbooks, or name none "
-        f"and set MEDEXAM_DATA to a folder that holds {DEFAULT_FILE}"
-    )
 
 
 def build_corpus(name: str, passages: Iterable[Passage], *, source: str, licence: str | None = None) -> Corpus:
@@ -121,7 +227,7 @@ def build_corpus(name: str, passages: Iterable[Passage], *, source: str, licence
     ids: set[str] = set()
     for passage in kept:
         if passage.id in ids:
-            raise DatasetError(f"corpus {name}: id {passage.id!r} stands twice: give each passage an id of its own")
+            raise _stands_twice(name, passage.id)
         ids.add(passage.id)
     return _finish(name, kept, source, licence, 0)
 
@@ -134,8 +240,6 @@ def chunk_corpus(corpus: Corpus, size: int, overlap: int = 0) -> Corpus:
     may be shorter. Raises `ValueError` unless `0 <= overlap < size`, and `DatasetError` where a passage already has
     the id of a chunk.
     """
-    if not 0 <= overlap < size:
-        raise ValueError(f"chunks of {size} tokens cannot share {overlap}: the size must be larger than the overlap")
     chunks = build_corpus(
         corpus.name, _chunk(corpus.passages, size, overlap), source=corpus.source, licence=corpus.licence
     )
@@ -143,6 +247,8 @@ def chunk_corpus(corpus: Corpus, size: int, overlap: int = 0) -> Corpus:
 
 
 def _chunk(passages: Iterable[Passage], size: int, overlap: int) -> Iterator[Passage]:
+    if not 0 <= overlap < size:
+        raise ValueError(f"chunks of {size} tokens cannot share {overlap}: the size must be larger than the overlap")
     for passage in passages:
         spans = [token.span() for token in _TOKEN.finditer(passage.content)]
         if len(spans) <= size:
@@ -154,87 +260,19 @@ def _chunk(passages: Iterable[Passage], size: int, overlap: int) -> Iterator[Pas
             yield Passage(f"{passage.id}#{number}", passage.title, text, passage.source)
 
 
-def _default_path() -> Path:
-    folder = os.environ.get("MEDEXAM_DATA")
-    path = Path(folder).expanduser() / DEFAULT_FILE if folder else None
-    if path is not None and path.exists():
-        return path
-    lacking = f"{path} does not exist" if path is not None else "MEDEXAM_DATA is not set"
-    raise DatasetError(
-        f"no corpus is named and {lacking}: name a file or folder of passages or a hub data set such as "
-        f"MedRAG/textbooks, or set MEDEXAM_DATA to a folder that holds {DEFAULT_FILE}"
-    )
-
-
-def _collect(source: _Source, *, skip_bad: bool) -> Corpus:
-    """Reads everything once, and again only to tell where an id that stands twice stood first."""
-    passages: list[Passage] = []
-    ids: set[str] = set()
-    collections: dict[str, str] = {}
-    skipped = 0
-    for place, row in source.read():
-        try:
-            passage = _parse(row, source.name, collections)
-        except _RowError as error:
-            if not skip_bad:
-                raise DatasetError(
-                    f"{place}: {error}: correct it, or leave out such rows and count them (`medexam index build "
-                    f"--skip-bad`, retriever.skip_bad in a spec)"
-                ) from None
-            skipped += 1
-            continue
-        if passage.id in ids:
-            first = next(earlier for earlier, other in source.read() if _stated_id(other) == passage.id)
-            raise DatasetError(
-                f"{place}: id {passage.id!r} already stands in {first}: give each passage an id of its own, or name "
-                f"the one file that is to be read"
-            )
-        ids.add(passage.id)
-        passages.append(passage)
-    return _finish(source.name, tuple(passages), source.shown, source.licence, skipped)
-
-
 def _finish(name: str, passages: tuple[Passage, ...], source: str, licence: str | None, skipped: int) -> Corpus:
     if not passages:
-        left_out = f" ({skipped} rows that are none were left out)" if skipped else ""
-        raise DatasetError(f"corpus {name} holds no passages{left_out}: see whether {source} is what you mean")
-    return Corpus(name, passages, _fingerprint(passages), source, licence, skipped)
-
-
-def _parse(row: Mapping[str, Any] | Unreadable, corpus: str, collections: dict[str, str]) -> Passage:
-    """The passage of a row; `collections` lets all passages of a source share one text."""
-    if isinstance(row, Unreadable):
-        raise _RowError(row.reason)
-    key = _stated_id(row)
-    if key is None:
-        raise _RowError(f"id is {row.get('id')!r}, not a text")
-    content, title = row.get("content", row.get("text")), row.get("title")
-    if not isinstance(content, str) or not content.strip():
-        raise _RowError(f"passage {key!r} has no text in `content`")
-    if title is not None and not isinstance(title, str):
-        raise _RowError(f"title of passage {key!r} is {title!r}, not a text")
-    try:
-        f"{key}{title}{content}".encode()
-    except UnicodeEncodeError:
-        raise _RowError(f"passage {key!r} holds half a surrogate pair, which is no character") from None
-    stated = row.get("source")
-    before, mark, _ = key.partition("_")
-    collection = stated if isinstance(stated, str) and stated else before if mark and before else corpus
-    return Passage(key, title or "", content, collections.setdefault(collection, collection))
-
-
-def _stated_id(row: Mapping[str, Any] | Unreadable) -> str | None:
-    """Whole numbers are taken as texts."""
-    key = None if isinstance(row, Unreadable) else row.get("id")
-    if isinstance(key, int) and not isinstance(key, bool):
-        return str(key)
-    return key if isinstance(key, str) and key else None
-
-
-def _fingerprint(passages: Iterable[Passage]) -> str:
-    """Lengths stand before the texts, so that no two corpora come to the same bytes."""
-    digest = hashlib.sha256()
+        raise _no_passages(name, source, skipped)
+    digest = Fingerprint()
     for passage in passages:
-        key, title, content = passage.id.encode(), passage.title.encode(), passage.content.encode()
-        digest.update(b"%d %d %d\n%b%b%b" % (len(key), len(title), len(content), key, title, content))
-    return digest.hexdigest()
+        digest.add(passage)
+    return Corpus(name, passages, digest.hexdigest(), source, licence, skipped)
+
+
+def _no_passages(name: str, source: str, skipped: int) -> DatasetError:
+    left_out = f" ({skipped} rows that are none were left out)" if skipped else ""
+    return DatasetError(f"corpus {name} holds no passages{left_out}: see whether {source} is what you mean")
+
+
+def _stands_twice(name: str, key: str) -> DatasetError:
+    return DatasetError(f"corpus {name}: id {key!r} stands twice: give each passage an id of its own")

@@ -9,6 +9,7 @@ queries were asked, nor on the block size.
 """
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError
@@ -16,6 +17,8 @@ from medexam.errors import EngineError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from medexam.retrievers.vector_file import StoredVectors
 
     Vectors = NDArray[np.float32]
     Scores = NDArray[np.float64]
@@ -63,7 +66,24 @@ def search_exhaustively(
     return scores, rows
 
 
-def order_candidates(vectors: "Vectors", queries: "Vectors", candidates: "Rows", k: int) -> "tuple[Scores, Rows]":
+def search_parts(parts: "Iterable[tuple[int, Vectors]]", queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
+    """`search_exhaustively` over vectors that come part by part, each with the row of its first in the whole."""
+    found = [(*search_exhaustively(part, queries, min(k, len(part))), first) for first, part in parts]
+    return best_of([scores for scores, _, _ in found], [rows + first for _, rows, first in found], k)
+
+
+def best_of(scores: "Sequence[Scores]", rows: "Sequence[Rows]", k: int) -> "tuple[Scores, Rows]":
+    """The `k` best of several rankings of the same queries, each `[n, any]`, best first, equal scores by row."""
+    import numpy as np
+
+    every, where = np.concatenate(scores, axis=1), np.concatenate(rows, axis=1)
+    order = np.lexsort((where, -every), axis=-1)[:, :k]
+    return np.take_along_axis(every, order, axis=-1), np.take_along_axis(where, order, axis=-1)
+
+
+def order_candidates(
+    vectors: "Vectors | StoredVectors", queries: "Vectors", candidates: "Rows", k: int
+) -> "tuple[Scores, Rows]":
     """The `k` best of each query's candidate rows `[n, m]`, `m >= k`, scored in float64; a row of -1 is no candidate.
 
     Where fewer than `k` candidates are real, the last scores are minus infinity and the last rows -1.

@@ -15,15 +15,22 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from medexam.errors import IndexBuildError
+from medexam.retrievers.approximate import (
+    ApproximateSearch,
+    build_structure,
+    choose_parameters,
+    share_found,
+    structure_files,
+)
 from medexam.retrievers.base import Passage
 from medexam.retrievers.encoders import Encoder, Progress
+from medexam.retrievers.exhaustive import load_faiss
 from medexam.retrievers.index_manifest import (
     MANIFEST,
     OFFSETS,
     PASSAGES,
     PROGRESS,
     SCHEMA,
-    STRUCTURE,
     VECTORS,
     BuildProgress,
     EncoderRecord,
@@ -33,15 +40,16 @@ from medexam.retrievers.index_manifest import (
     differing_encoder,
     read_manifest,
     read_progress,
+    structure_names,
     write_manifest,
     write_record,
 )
 from medexam.retrievers.index_search import open_index
-from medexam.retrievers.passage_store import write_passages
+from medexam.retrievers.passage_store import PassageStore, write_passages
+from medexam.retrievers.vector_file import StoredVectors
 
 if TYPE_CHECKING:
-    from medexam.retrievers.approximate import ApproximateKind
-    from medexam.retrievers.corpora import Corpus
+    from medexam.retrievers.corpora import ReadableCorpus
     from medexam.retrievers.exhaustive import Vectors
 
 BLOCK = 256
@@ -53,9 +61,12 @@ _DRAFT = f".{VECTORS}.draft"
 
 
 def build_index(
-    corpus: "Corpus", encoder: Encoder, folder: Path, kind: IndexKind = "flat", progress: Progress | None = None
+    corpus: "ReadableCorpus", encoder: Encoder, folder: Path, kind: IndexKind = "flat", progress: Progress | None = None
 ) -> IndexManifest:
     """Encode a corpus into an index folder, or finish one that was begun; a finished one of the same kind is kept.
+
+    Passages, vectors and structures are written and read in blocks: a `StreamedCorpus` of any size takes 8 bytes a
+    passage, the memory of the encoder, and for an approximate kind up to 2 GB (`medexam.retrievers.approximate`).
 
     `flat` looks at every vector. `hnsw` and `ivfpq` are approximate and keep the vectors as well, so that a folder can
     change its kind without being encoded again. An old index is kept if the encoder makes its vectors, and from then on
@@ -64,15 +75,9 @@ def build_index(
     `IndexBuildError` if the folder holds the index of another corpus or encoder, another process is building it, the
     disk is full, or the corpus is too small for the kind.
     """
-    if not corpus.passages:
+    if not corpus.count:
         raise IndexBuildError(f"corpus {corpus.name} holds no passages: there is nothing to index")
-    if kind != "flat":
-        from medexam.retrievers.approximate import choose_parameters
-        from medexam.retrievers.exhaustive import load_faiss
-
-        # Raise now what building the structure would raise after hours of encoding.
-        load_faiss()
-        choose_parameters(kind, len(corpus.passages), encoder.dimension)
+    check_kind(kind, corpus, encoder)
     ours = BuildProgress.of(corpus, encoder)
     tell = progress or (lambda _: None)
     with _locked(folder):
@@ -90,6 +95,13 @@ def build_index(
         return _finish(folder, ours, kind, encoder)
 
 
+def check_kind(kind: IndexKind, corpus: "ReadableCorpus", encoder: Encoder) -> None:
+    """Raise now what building the structure of an approximate kind would raise after hours of encoding."""
+    if kind != "flat":
+        load_faiss()
+        choose_parameters(kind, corpus.count, encoder.dimension)
+
+
 def _vouch(folder: Path, old: IndexManifest, encoder: Encoder) -> IndexManifest:
     """Record the hashes and the encoder's content in an old index, whose vectors are those that the encoder makes.
 
@@ -102,7 +114,9 @@ def _vouch(folder: Path, old: IndexManifest, encoder: Encoder) -> IndexManifest:
     return manifest
 
 
-def _encode_corpus(corpus: "Corpus", encoder: Encoder, folder: Path, ours: BuildProgress, progress: Progress) -> None:
+def _encode_corpus(
+    corpus: "ReadableCorpus", encoder: Encoder, folder: Path, ours: BuildProgress, progress: Progress
+) -> None:
     """Write `vectors.npy`, from the row at which an earlier call stopped."""
     count = ours.corpus.count
     row_bytes = ours.encoder.dimension * 4
@@ -125,8 +139,9 @@ def _encode_corpus(corpus: "Corpus", encoder: Encoder, folder: Path, ours: Build
             # Rows behind the last noted block may be torn.
             stream.truncate(len(header) + done * row_bytes)
             stream.seek(0, os.SEEK_END)
+        passages = PassageStore(folder)
         for start in range(done, count, BLOCK):
-            block = corpus.passages[start : start + BLOCK]
+            block = passages[start : start + BLOCK]
             encoded = _encode_block(encoder, block, start, progress)
             with disk_errors(folder):
                 _write(stream, encoded.tobytes())
@@ -137,7 +152,7 @@ def _encode_corpus(corpus: "Corpus", encoder: Encoder, folder: Path, ours: Build
         draft.replace(vectors)
 
 
-def _prepare(corpus: "Corpus", folder: Path, ours: BuildProgress, row_bytes: int) -> int:
+def _prepare(corpus: "ReadableCorpus", folder: Path, ours: BuildProgress, row_bytes: int) -> int:
     """Write the passages unless an earlier call did; how many rows of vectors that call left."""
     begun = read_progress(folder)
     if begun is not None:
@@ -145,10 +160,10 @@ def _prepare(corpus: "Corpus", folder: Path, ours: BuildProgress, row_bytes: int
     there = begun is not None and (folder / PASSAGES).is_file() and (folder / OFFSETS).is_file()
     done = begun.done if begun is not None else 0
     with disk_errors(folder):
-        text = 0 if there else sum(len(passage.text) for passage in corpus.passages)
+        text = 0 if there else corpus.characters
         _check_space(folder, (ours.corpus.count - done) * row_bytes + text)
         if not there:
-            write_passages(corpus.passages, folder)
+            write_passages(corpus.read(), folder)
     _save_progress(folder, ours, done)
     return done
 
@@ -177,41 +192,53 @@ def _save_progress(folder: Path, ours: BuildProgress, done: int) -> None:
 
 def _finish(folder: Path, ours: BuildProgress, kind: IndexKind, encoder: Encoder) -> IndexManifest:
     """Build the structure of an approximate kind, then write the manifest and drop what the building needed."""
+    return finish_index(folder, ours, kind, encoder, PassageStore(folder), [folder])
+
+
+def finish_index(
+    folder: Path,
+    ours: BuildProgress,
+    kind: IndexKind,
+    encoder: Encoder,
+    passages: Sequence[Passage],
+    shards: Sequence[Path],
+    besides: Sequence[str] = (VECTORS, PASSAGES, OFFSETS),
+) -> IndexManifest:
+    """Build the structure of an approximate kind over the vectors in `shards`, then write the manifest of `folder`.
+
+    `passages` are those of the vectors; `besides` are the files that the manifest names beside the structure's. Files
+    of a structure of another kind are removed. Raises `IndexBuildError` where the folder cannot be written.
+    """
     parameters: dict[str, int] = {}
-    recall = None
-    files = [VECTORS, PASSAGES, OFFSETS]
+    recall, structure = None, list[str]()
     with disk_errors(folder):
         if kind != "flat":
-            parameters, recall = _approximate(folder, kind, encoder)
-            files.append(STRUCTURE)
-        manifest = write_manifest(folder, ours, files, kind, parameters, recall)
-        if kind == "flat":
-            (folder / STRUCTURE).unlink(missing_ok=True)
+            # A manifest of another kind must not stand beside a structure that is being replaced.
+            (folder / MANIFEST).unlink(missing_ok=True)
+            vectors = StoredVectors([shard / VECTORS for shard in shards])
+            parameters = choose_parameters(kind, *vectors.shape)
+            structure = structure_files(parameters, len(vectors))
+            build_structure(kind, parameters, vectors, folder)
+            recall = _measure_recall(
+                ApproximateSearch(kind, parameters, vectors, folder, hold=False), passages, encoder
+            )
+        manifest = write_manifest(folder, ours, [*besides, *structure], kind, parameters, recall)
+        for name in set(structure_names(path.name for path in folder.iterdir())) - set(structure):
+            (folder / name).unlink()
     return manifest
 
 
-def _approximate(folder: Path, kind: "ApproximateKind", encoder: Encoder) -> tuple[dict[str, int], Recall]:
-    """Build the structure and measure it on queries that are titles, or first words, of passages over the corpus."""
+def _measure_recall(structure: ApproximateSearch, passages: Sequence[Passage], encoder: Encoder) -> Recall:
+    """Measure a structure on queries that are titles, or first words, of passages over the corpus."""
     import numpy as np
 
-    from medexam.retrievers.approximate import ApproximateSearch, build_structure, choose_parameters, share_found
-    from medexam.retrievers.exhaustive import search_exhaustively
-    from medexam.retrievers.passage_store import PassageStore
-
-    vectors: Vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
-    parameters = choose_parameters(kind, *vectors.shape)
-    # A manifest of another kind must not stand beside a structure that is being replaced.
-    (folder / MANIFEST).unlink(missing_ok=True)
-    build_structure(kind, parameters, vectors, folder / STRUCTURE)
-    store = PassageStore(folder)
-    rows = np.unique(np.linspace(0, len(vectors) - 1, RECALL_QUERIES).astype(np.int64))
-    passages = [store[int(row)] for row in rows]
-    texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in passages]
+    rows = np.unique(np.linspace(0, len(passages) - 1, RECALL_QUERIES).astype(np.int64))
+    asked = [passages[int(row)] for row in rows]
+    texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in asked]
     queries = encoder.encode_queries(texts)
-    at = min(RECALL_AT, len(vectors))
-    found = ApproximateSearch(kind, parameters, vectors, folder / STRUCTURE).search(queries, at)[1]
-    value = share_found(found, search_exhaustively(vectors, queries, at)[1])
-    return parameters, Recall(at=at, queries=len(texts), value=round(value, 4))
+    at = min(RECALL_AT, len(passages))
+    value = share_found(structure.search(queries, at)[1], structure.search_all(queries, at)[1])
+    return Recall(at=at, queries=len(texts), value=round(value, 4))
 
 
 def check_same(folder: Path, begun: IndexManifest | BuildProgress, ours: BuildProgress) -> None:

@@ -19,7 +19,7 @@ from medexam.files import write_whole
 from medexam.fingerprints import hash_files
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import read_json
-from medexam.retrievers.corpora import Corpus
+from medexam.retrievers.corpora import ReadableCorpus
 from medexam.retrievers.encoders import Encoder, Precision
 
 IndexKind = Literal["flat", "hnsw", "ivfpq"]
@@ -54,10 +54,9 @@ class CorpusRecord(FrozenModel):
     """Tokens that neighbouring chunks share."""
 
     @classmethod
-    def of(cls, corpus: Corpus) -> Self:
+    def of(cls, corpus: ReadableCorpus) -> Self:
         """What is recorded of a corpus."""
-        own = {name: getattr(corpus, name) for name in cls.model_fields if name != "count"}
-        return cls(**own, count=len(corpus.passages))
+        return cls(**{name: getattr(corpus, name) for name in cls.model_fields})
 
 
 _NAMES = {"label", "source"}
@@ -132,13 +131,13 @@ class IndexManifest(FrozenModel, populate_by_name=True):
         Vectors follow from corpus and encoder; a structure, whose building is not repeatable, counts by its content,
         and so do all files of an old index, which records none.
         """
-        counting = [STRUCTURE] if self.hashed else sorted(self.sha256)
+        counting = structure_names(self.sha256) if self.hashed else sorted(self.sha256)
         said = {
             "corpus": self.corpus.fingerprint,
             "encoder": self.encoder.identity,
             "kind": self.kind,
             "parameters": self.parameters,
-            "files": {name: self.sha256[name] for name in counting if name in self.sha256},
+            "files": {name: self.sha256[name] for name in counting},
         }
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
@@ -152,7 +151,7 @@ class BuildProgress(FrozenModel):
     """Rows of the vectors that are safely on disk, from the first."""
 
     @classmethod
-    def of(cls, corpus: Corpus, encoder: Encoder) -> Self:
+    def of(cls, corpus: ReadableCorpus, encoder: Encoder) -> Self:
         """The beginning of a build, nothing done."""
         return cls(corpus=CorpusRecord.of(corpus), encoder=EncoderRecord.of(encoder), done=0)
 
@@ -200,6 +199,12 @@ def read_manifest(folder: Path) -> IndexManifest:
             has = "is missing" if found is None else f"has {found:,} bytes instead of {size:,}"
             raise IndexStaleError(f"{folder}: {name} {has}; {rebuild(folder)}")
     return _check_files(manifest, folder)
+
+
+def structure_names(names: Iterable[str]) -> list[str]:
+    """Those of the files of an index folder that hold its structure, or a segment of it."""
+    stem, _, suffix = STRUCTURE.partition(".")
+    return sorted(name for name in names if name.startswith(stem) and name.endswith(suffix))
 
 
 def hash_index(folder: Path, names: Iterable[str]) -> dict[str, str]:

@@ -14,7 +14,6 @@ from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.encoders import Encoder, build_encoder
 from medexam.retrievers.index_manifest import (
     SHARDS,
-    STRUCTURE,
     VECTORS,
     EncoderRecord,
     IndexManifest,
@@ -27,6 +26,7 @@ from medexam.retrievers.index_manifest import (
 from medexam.retrievers.passage_store import JoinedPassages, PassageStore
 
 if TYPE_CHECKING:
+    from medexam.retrievers.approximate import ApproximateSearch
     from medexam.retrievers.exhaustive import Rows, Scores, Vectors
 
 
@@ -57,11 +57,7 @@ class DenseRetriever:
                 f"{folder}: it holds {self._vectors.shape} vectors of {len(self.passages):,} passages and its "
                 f"manifest says {shape}; {rebuild(folder)}"
             )
-        self._structure = None
-        if manifest.kind != "flat":
-            from medexam.retrievers.approximate import ApproximateSearch
-
-            self._structure = ApproximateSearch(manifest.kind, manifest.parameters, self._vectors, folder / STRUCTURE)
+        self._structure = _open_structure(folder, manifest, [folder / VECTORS])
 
     def __len__(self) -> int:
         """How many passages the corpus has."""
@@ -157,11 +153,14 @@ class ShardedRetriever(DenseRetriever):
                 f"{folder}: its shards hold {len(self.passages):,} passages and its manifest says "
                 f"{manifest.corpus.count:,}; {rebuild(folder)}"
             )
+        self._structure = _open_structure(folder, manifest, [shard.folder / VECTORS for shard in self._shards])
 
     def search_vectors(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
         """Scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
-        import numpy as np
+        from medexam.retrievers.exhaustive import best_of
 
+        if self._structure is not None:
+            return self._structure.search(queries, k)
         scores: list[Scores] = []
         rows: list[Rows] = []
         start = 0
@@ -170,9 +169,7 @@ class ShardedRetriever(DenseRetriever):
             scores.append(found)
             rows.append(places + start)
             start += len(shard)
-        every, where = np.concatenate(scores, axis=1), np.concatenate(rows, axis=1)
-        order = np.lexsort((where, -every), axis=-1)[:, :k]
-        return np.take_along_axis(every, order, axis=-1), np.take_along_axis(where, order, axis=-1)
+        return best_of(scores, rows, k)
 
     def vectors_of(self, rows: "Rows") -> "Vectors":
         """The vectors `[n, dimension]` of these rows."""
@@ -184,6 +181,16 @@ class ShardedRetriever(DenseRetriever):
             here = (rows >= start) & (rows < end)
             found[here] = shard.vectors_of(rows[here] - start)
         return found
+
+
+def _open_structure(folder: Path, manifest: IndexManifest, paths: Sequence[Path]) -> "ApproximateSearch | None":
+    """The structure of an approximate kind over the vectors in these files; None for `flat`."""
+    if manifest.kind == "flat":
+        return None
+    from medexam.retrievers.approximate import ApproximateSearch
+    from medexam.retrievers.vector_file import StoredVectors
+
+    return ApproximateSearch(manifest.kind, manifest.parameters, StoredVectors(paths), folder)
 
 
 def open_index(folder: Path, corpus_fingerprint: str | None = None, encoder: Encoder | None = None) -> DenseRetriever:

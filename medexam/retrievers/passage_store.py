@@ -5,8 +5,10 @@ passages of several shards are one sequence.
 """
 
 import json
-import mmap
+import os
+import weakref
 from abc import abstractmethod
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -17,6 +19,7 @@ from medexam.errors import IndexStaleError
 from medexam.files import whole_file
 from medexam.inputs import parse_json
 from medexam.retrievers.base import Passage
+from medexam.retrievers.corpora import Fingerprint
 from medexam.retrievers.index_manifest import OFFSETS, PASSAGES
 
 if TYPE_CHECKING:
@@ -54,8 +57,9 @@ class PassageStore(StoredPassages):
         self._folder = folder
         try:
             self._offsets: Rows = np.load(folder / OFFSETS, mmap_mode="r", allow_pickle=False)
-            with (folder / PASSAGES).open("rb") as stream:
-                self._text = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+            # Read and not mapped: pages that were touched would count as memory.
+            self._text = (folder / PASSAGES).open("rb", buffering=0)
+            weakref.finalize(self, self._text.close)
         except (OSError, ValueError) as error:
             raise IndexStaleError(f"{folder}: its passages cannot be read: {error}") from error
 
@@ -64,10 +68,11 @@ class PassageStore(StoredPassages):
 
     def read(self, row: int) -> Passage:
         """The passage of a row that there is; raises `IndexStaleError` for a damaged line."""
-        line = self._text[int(self._offsets[row]) : int(self._offsets[row + 1])]
+        start, end = (int(offset) for offset in self._offsets[row : row + 2])
         try:
+            line = os.pread(self._text.fileno(), end - start, start)
             return Passage(**parse_json(line))
-        except (TypeError, ValueError) as error:
+        except (OSError, TypeError, ValueError) as error:
             raise IndexStaleError(f"{self._folder / PASSAGES}: line {row + 1} is damaged: {error}") from error
 
 
@@ -87,17 +92,23 @@ class JoinedPassages(StoredPassages):
         return self._stores[store][row - (self._ends[store - 1] if store else 0)]
 
 
-def write_passages(passages: Iterable[Passage], folder: Path) -> None:
-    """Write the passages and their offsets; both files appear whole or not at all. Raises `OSError`."""
+def write_passages(passages: Iterable[Passage], folder: Path) -> str:
+    """Write the passages and their offsets; both files appear whole or not at all. Their fingerprint as a corpus.
+
+    Raises `OSError`.
+    """
     import numpy as np
 
-    offsets = [0]
+    fingerprint = Fingerprint()
+    offsets = array("q", [0])
     with whole_file(folder / OFFSETS) as offsets_draft, whole_file(folder / PASSAGES) as draft:
         with draft.open("wb") as stream:
             for passage in passages:
+                fingerprint.add(passage)
                 row = {"id": passage.id, "title": passage.title, "content": passage.content, "source": passage.source}
                 line = json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
                 stream.write(line)
                 offsets.append(offsets[-1] + len(line))
         with offsets_draft.open("wb") as stream:
-            np.save(stream, np.array(offsets, dtype=np.int64))
+            np.save(stream, np.frombuffer(offsets, dtype=np.int64))
+    return fingerprint.hexdigest()

@@ -8,14 +8,14 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 from medexam.errors import IndexBuildError
 from medexam.files import write_whole
-from medexam.retrievers.corpora import Corpus, build_corpus
+from medexam.retrievers.corpora import Corpus, ReadableCorpus
 from medexam.retrievers.encoders import Encoder
-from medexam.retrievers.index_building import BLOCK, build_index, check_same, disk_errors
+from medexam.retrievers.index_building import BLOCK, build_index, check_same, disk_errors, finish_index
 from medexam.retrievers.index_manifest import (
     MANIFEST,
     OFFSETS,
@@ -25,19 +25,19 @@ from medexam.retrievers.index_manifest import (
     VECTORS,
     BuildProgress,
     EncoderRecord,
+    IndexKind,
     IndexManifest,
     Shard,
     read_manifest,
     read_progress,
     read_shard,
     read_shards,
-    write_manifest,
     write_record,
 )
-from medexam.retrievers.passage_store import PassageStore, write_passages
+from medexam.retrievers.passage_store import JoinedPassages, PassageStore, write_passages
 
 
-def prepare_shards(corpus: Corpus, encoder: Encoder, folder: Path, number: int) -> list[Shard]:
+def prepare_shards(corpus: ReadableCorpus, encoder: Encoder, folder: Path, number: int) -> list[Shard]:
     """Lay out at most `number` shards with their passages, or find those that were laid out before.
 
     Shards hold whole blocks of `BLOCK` passages, so that each passage is encoded in the company in which the flat
@@ -52,19 +52,23 @@ def prepare_shards(corpus: Corpus, encoder: Encoder, folder: Path, number: int) 
             return read_shards(folder)
         if isinstance(before, IndexManifest):
             raise IndexBuildError(f"{folder} holds an index that is whole: it needs no shards, or remove it first")
-    blocks = math.ceil(len(corpus.passages) / BLOCK)
+    blocks = math.ceil(corpus.count / BLOCK)
     number = min(number, blocks)
     # A passage is encoded with the same neighbours as in the flat build only if no block is split.
-    bounds = [min(len(corpus.passages), blocks * place // number * BLOCK) for place in range(number + 1)]
+    bounds = [min(corpus.count, blocks * place // number * BLOCK) for place in range(number + 1)]
     shards = []
+    passages = corpus.read()
     with disk_errors(folder):
         for place, (start, end) in enumerate(pairwise(bounds)):
             name = f"shard-{place:05d}-of-{number:05d}"
-            part = build_corpus(corpus.name, corpus.passages[start:end], source=corpus.source, licence=corpus.licence)
             (folder / name).mkdir(parents=True, exist_ok=True)
-            write_passages(part.passages, folder / name)
+            fingerprint = write_passages(islice(passages, end - start), folder / name)
+            part = Corpus(corpus.name, PassageStore(folder / name), fingerprint, corpus.source, corpus.licence)
             write_record(folder / name / PROGRESS, BuildProgress.of(part, encoder))
-            shards.append(Shard(name, start, end - start, part.fingerprint))
+            shards.append(Shard(name, start, end - start, fingerprint))
+        # The end of a streamed corpus is where it is seen that it is still the one that was surveyed.
+        if next(passages, None) is not None:
+            raise IndexBuildError(f"corpus {corpus.name} has grown while it was read: start again")
         # Last, because a later call takes the shards that this file names as laid out.
         write_whole(folder / SHARDS, json.dumps([asdict(shard) for shard in shards], indent=2) + "\n")
         write_record(folder / PROGRESS, ours)
@@ -85,17 +89,19 @@ def build_shard(folder: Path, shard: Shard, encoder: Encoder) -> IndexManifest:
     return build_index(corpus, encoder, place)
 
 
-def join_shards(corpus: Corpus, encoder: Encoder, folder: Path) -> IndexManifest:
-    """Write the manifest of the whole, once every shard is finished.
+def join_shards(corpus: ReadableCorpus, encoder: Encoder, folder: Path, kind: IndexKind = "flat") -> IndexManifest:
+    """Write the manifest of the whole, and the structure of an approximate kind, once every shard is finished.
 
     Raises `IndexStaleError` if one is not, and `IndexBuildError` where the folder cannot be written.
     """
     files = [SHARDS]
-    for shard in read_shards(folder):
+    shards = read_shards(folder)
+    for shard in shards:
         read_shard(folder, shard, EncoderRecord.of(encoder))
         files += [f"{shard.folder}/{name}" for name in (MANIFEST, VECTORS, PASSAGES, OFFSETS)]
-    with disk_errors(folder):
-        return write_manifest(folder, BuildProgress.of(corpus, encoder), files)
+    places = [folder / shard.folder for shard in shards]
+    passages = JoinedPassages([PassageStore(place) for place in places])
+    return finish_index(folder, BuildProgress.of(corpus, encoder), kind, encoder, passages, places, files)
 
 
 def count_encoded(folder: Path, shards: Sequence[Shard]) -> int:

@@ -13,9 +13,10 @@ from typing import Any
 
 from medexam.errors import IndexBuildError, MedExamError
 from medexam.experiments.run.ray.cluster import Cluster
-from medexam.retrievers.corpora import Corpus
+from medexam.retrievers.corpora import ReadableCorpus
 from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder
-from medexam.retrievers.index_manifest import IndexManifest, Shard
+from medexam.retrievers.index_building import check_kind
+from medexam.retrievers.index_manifest import IndexKind, IndexManifest, Shard
 from medexam.retrievers.sharding import (
     build_shard,
     count_encoded,
@@ -51,12 +52,13 @@ class ShardBuilder:
 
 def build_index_on_ray(
     cluster: Cluster,
-    corpus: Corpus,
+    corpus: ReadableCorpus,
     encoder: Encoder,
     folder: Path,
     *,
     device: str = "auto",
     shards: int | None = None,
+    kind: IndexKind = "flat",
     progress: Progress | None = None,
 ) -> IndexManifest:
     """Encode a corpus into an index of `shards` shards, or finish one that was begun, shard by shard.
@@ -64,15 +66,17 @@ def build_index_on_ray(
     Each worker loads `encoder` again; there is one worker a GPU, or one a machine without GPUs. `shards` None: one for
     each worker, or more, until none holds over `LARGEST` passages; an index that was begun keeps its own. `folder` must
     lie on storage that all machines share. Raises `IndexBuildError` if a shard cannot be built or a worker cannot load
-    the encoder.
+    the encoder. An approximate `kind` is made of the shards by this process, at the end.
     """
     import ray.data
+
+    check_kind(kind, corpus, encoder)
 
     folder = folder.absolute()
     machines = cluster.machines()
     gpus = sum(machine.gpus for machine in machines) if device != "cpu" else 0
     workers = gpus or len(machines)
-    number = shards or max(workers, -(-len(corpus.passages) // LARGEST))
+    number = shards or max(workers, -(-corpus.count // LARGEST))
     laid = prepare_shards(corpus, encoder, folder, number)
     _quieten(ray.data)
     builder: Any = ShardBuilder
@@ -94,11 +98,11 @@ def build_index_on_ray(
             note_progress(folder, laid)
             raise
         except ray.exceptions.RayError as error:
-            kind = type(error).__name__
+            fault = type(error).__name__
             raise IndexBuildError(
-                f"{folder}: a worker of the Ray cluster failed ({kind}); what is encoded is kept: build again"
+                f"{folder}: a worker of the Ray cluster failed ({fault}); what is encoded is kept: build again"
             ) from error
-    return join_shards(corpus, encoder, folder)
+    return join_shards(corpus, encoder, folder, kind)
 
 
 @contextmanager

@@ -1,0 +1,140 @@
+"""Where a corpus is read, and which of its rows are passages.
+
+It knows the rows of MedRAG's corpora (`id`, `title`, `content`); it keeps nothing in memory.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from medexam.errors import DatasetError
+from medexam.retrievers.base import Passage
+from medexam.retrievers.corpus_rows import (
+    SUFFIXES,
+    Place,
+    PlacedRow,
+    Unreadable,
+    list_files,
+    load_hub,
+    read_files,
+    read_hub,
+    read_licence,
+)
+
+DEFAULT_FILE = "corpus/passages.jsonl.gz"
+"""What is read in `$MEDEXAM_DATA` where no corpus is named."""
+_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(#[\w.-]+)?")
+
+
+@dataclass(frozen=True)
+class CorpusSource:
+    """A file, folder or hub data set, which can be read as often as is needed."""
+
+    name: str
+    shown: str
+    """As the user wrote it."""
+    rows: Callable[[], Iterator[PlacedRow]]
+    licence: str | None
+
+
+class PlacedPassages:
+    """The passages of a source in reading order, each with its place; every iteration reads the source again.
+
+    Raises `DatasetError` where a row is not JSON or lacks its id or text; with `skip_bad` such rows are counted.
+    """
+
+    def __init__(self, source: CorpusSource, *, skip_bad: bool) -> None:
+        self.source = source
+        self.skipped = 0
+        """Rows that the latest iteration left out."""
+        self._skip_bad = skip_bad
+
+    def __iter__(self) -> Iterator[tuple[Place, Passage]]:
+        collections: dict[str, str] = {}
+        self.skipped = 0
+        for place, row in self.source.rows():
+            try:
+                yield place, _parse(row, self.source.name, collections)
+            except _RowError as error:
+                if not self._skip_bad:
+                    raise DatasetError(
+                        f"{place}: {error}: correct it, or leave out such rows and count them (`medexam index build "
+                        f"--skip-bad`, retriever.skip_bad in a spec)"
+                    ) from None
+                self.skipped += 1
+
+    def repeated(self, key: str) -> DatasetError:
+        """The error that says where the id `key` stands for the first and for the second time."""
+        first, second = islice((place for place, row in self.source.rows() if stated_id(row) == key), 2)
+        return DatasetError(
+            f"{second}: id {key!r} already stands in {first}: give each passage an id of its own, or name the one "
+            "file that is to be read"
+        )
+
+
+class _RowError(Exception):
+    """Why a row is no passage."""
+
+
+def find_source(source: str | Path | None) -> CorpusSource:
+    """What `medexam.retrievers.corpora.load_corpus` reads; raises `DatasetError` if nothing is found."""
+    path = _default_path() if source is None else Path(source).expanduser()
+    if path.exists():
+        files = list_files(path)
+        licence = read_licence((path if path.is_dir() else path.parent) / "README.md")
+        name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
+        return CorpusSource(name, str(path), lambda: read_files(files), licence)
+    if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not source.endswith((*SUFFIXES, ".json", ".gz")):
+        parts = load_hub(source)
+        licence = next((part.info.license for part in parts.values() if part.info.license), None)
+        return CorpusSource(source, source, lambda: read_hub(source, parts), licence)
+    raise DatasetError(
+        f"corpus {path} does not exist: correct the path, name a hub data set such as MedRAG/textbooks, or name none "
+        f"and set MEDEXAM_DATA to a folder that holds {DEFAULT_FILE}"
+    )
+
+
+def _default_path() -> Path:
+    folder = os.environ.get("MEDEXAM_DATA")
+    path = Path(folder).expanduser() / DEFAULT_FILE if folder else None
+    if path is not None and path.exists():
+        return path
+    lacking = f"{path} does not exist" if path is not None else "MEDEXAM_DATA is not set"
+    raise DatasetError(
+        f"no corpus is named and {lacking}: name a file or folder of passages or a hub data set such as "
+        f"MedRAG/textbooks, or set MEDEXAM_DATA to a folder that holds {DEFAULT_FILE}"
+    )
+
+
+def _parse(row: Mapping[str, Any] | Unreadable, corpus: str, collections: dict[str, str]) -> Passage:
+    """The passage of a row; `collections` lets all passages of a source share one text."""
+    if isinstance(row, Unreadable):
+        raise _RowError(row.reason)
+    key = stated_id(row)
+    if key is None:
+        raise _RowError(f"id is {row.get('id')!r}, not a text")
+    content, title = row.get("content", row.get("text")), row.get("title")
+    if not isinstance(content, str) or not content.strip():
+        raise _RowError(f"passage {key!r} has no text in `content`")
+    if title is not None and not isinstance(title, str):
+        raise _RowError(f"title of passage {key!r} is {title!r}, not a text")
+    try:
+        f"{key}{title}{content}".encode()
+    except UnicodeEncodeError:
+        raise _RowError(f"passage {key!r} holds half a surrogate pair, which is no character") from None
+    stated = row.get("source")
+    before, mark, _ = key.partition("_")
+    collection = stated if isinstance(stated, str) and stated else before if mark and before else corpus
+    return Passage(key, title or "", content, collections.setdefault(collection, collection))
+
+
+def stated_id(row: Mapping[str, Any] | Unreadable) -> str | None:
+    """The id of a row; None if it has none. Whole numbers are taken as texts."""
+    key = None if isinstance(row, Unreadable) else row.get("id")
+    if isinstance(key, int) and not isinstance(key, bool):
+        return str(key)
+    return key if isinstance(key, str) and key else None

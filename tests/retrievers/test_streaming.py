@@ -1,0 +1,193 @@
+"""Corpora and structures of any size: what is read and built in blocks is what is built from all at once."""
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+from medexam.errors import DatasetError
+from medexam.retrievers import approximate
+from medexam.retrievers.corpora import build_corpus, chunk_corpus, load_corpus, stream_corpus
+from medexam.retrievers.index_building import build_index
+from medexam.retrievers.index_manifest import read_manifest
+from medexam.retrievers.index_search import open_index
+from medexam.retrievers.sharding import build_shard, join_shards, prepare_shards
+from medexam.retrievers.vector_file import StoredVectors
+from retrievers.random_vectors import CORPUS, COUNT, QUERIES, HashEncoder, corpus_of
+
+SAMPLE = Path(__file__).parent / "corpus_sample"
+
+
+def write_rows(path: Path, rows: list[dict[str, str]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("chunk", [None, (40, 10)])
+def test_a_streamed_corpus_is_the_one_in_memory(chunk: tuple[int, int] | None) -> None:
+    loaded = load_corpus(SAMPLE)
+    if chunk:
+        loaded = chunk_corpus(loaded, *chunk)
+    size, overlap = chunk or (None, 0)
+    streamed = stream_corpus(SAMPLE, chunk_tokens=size, chunk_overlap=overlap)
+    assert tuple(streamed.read()) == tuple(loaded.read()) == tuple(streamed.read())
+    for name in (
+        "name", "count", "characters", "fingerprint", "source", "licence", "skipped", "chunk_tokens", "chunk_overlap"
+    ):  # fmt: skip
+        assert getattr(streamed, name) == getattr(loaded, name)
+
+
+def test_bad_rows_are_counted_once_however_often_it_is_read(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "a.jsonl", [{"id": "1", "content": "one"}, {"id": "2"}, {"id": "3", "content": "x"}])
+    with pytest.raises(DatasetError, match=r"line 2: passage '2' has no text"):
+        stream_corpus(path)
+    corpus = stream_corpus(path, skip_bad=True)
+    assert (corpus.skipped, [passage.id for passage in corpus.read()]) == (1, ["1", "3"])
+    assert (corpus.skipped, len(list(corpus.read()))) == (1, 2)
+
+
+def test_an_id_that_stands_twice_is_found_without_keeping_ids(tmp_path: Path) -> None:
+    rows = [{"id": f"{n}", "content": "a b c d"} for n in range(300)]
+    path = write_rows(tmp_path / "a.jsonl", [*rows, {"id": "7", "content": "again"}])
+    with pytest.raises(DatasetError, match=r"line 301: id '7' already stands in .*line 8"):
+        stream_corpus(path)
+    path = write_rows(tmp_path / "b.jsonl", [*rows, {"id": "7#0", "content": "one"}])
+    with pytest.raises(DatasetError, match="id '7#0' stands twice"):
+        stream_corpus(path, chunk_tokens=2)
+
+
+def test_a_corpus_that_changes_while_it_is_read(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "a.jsonl", [{"id": "1", "content": "one"}])
+    corpus = stream_corpus(path)
+    write_rows(path, [{"id": "1", "content": "another"}])
+    with pytest.raises(DatasetError, match="was changed while it was read"):
+        build_index(corpus, HashEncoder(), tmp_path / "index")
+    assert not (tmp_path / "index" / "passages.jsonl").exists()
+
+
+def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
+    count, text = 4000, "x" * 5000
+    path = write_rows(tmp_path / "a.jsonl", [{"id": f"{n}", "content": text} for n in range(count)])
+    encoder = HashEncoder(4)
+    stream_corpus(SAMPLE)
+    tracemalloc.start()
+    try:
+        build_index(stream_corpus(path), encoder, tmp_path / "index")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert encoder.encoded == count
+    assert peak < count * len(text) / 4
+
+
+def test_an_index_of_a_stream_is_that_of_memory(tmp_path: Path) -> None:
+    encoder = HashEncoder()
+    build_index(load_corpus(SAMPLE), encoder, tmp_path / "memory")
+    build_index(stream_corpus(SAMPLE), encoder, tmp_path / "stream")
+    files = read_manifest(tmp_path / "memory").sha256
+    assert files == read_manifest(tmp_path / "stream").sha256
+    # A finished index is of the same corpus for both.
+    build_index(stream_corpus(SAMPLE), encoder, tmp_path / "memory")
+    assert encoder.encoded == 400
+
+
+def test_stored_vectors_are_numpys(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal((count, 5)).astype(np.float32) for count in (7, 1, 12)]
+    paths = [tmp_path / f"{place}.npy" for place in range(3)]
+    for path, array in zip(paths, arrays, strict=True):
+        np.save(path, array)
+    whole, stored = np.concatenate(arrays), StoredVectors(paths)
+    assert (stored.shape, len(stored)) == (whole.shape, 20)
+    np.testing.assert_array_equal(stored.read(5, 11), whole[5:11])
+    np.testing.assert_array_equal(stored.read(18, 40), whole[18:])
+    rows = np.array([[0, 6, 7], [8, -1, 7]])
+    np.testing.assert_array_equal(stored[rows], whole[rows])
+    parts = list(stored.parts(3 * 5 * 4, 2, 19))
+    assert [first for first, _ in parts] == [2, 5, 8, 11, 14, 17]
+    np.testing.assert_array_equal(np.concatenate([part for _, part in parts]), whole[2:19])
+    np.save(paths[0], whole.astype(np.float64))
+    with pytest.raises(ValueError, match="no rows of float32"):
+        StoredVectors(paths)
+
+
+@pytest.fixture
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approximate, "SEGMENT_BYTES", 100_000)
+
+
+@pytest.mark.usefixtures("small_segments")
+@pytest.mark.parametrize("shards", [1, 3])
+def test_graphs_of_segments(built: Path, tmp_path: Path, shards: int) -> None:
+    encoder = HashEncoder()
+    if shards == 1:
+        manifest = build_index(CORPUS, encoder, tmp_path, "hnsw")
+    else:
+        for shard in prepare_shards(CORPUS, encoder, tmp_path, shards):
+            build_shard(tmp_path, shard, encoder)
+        manifest = join_shards(CORPUS, encoder, tmp_path, "hnsw")
+    graphs = sorted(path.name for path in tmp_path.glob("structure*"))
+    assert graphs == [f"structure-{place:05d}.faiss" for place in range(3)]
+    assert set(graphs) < set(manifest.bytes)
+    assert manifest.parameters["segment"] == 100_000 // (16 * 4 + 32 * 8 + 24)
+    assert manifest.recall is not None
+    assert manifest.recall.value > 0.95
+    flat, found = (open_index(folder, CORPUS.fingerprint, encoder) for folder in (built, tmp_path))
+    assert flat.digest != found.digest
+    pairs = zip(flat.search(QUERIES, 10), found.search(QUERIES, 10), strict=True)
+    assert np.mean([a == b for mine, its in pairs for a, b in zip(mine, its, strict=True)]) > 0.9
+    assert len(found.search(["x"], COUNT)[0]) == COUNT
+    # Another kind leaves none of its files behind.
+    if shards == 1:
+        build_index(CORPUS, encoder, tmp_path, "flat")
+    else:
+        join_shards(CORPUS, encoder, tmp_path)
+    assert not list(tmp_path.glob("structure*"))
+    assert open_index(tmp_path).digest == flat.digest
+
+
+def test_cells_of_segments_are_those_of_one_faiss_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAISS alone, on the same rows and in one index, proposes the same candidates."""
+    count, dimension = 10_000, 4
+    vectors = np.random.default_rng(2).standard_normal((count, dimension)).astype(np.float32)
+    np.save(tmp_path / "vectors.npy", vectors)
+    monkeypatch.setattr(approximate, "SEGMENT_BYTES", 3_000 * 9)
+    stored = StoredVectors([tmp_path / "vectors.npy"])
+    parameters = approximate.choose_parameters("ivfpq", count, dimension)
+    assert parameters.pop("segment") == 3_000
+    approximate.build_structure("ivfpq", {**parameters, "segment": 3_000}, stored, tmp_path)
+    queries = vectors[::500] + np.float32(0.1)
+    search = approximate.ApproximateSearch("ivfpq", {**parameters, "segment": 3_000}, stored, tmp_path, hold=False)
+    ours = search._find(queries, 100)
+    alone = faiss.index_factory(dimension, f"IVF{parameters['cells']},PQ1x8", faiss.METRIC_INNER_PRODUCT)
+    alone.train(vectors[np.linspace(0, count - 1, count).astype(np.int64)])
+    alone.add(vectors)
+    alone.nprobe = parameters["probes"]
+    scores, theirs = alone.search(queries, 100)
+    for mine, its, scored in zip(ours, theirs, scores, strict=True):
+        # The last score may be that of more rows than fit.
+        sure = its[scored > scored[-1] + 1e-5]
+        assert set(sure) <= set(mine)
+    exact = (queries.astype(np.float64) @ vectors.T.astype(np.float64)).argsort(axis=1)[:, ::-1][:, :5]
+    np.testing.assert_array_equal(search.search_all(queries, 5)[1], exact)
+
+
+def test_training_fits_into_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    pubmed = approximate.choose_parameters("ivfpq", 36_000_000, 768)
+    points = approximate.TRAINING_BYTES // (768 * 4)
+    assert points // pubmed["cells"] >= approximate.POINTS_PER_CENTROID
+    # A corpus whose training always fitted keeps its settings.
+    assert approximate.choose_parameters("ivfpq", 1_000_000, 768)["cells"] == 4_000
+    assert approximate.choose_parameters("hnsw", 126_000, 384) == {
+        "links": 32, "build_width": 200, "search_width": 128
+    }  # fmt: skip
+
+
+def test_an_empty_stream(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "a.jsonl", [{"id": "1"}])
+    with pytest.raises(DatasetError, match=r"holds no passages \(1 rows"):
+        stream_corpus(path, skip_bad=True)
+    assert build_corpus("one", corpus_of(1).passages, source="x").characters == len(corpus_of(1).passages[0].text)
