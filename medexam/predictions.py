@@ -6,7 +6,7 @@ It holds no gold and no score, so a corrected answer key never needs the model a
 import math
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
 from pydantic.dataclasses import dataclass
@@ -41,6 +41,14 @@ class Reason(StrEnum):
     """What was to be quoted does not stand in the text."""
     NOT_TOLD = "not_told"
     """Imported results say that the answer is wrong, and not which it was."""
+
+
+class Outcome(NamedTuple):
+    """What planning and paired statistics need to know of a prediction."""
+
+    status: Status
+    answer: int | None
+    """The printed number of the chosen option; None unless answered."""
 
 
 class Failure(FrozenModel):
@@ -259,3 +267,7 @@ def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:
     weights = {number: math.exp(score - best) for number, score in scores.items()}
     whole = math.fsum(weights.values())
     return {number: weight / whole for number, weight in weights.items()}
+
+
+Answered = Outcome | Prediction
+"""What tells how a question came out: it has a `status` and an `answer`."""

@@ -57,7 +57,7 @@ INNER_FLOORS = {
         ),
         *("engines", "naming", "build", "", "diagnostics"),
     ),
-    "benchmarks": ("resampling", "paired", "base", "choice", "words", "registry"),
+    "benchmarks": ("resampling", "answers", "paired", "base", "choice", "words", "registry"),
     "metrics": ("", "cliniqlink", "paired", "contamination"),
     "programs": ("base", "controls", "orders", "likelihood", "asking", "retrieval", "", "combining", "building"),
     "datasets": (

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from medexam.benchmarks.answers import RunAnswers
 from medexam.benchmarks.paired import PairedRuns, TableRun
 from medexam.items import ItemSet
 from medexam.metrics.audit import AuditItem
@@ -173,7 +174,7 @@ class Benchmark(ABC, Generic[I, G, M]):
         """What the items are counted in beside questions, such as `{"exams": 30}`."""
 
     @abstractmethod
-    def compare(self, items: ItemSet[I, G], sets: Sequence[ItemSet[I, G]], runs: Sequence[Predictions]) -> PairedRuns:
+    def compare(self, items: ItemSet[I, G], sets: Sequence[ItemSet[I, G]], runs: Sequence[RunAnswers]) -> PairedRuns:
         """The first of `runs` beside each other one, on exactly `items`, which every run has scored.
 
         `sets[i]` holds the same items as run `i` was asked them. Raises `DatasetError` if the runs share no measure.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.items import AnswerKey, Gold
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Answered, Prediction, Status
 from medexam.questions import Exam, Question
 
 
@@ -65,13 +65,13 @@ COSTS = ("prompt_tokens", "completion_tokens", "thinking_tokens", *TIMES)
 """Names of all that `count_costs` finds."""
 
 
-def find_outcomes(keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Prediction]) -> Outcomes:
+def find_outcomes(keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Answered]) -> Outcomes:
     """How each question came out, in the order of `keys`; raises `DatasetError` if `key` lacks one."""
     outcomes = (_outcome(key[each], predictions.get(each)) for each in keys)
     return np.fromiter(outcomes, np.int8, len(keys))
 
 
-def _outcome(gold: Gold, prediction: Prediction | None) -> int:
+def _outcome(gold: Gold, prediction: Answered | None) -> int:
     if prediction is None:
         return MISSING
     status = prediction.status

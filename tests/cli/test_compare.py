@@ -340,3 +340,18 @@ def test_a_report_of_two_languages_ranks_nothing_and_names_the_command_that_comp
     assert "give one of them at a time" in _one_line(
         *medexam("report", *folders, "--layout", "paper", "--html", "both.html")
     )
+
+
+def test_fresh_runs_are_compared_without_their_predictions(medexam, run, tmp_path, monkeypatch) -> None:
+    folders = [str(shutil.copytree(run(kind), tmp_path / run(kind).name)) for kind in ("random", "blind")]
+    for folder in folders:
+        (Path(folder) / "made_from.json").unlink()
+    _, whole, _ = medexam("compare", *folders, "--json")
+    folders = [str(run("random")), str(run("blind"))]
+    monkeypatch.setattr(RunFolder, "read_predictions", lambda _: pytest.fail("the predictions were read"))
+    _, fresh, _ = medexam("compare", *folders, "--json")
+    assert _without_folders(json.loads(fresh)) == _without_folders(json.loads(whole))
+
+
+def _without_folders(document):
+    return {**document, "runs": [{**run, "run_dir": None} for run in document["runs"]]}

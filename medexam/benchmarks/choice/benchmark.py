@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from medexam.benchmarks.answers import RunAnswers
 from medexam.benchmarks.base import Benchmark, Chosen, Predictions, Scored
 from medexam.benchmarks.choice import tables
 from medexam.benchmarks.choice.comparison import PairedExams, compare_exams
@@ -151,10 +152,12 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
         """How many exams the questions come from."""
         return {"exams": len(metrics.by_exam)}
 
-    def compare(self, items: ExamSet, sets: Sequence[ExamSet], runs: Sequence[Predictions]) -> PairedExams:
+    def compare(self, items: ExamSet, sets: Sequence[ExamSet], runs: Sequence[RunAnswers]) -> PairedExams:
         """McNemar's test and differences over whole exams, with breakdowns and flipped questions."""
-        metrics = [compute_metrics(items.questions, items.golds, run) for run in runs]
-        return compare_exams(items.questions, items.golds, runs, metrics, group=self.facets["discipline"].lower())
+        keys = [question.key for question in items.questions]
+        metrics = [run.metrics_of(keys) or compute_metrics(items.questions, items.golds, run) for run in runs]
+        outcomes = [run.outcomes for run in runs]
+        return compare_exams(items.questions, items.golds, outcomes, metrics, group=self.facets["discipline"].lower())
 
     def audit_items(self, run: str, items: ExamSet, predictions: Predictions) -> Iterator[AuditItem]:
         """Every reply beside the right option; what a program reasoned is part of it."""

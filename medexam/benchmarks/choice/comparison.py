@@ -12,11 +12,11 @@ from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementar
 from medexam.metrics.paired.power import detectable_difference
 from medexam.metrics.paired.results import Complementarity, Difference, Paired, Verdict
 from medexam.metrics.paired.sheet import Sheet
-from medexam.predictions import Prediction
+from medexam.predictions import Answered
 from medexam.questions import Question
 from medexam.tables import Captioned
 
-Predictions = Mapping[str, Prediction]
+Outcomes = Mapping[str, Answered]
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class PairedQuestions(PairedExams):
 def compare_exams(
     questions: Sequence[Question],
     key: AnswerKey,
-    runs: Sequence[Predictions],
+    runs: Sequence[Outcomes],
     metrics: Sequence[Metrics],
     *,
     group: str,
@@ -198,13 +198,13 @@ def _groups(sheet: Sheet, group_of: Sequence[str | int | None]) -> list[dict[str
     return [{name: Group(paired, next(adjusted)) for name, paired in groups.items()} for groups in found]
 
 
-def _flipped(sheet: Sheet, key: AnswerKey, predictions: Sequence[Predictions]) -> tuple[Flipped, ...]:
+def _flipped(sheet: Sheet, key: AnswerKey, runs: Sequence[Outcomes]) -> tuple[Flipped, ...]:
     """The questions that some runs have right and others have not."""
     right = sheet.right
     found = []
     together = right.sum(axis=0)
     for question in sheet.pick((together > 0) & (together < len(right))):
-        gold, answers = key[question], tuple(run[question].answer for run in predictions)
+        gold, answers = key[question], tuple(run[question].answer for run in runs)
         found.append(Flipped(question, gold.number, answers, gold.others))
     return tuple(found)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from medexam.benchmarks.answers import RunAnswers
 from medexam.benchmarks.base import Benchmark, Predictions, Scored, Scores
 from medexam.benchmarks.words import tables
 from medexam.benchmarks.words.comparison import PairedMeasures, compare_tasks
@@ -112,7 +113,7 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
         """How many groups there are."""
         return {"groups": len(metrics.by_group)}
 
-    def compare(self, items: TaskSet, sets: Sequence[TaskSet], runs: Sequence[Predictions]) -> PairedMeasures:
+    def compare(self, items: TaskSet, sets: Sequence[TaskSet], runs: Sequence[RunAnswers]) -> PairedMeasures:
         """Each measure over whole questions, and the first by group; a run is scored on its own set."""
         keys = [task.key for task in items.questions]
         scored = [self.score(_only(each, keys), run) for each, run in zip(sets, runs, strict=True)]

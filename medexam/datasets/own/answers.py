@@ -7,6 +7,7 @@ which fits the most rows. Where several fit equally well and differ, the user is
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
@@ -62,7 +63,13 @@ def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
         answers = [replace(each, value=_apart(each.value)) for each in answers]
     ways = [columns.numbering] if columns.numbering else _ALLOWED.get(columns.answer_as or "", tuple(WAYS))
     alike = [_what_counts(each) for each in answers]
-    found = {way: tuple(_read_all(way, answers, alike)) for way in ways}
+    found: dict[str, tuple[Numbers | None, ...]] = {}
+    # Options' texts are looked at last, and no further than a row that they do not fit where another way fits all.
+    for way in sorted(ways, key=lambda way: way == "text"):
+        numbers = _read_all(way, answers, alike)
+        if way == "text" and any(None not in each for each in found.values()):
+            numbers = takewhile(lambda each: each is not None, numbers)
+        found[way] = tuple(numbers)
     fits = {way: sum(each is not None for each in numbers) for way, numbers in found.items()}
     most = max(fits.values())
     if not most:

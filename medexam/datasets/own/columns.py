@@ -61,6 +61,10 @@ class Columns:
                     f"say which with columns: {{{field}: ...}}, or have it proposed by `medexam data init`"
                 )
 
+        self._only_exam: Exam | None = None
+        if self._columns.keys().isdisjoint(("subject", "year", "exam", "split")):
+            self._only_exam = self.exam({})
+
     def of(self, field: str) -> str | tuple[str, ...] | None:
         """The column of a field, or the columns; None if there is none."""
         return self._columns.get(field)
@@ -99,6 +103,8 @@ class Columns:
 
     def exam(self, record: Record) -> Exam:
         """The exam of a row, or the group that stands for one; raises `CellError` for a year or split that is none."""
+        if self._only_exam is not None:
+            return self._only_exam
         subject, year = self.group(record), self.value(record, "year")
         number = parse_whole_number(year)
         if year is not None and number is None:

@@ -11,26 +11,28 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from medexam.benchmarks import Benchmark, find_benchmark
-from medexam.errors import DatasetError, SpecError
+from medexam.benchmarks.answers import RunAnswers, ScoredAs
+from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.compare.noise import find_noise
 from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison, Dropped, describe_all, describe_dropped
 from medexam.experiments.compare.section import Compared, Finder
 from medexam.experiments.score.own import current_own, with_own
 from medexam.experiments.store.data_changes import as_asked, describe_golds
+from medexam.experiments.store.freshness import find_changes
+from medexam.experiments.store.parquet import read_outcomes
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
-from medexam.experiments.store.stored_run import AnyRun, find_answerers, stored_run
+from medexam.experiments.store.stored_run import AnyRun, find_answerers, stored_metrics, stored_run
 from medexam.gc_pause import gc_paused
 from medexam.items import AnySet, Item
 from medexam.metrics.own import OwnScores, clusters_of
 from medexam.metrics.paired.measures import compare_measures
 from medexam.metrics.paired.results import PairedMeasure
 from medexam.metrics.tasks import select_scores
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Answered, Status
 from medexam.specs import DatasetSpec
 
 Q = TypeVar("Q", bound=Item)
-Predictions = Mapping[str, Prediction]
 
 
 def find_compared(paths: Sequence[Path]) -> list[RunFolder]:
@@ -85,10 +87,11 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
         if whole not in loaded:
             loaded[whole] = benchmark.load(whole)
     sets = [as_asked(record, loaded[record.cell.dataset.whole]) for record in records]
-    predictions = [folder.read_predictions() for folder in folders]
+    predictions = [_answers(folder, record) for folder, record in zip(folders, records, strict=True)]
+    outcomes = [said.outcomes for said in predictions]
     one_key = all(each.golds is sets[0].golds for each in sets)
     kept, dropped = find_common(
-        sets[0].questions, records, predictions, lambda key: one_key or benchmark.golds_agree(key, sets)
+        sets[0].questions, records, outcomes, lambda key: one_key or benchmark.golds_agree(key, sets)
     )
     if not kept:
         raise DatasetError(
@@ -107,12 +110,16 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
         with_own(each, benchmark, items, said, own) if own else each
         for each, items, said, own in zip(found.metrics, asked, predictions, scores, strict=True)
     ]
-    runs = tuple(map(stored_run, folders, metrics, predictions))
+    failed = (any(each.status is Status.FAILED for each in said.values()) for said in outcomes)
+    runs = tuple(
+        stored_run(folder, of, said if some else {})
+        for folder, of, said, some in zip(folders, metrics, predictions, failed, strict=True)
+    )
     return Comparison(
         runs=runs,
         names=run_names(runs),
         asked=tuple(len(record.questions) for record in records),
-        pending=tuple(len(pending(record.questions, said)) for record, said in zip(records, predictions, strict=True)),
+        pending=tuple(len(pending(record.questions, said)) for record, said in zip(records, outcomes, strict=True)),
         questions=tuple(item.key for item in kept),
         dropped=dropped,
         notes=(*note_differences(records, sets), *note_stopped(records), *mixed_notes(runs)),
@@ -121,6 +128,18 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
         own=_compare_own(benchmark, kept, scores),
         sections=tuple(section for section in sections if section is not None),
     )
+
+
+def _answers(folder: RunFolder, record: RunRecord) -> RunAnswers:
+    """What a run answered; where its derived files are fresh, they tell how each question came out, and the scores."""
+    outcomes = None if find_changes(folder).changed else read_outcomes(folder)
+    if not outcomes:
+        return RunAnswers(folder.read_predictions)
+    try:
+        scored = ScoredAs(record.questions, stored_metrics(folder))
+    except RunFolderError:
+        scored = None
+    return RunAnswers(folder.read_predictions, outcomes, scored)
 
 
 def _compare_own(
@@ -169,7 +188,7 @@ def mark_mixed(run: AnyRun, name: str) -> str:
 def find_common(
     baseline: Iterable[Q],
     records: Sequence[RunRecord],
-    predictions: Sequence[Predictions],
+    outcomes: Sequence[Mapping[str, Answered]],
     golds_agree: Callable[[str], bool],
 ) -> tuple[list[Q], Dropped]:
     """The baseline's questions that every run has scored under the same gold, and how many others there are.
@@ -182,7 +201,7 @@ def find_common(
     for question in baseline:
         if question.key not in in_all:
             continue
-        statuses = [None if (said := run.get(question.key)) is None else said.status for run in predictions]
+        statuses = [None if (said := run.get(question.key)) is None else said.status for run in outcomes]
         if Status.FAILED in statuses:
             counts["failed"] += 1
         elif None in statuses:

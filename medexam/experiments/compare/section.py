@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.benchmarks import Benchmark, PairedRuns
+from medexam.benchmarks.answers import RunAnswers
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.items import AnySet, Item
 from medexam.predictions import Prediction
@@ -30,7 +31,7 @@ class Compared:
     sets: Sequence[AnySet]
     """The data of each run."""
     items: Sequence[Item]
-    predictions: Sequence[Mapping[str, Prediction]]
+    predictions: Sequence[RunAnswers]
     """The whole run's, also of items that are not compared."""
 
     @cached_property

@@ -16,7 +16,7 @@ from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.files import whole_file
 from medexam.inputs import UnreadableError, open_parquet, parquet_rows
 from medexam.items import AnySet
-from medexam.predictions import Prediction
+from medexam.predictions import Outcome, Prediction, Status
 
 OWN = "own_"
 """Opens the name of a column that holds what a metric of the user's own says of each question."""
@@ -61,6 +61,21 @@ def read_own_scores(folder: RunFolder) -> dict[str, dict[str, float]]:
         name.removeprefix(OWN): {row["question"]: row[name] for row in rows if isinstance(row[name], float)}
         for name in names
     }
+
+
+def read_outcomes(folder: RunFolder) -> dict[str, Outcome]:
+    """Question -> how it came out, of those with a chosen option; empty if the file or its columns are not there."""
+    alike: dict[tuple[object, object], Outcome] = {}
+    found = {}
+    for row in read_rows(folder, {"status", "answer"}.__contains__):
+        if not {"status", "answer"} <= row.keys():
+            return {}
+        pair = row["status"], row["answer"]
+        outcome = alike.get(pair)
+        if outcome is None:
+            outcome = alike[pair] = Outcome(Status(row["status"]), row["answer"])
+        found[row["question"]] = outcome
+    return found
 
 
 def read_right(folder: RunFolder) -> dict[str, bool]:

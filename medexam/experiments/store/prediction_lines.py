@@ -8,22 +8,13 @@ known elsewhere.
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.log_lines import parse_lines
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Prediction
 
 _BLOCK = 4096
 """Bytes read at once where one line is looked up; most lines are shorter."""
-
-
-class Outcome(NamedTuple):
-    """What planning needs to know of a prediction."""
-
-    status: Status
-    answer: int | None
-    """The printed number of the chosen option; None unless answered."""
 
 
 def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:

@@ -22,14 +22,14 @@ from medexam.errors import RunFolderError
 from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
 from medexam.experiments.store.log_lines import cut_torn_line
-from medexam.experiments.store.prediction_lines import Outcome, StoredPredictions, scan_predictions
+from medexam.experiments.store.prediction_lines import StoredPredictions, scan_predictions
 from medexam.experiments.store.ran import Ran
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
 from medexam.experiments.store.stopped import Stopped
 from medexam.experiments.store.trust import check_trusted
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.files import open_private
-from medexam.predictions import Prediction, Reason, Status
+from medexam.predictions import Answered, Outcome, Prediction, Reason, Status
 from medexam.specs import CellSpec
 
 SPEC = "spec.json"
@@ -301,7 +301,7 @@ def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
             log.flush()
 
 
-def pending(questions: Iterable[str], predictions: Mapping[str, Prediction] | Mapping[str, Outcome]) -> list[str]:
+def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> list[str]:
     """Keys still to be asked: those without a prediction, and those whose asking failed."""
     return [key for key in questions if key not in predictions or predictions[key].status is Status.FAILED]
 

@@ -130,16 +130,21 @@ def load_run(folder: RunFolder) -> AnyRun:
 
     Raises `RunFolderError` when it holds none that can be read.
     """
+    metrics = stored_metrics(folder)
+    return stored_run(folder, metrics, folder.read_predictions() if metrics.failed else {})
+
+
+def stored_metrics(folder: RunFolder) -> Any:
+    """The scores in `folder`, fresh or not; raises `RunFolderError` when it holds none that can be read."""
     stored = folder.read_metrics()
     benchmark = find_stored_benchmark(folder.read_record().cell.dataset, stored)
     try:
-        metrics = benchmark.metrics_type.model_validate(stored)
+        return benchmark.metrics_type.model_validate(stored)
     except ValidationError as error:
         raise RunFolderError(
             f"{folder.path / METRICS} holds no metrics of this version ({describe_fault(error)}); "
             "run its spec again: nothing that is answered is asked again"
         ) from None
-    return stored_run(folder, metrics, folder.read_predictions() if metrics.failed else {})
 
 
 def find_run(run: str, runs_dir: Path) -> RunFolder:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from medexam.items import AnswerKey
 from medexam.metrics.counting import RIGHT, Outcomes, find_outcomes
-from medexam.predictions import Prediction
+from medexam.predictions import Answered
 from medexam.questions import Exam, Question
 
 NO_ANSWER = -(2**40)
@@ -31,7 +31,7 @@ class Sheet:
     """Row i is run i: the printed number of each chosen option, or `NO_ANSWER`."""
 
     @classmethod
-    def of(cls, questions: Sequence[Question], key: AnswerKey, runs: Sequence[Mapping[str, Prediction]]) -> Self:
+    def of(cls, questions: Sequence[Question], key: AnswerKey, runs: Sequence[Mapping[str, Answered]]) -> Self:
         """Of questions that all `runs` have a prediction of; raises `DatasetError` if `key` lacks one."""
         keys = [question.key for question in questions]
         # Most questions share one object as their exam, and to hash an exam takes long.

@@ -10,9 +10,8 @@ from medexam.experiments.run.ray.dispatcher import Dispatcher, RemoteWorker
 from medexam.experiments.run.ray.messages import WorkerReport
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.log_lines import cut_torn_line
-from medexam.experiments.store.prediction_lines import Outcome
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
-from medexam.predictions import Failure, Prediction, Status
+from medexam.predictions import Failure, Outcome, Prediction, Status
 
 
 def _answered(key: str, answer: int = 1, reply: str = "añ") -> Prediction:
