@@ -35,8 +35,9 @@ def known_model(spec: ModelSpec) -> dict[str, Any]:
             from medexam.serve.local_model.dtypes import pick_device, pick_dtype
             from medexam.serve.local_model.weights import find_weights
 
-            dtype = pick_dtype(spec.dtype, pick_device(spec.device))
-            return {"engine": spec.engine, "weights": find_weights(spec).content, "dtype": dtype}
+            weights = find_weights(spec)
+            dtype = pick_dtype(spec.dtype, pick_device(spec.device), weights.width)
+            return {"engine": spec.engine, "weights": weights.content, "dtype": dtype}
         case "scripted":
             from medexam.serve.engines.scripted import script_digest
 

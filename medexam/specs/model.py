@@ -57,7 +57,8 @@ class ModelSpec(Spec):
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     """vllm, litellm: seconds that one request may take, waiting in the server's queue included."""
     dtype: DType = "auto"
-    """embedded: the weights' type; `auto` is bfloat16 where the device multiplies it natively, else float32."""
+    """embedded: the weights' type; `auto` is bfloat16 where the device multiplies it natively and no slower than
+    float32, which a processor measures once; else float32."""
     device: str = "auto"
     """embedded: `cpu`, `cuda`, `cuda:1` or `auto`."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0

@@ -1,5 +1,6 @@
 """What a model is before it answers: its name at a server, the content of its folder, its commit, its type."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import yaml
 from wire_server import Wire, serving
 
 from medexam.errors import EndpointUnreachableError, EngineError
-from medexam.serve.local_model import dtypes
+from medexam.serve.local_model import dtype_speed, dtypes
 from medexam.serve.naming import known_model, with_served_name
 from medexam.specs import ModelSpec
 
@@ -48,9 +49,13 @@ def test_a_path_is_no_identity(folder: Path, tmp_path: Path, monkeypatch: pytest
     assert known(Path("renamed")) == before
 
 
-@pytest.mark.parametrize(("able", "dtype"), [(True, "bfloat16"), (False, "float32")])
-def test_auto_is_the_type_that_it_stands_for(folder: Path, monkeypatch, able: bool, dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("able", "gain", "dtype"),
+    [(True, 3.0, "bfloat16"), (True, 0.9, "bfloat16"), (True, 0.5, "float32"), (False, 3.0, "float32")],
+)
+def test_auto_is_the_type_that_it_stands_for(folder: Path, monkeypatch, able: bool, gain: float, dtype: str) -> None:
     monkeypatch.setattr(dtypes, "_multiplies_bfloat16", lambda: able)
+    monkeypatch.setattr(dtypes, "bfloat16_gain", lambda _: gain)
     auto = known_model(ModelSpec(path=folder, device="cpu"))
     assert auto == known_model(ModelSpec(path=folder, device="cpu", dtype=dtype))
     assert auto["dtype"] == dtype
@@ -61,8 +66,31 @@ def test_this_processor_is_known_without_torch_as_torch_knows_it() -> None:
 
     able = torch.cpu.get_capabilities()
     native = any(able.get(name) for name in ("amx_bf16", "avx512_bf16", "bf16"))
-    assert dtypes.pick_dtype("auto", "cpu") == ("bfloat16" if native else "float32")
+    assert dtypes._multiplies_bfloat16() == native
     assert dtypes.pick_device("auto") == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_types_are_measured_once_for_each_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path))
+    measured = []
+
+    def measure(width: int) -> float:
+        measured.append(width)
+        return real(width)
+
+    real = dtype_speed._measure
+    monkeypatch.setattr(dtype_speed, "_measure", measure)
+    gains = []
+    for width in (64, 128, 64):
+        dtype_speed.bfloat16_gain.cache_clear()  # As in another process.
+        gains.append(dtype_speed.bfloat16_gain(width))
+    assert measured == [64, 128]
+    assert gains[0] == gains[2] > 0
+    (tmp_path / dtype_speed.MEMORY).write_text("[torn")
+    dtype_speed.bfloat16_gain.cache_clear()
+    assert dtype_speed.bfloat16_gain(64) > 0
+    assert list(json.loads((tmp_path / dtype_speed.MEMORY).read_text())) == [f"{dtype_speed._machine()}, width 64"]
+    dtype_speed.bfloat16_gain.cache_clear()
 
 
 def test_a_branch_of_the_hub_is_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

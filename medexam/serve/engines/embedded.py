@@ -8,10 +8,11 @@ within the rounding of a sum (about 1e-5 in float32): padding changes the order 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from dspy.lm15 import ConfigurationError, Message, Request, Response, ServerError, UnsupportedFeatureError, Usage
 
@@ -37,7 +38,8 @@ from medexam.serve.local_model.generation import (
     make_reply_job,
     write_replies,
 )
-from medexam.serve.local_model.model import LocalModel
+from medexam.serve.local_model.model import LocalModel, is_out_of_memory
+from medexam.serve.local_model.refilling import ReplyWriter
 from medexam.serve.local_model.scoring import ScoreJob, score, takes_trees
 from medexam.serve.local_model.weights import find_weights
 from medexam.serve.logprobs.tokens import ReadMethods, build_logprobs, respond, split_tokens
@@ -53,14 +55,35 @@ _SCORING = {"cpu": BatchLimits(tokens=1_024, rows=64), "cuda": BatchLimits(token
 """Smaller, because probabilities over the whole vocabulary are held for most tokens."""
 
 Job = ChoiceJob | ReplyJob | ScoreJob
+J = TypeVar("J", bound=Job, covariant=True)
 
 
 @dataclass(frozen=True)
-class _Work:
+class _Work(Generic[J]):
     """A tokenised request, and where its response goes."""
 
     pending: PendingRequest[Request, Response]
-    job: Job
+    job: J
+
+
+@dataclass(frozen=True)
+class _Ticket(_Work[ReplyJob]):
+    """A request for a free reply, as the writer takes it."""
+
+    respond: Callable[[ReplyJob, list[WrittenReply]], Response]
+    fault: Callable[[Exception], Exception]
+
+    def claim(self) -> bool:
+        """Take the job for good; False if its caller has given up."""
+        return self.pending.claim()
+
+    def settle(self, replies: list[WrittenReply]) -> None:
+        """Hand over the replies, one for each sample."""
+        self.pending.future.set_result(self.respond(self.job, replies))
+
+    def fail(self, error: Exception) -> None:
+        """Say why there are none."""
+        self.pending.future.set_exception(self.fault(error))
 
 
 class EmbeddedEngine:
@@ -85,9 +108,11 @@ class EmbeddedEngine:
         if needs.chat and self._model.template is None:
             raise EngineError(f"engine embedded has {no_template(self._model.label)}")
         device = self._model.device.type
+        self._reading = _READING.get(device, _READING["cpu"])
+        self._writing = _WRITING.get(device, _WRITING["cpu"])
         self._kinds: tuple[tuple[type, BatchLimits, Callable[[Sequence[Any]], list[Response]]], ...] = (
-            (ChoiceJob, _READING.get(device, _READING["cpu"]), self._choose),
-            (ReplyJob, _WRITING.get(device, _WRITING["cpu"]), self._write),
+            (ChoiceJob, self._reading, self._choose),
+            (ReplyJob, self._writing, self._write),
             (ScoreJob, _SCORING.get(device, _SCORING["cpu"]), self._score),
         )
         self._methods: ReadMethods | None = None
@@ -129,20 +154,42 @@ class EmbeddedEngine:
         await asyncio.to_thread(self._thread.close)
 
     def _answer(self, wave: list[PendingRequest[Request, Response]]) -> None:
-        """Tokenise a wave, cut it into batches and settle every request; runs on the thread that owns the model."""
+        """Tokenise a wave and settle every request; runs on the thread that owns the model."""
+        waiting = self._answer_read(wave)
+        while waiting:
+            group = waiting[0].job.group
+            mine = [ticket for ticket in waiting if ticket.job.group == group]
+            waiting = [ticket for ticket in waiting if ticket.job.group != group]
+            ReplyWriter(self._model, self._reading, self._writing).write(mine, partial(self._join, group, waiting))
+
+    def _join(self, group: Hashable, others: list[_Ticket]) -> list[_Ticket]:
+        """What came meanwhile and may join the replies of a group; what may not is added to `others`."""
+        if others:
+            # Otherwise a group that never ends would keep them waiting for ever.
+            return []
+        came = self._answer_read(self._thread.take_waiting())
+        others += [ticket for ticket in came if ticket.job.group != group]
+        return [ticket for ticket in came if ticket.job.group == group]
+
+    def _answer_read(self, wave: list[PendingRequest[Request, Response]]) -> list[_Ticket]:
+        """Settle what a forward pass or a batch of its own answers; the rest is for a batch that is refilled."""
         prepared = [work for pending in wave if (work := self._prepare(pending)) is not None]
         for kind, limits, answer in self._kinds:
-            works = [work for work in prepared if isinstance(work.job, kind)]
+            works = [work for work in prepared if isinstance(work.job, kind) and not isinstance(work, _Ticket)]
             for batch in plan_batches(
                 works, limits, size=lambda work: work.job.size, group=lambda work: work.job.group
             ):
                 self._settle(batch, answer)
+        return [work for work in prepared if isinstance(work, _Ticket)]
 
-    def _prepare(self, pending: PendingRequest[Request, Response]) -> _Work | None:
+    def _prepare(self, pending: PendingRequest[Request, Response]) -> _Work[Job] | None:
         if pending.future.cancelled():
             return None
         try:
-            return _Work(pending, self._to_job(pending.item))
+            job = self._to_job(pending.item)
+            if isinstance(job, ReplyJob) and self._model.full_attention:
+                return _Ticket(pending, job, self._respond_replies, self._fault)
+            return _Work(pending, job)
         except Exception as error:
             # One request that cannot be tokenised must not fail the others of its wave.
             if pending.claim():
@@ -175,7 +222,7 @@ class EmbeddedEngine:
             self._methods = ReadMethods(frozenset(("echo", "trie", "label") if trees else ("echo", "label")), block=0)
         return ScoreJob(asked.texts, candidates, *self._methods.choose(candidates, asked.read_by))
 
-    def _settle(self, batch: list[_Work], answer: Callable[[Sequence[Any]], list[Response]]) -> None:
+    def _settle(self, batch: Sequence[_Work[Job]], answer: Callable[[Sequence[Any]], list[Response]]) -> None:
         """Answer those whose callers still wait; a batch that does not fit into the device's memory is halved."""
         # Claimed requests can no longer be cancelled: setting the result of a cancelled future would raise, and leave
         # the rest of the batch without an answer.
@@ -186,13 +233,12 @@ class EmbeddedEngine:
             try:
                 responses = answer([work.job for work in part])
             except Exception as error:
-                if _is_out_of_memory(error) and len(part) > 1:
+                if is_out_of_memory(error) and len(part) > 1:
                     middle = len(part) // 2
                     parts += [part[middle:], part[:middle]]
                     continue
-                failure = ServerError(f"{self._model.label}: out of memory") if _is_out_of_memory(error) else error
                 for work in part:
-                    work.pending.future.set_exception(failure)
+                    work.pending.future.set_exception(self._fault(error))
                 continue
             for work, response in zip(part, responses, strict=True):
                 work.pending.future.set_result(response)
@@ -211,9 +257,15 @@ class EmbeddedEngine:
 
     def _write(self, jobs: Sequence[ReplyJob]) -> list[Response]:
         return [
-            join_samples([self._reply(job, reply) for reply in replies])
+            self._respond_replies(job, replies)
             for job, replies in zip(jobs, write_replies(self._model, jobs), strict=True)
         ]
+
+    def _fault(self, error: Exception) -> Exception:
+        return ServerError(f"{self._model.label}: out of memory") if is_out_of_memory(error) else error
+
+    def _respond_replies(self, job: ReplyJob, replies: list[WrittenReply]) -> Response:
+        return join_samples([self._reply(job, reply) for reply in replies])
 
     def _reply(self, job: ReplyJob, reply: WrittenReply) -> Response:
         return self._respond(
@@ -256,9 +308,3 @@ def check_features(request: Request) -> None:
     for feature, wanted in asked.items():
         if wanted:
             raise UnsupportedFeatureError(f"the embedded engine does not support {feature}", feature=feature)
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    import torch
-
-    return isinstance(error, torch.OutOfMemoryError)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -48,6 +49,7 @@ class BatchThread(Generic[T, R]):
         self._queue: queue.SimpleQueue[PendingRequest[T, R] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
+        self._wave: list[PendingRequest[T, R]] = []
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -61,6 +63,17 @@ class BatchThread(Generic[T, R]):
             self._queue.put(pending)
         return pending.future
 
+    def take_waiting(self) -> list[PendingRequest[T, R]]:
+        """Requests that came since the wave did, for a handler that can take them into it; none if there are none."""
+        taken: list[PendingRequest[T, R]] = []
+        with suppress(queue.Empty):
+            while (pending := self._queue.get_nowait()) is not None:
+                taken.append(pending)
+            # The mark of the end is for the thread itself, and nothing comes behind it.
+            self._queue.put(None)
+        self._wave += taken
+        return taken
+
     def close(self) -> None:
         """Answer what is pending, then end the thread."""
         with self._lock:
@@ -72,13 +85,15 @@ class BatchThread(Generic[T, R]):
     def _work(self) -> None:
         while (first := self._queue.get()) is not None:
             wave, last = self._collect(first)
+            self._wave = list(wave)
             try:
                 self._handle(wave)
             except BaseException as error:  # a dead thread would leave its callers waiting for ever
-                for pending in wave:
+                for pending in self._wave:
                     if not pending.future.done():
                         pending.future.set_exception(error)
             # Otherwise requests and results would stay in memory while the thread waits for more.
+            self._wave = []
             del first, wave
             if last:
                 return

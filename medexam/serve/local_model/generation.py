@@ -1,7 +1,7 @@
 """Writing a reply token by token, a batch of requests at a time.
 
 transformers writes; this module adds what it lacks for a batch: a random stream for each request, and stop strings that
-are looked for in the reply alone.
+are looked for in the reply alone. `medexam.serve.local_model.refilling` writes with models whose rows can be exchanged.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ from medexam.serve.chat_messages import cut_at_stop
 from medexam.serve.contract import take_samples
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream, seeds
-from medexam.serve.local_model.thinking_budget import ThinkingBudget
+from medexam.serve.local_model.thinking_budget import RowBudget
 from medexam.serve.thinking import CLOSING, OPENING, find_thinking, is_open, whole_reply
 
 DEFAULT_BUDGET = 512
@@ -94,7 +94,7 @@ def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[list[Writ
     rows = [job for job in jobs for _ in range(job.samples)]
     first = jobs[0]
     with torch.inference_mode():
-        inputs = _read_prompts(model, jobs)
+        inputs = model.batch([job.prompt for job in rows])
         width = inputs["input_ids"].shape[1]
         output = model.model.generate(
             **inputs,
@@ -103,39 +103,13 @@ def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[list[Writ
             eos_token_id=sorted(model.ends) or None,
             pad_token_id=model.pad,
             logits_processor=LogitsProcessorList([*_sampling_steps(model, jobs), *_budget_steps(model, width, rows)]),
-            stopping_criteria=StoppingCriteriaList([_StopStrings(model, width, first.stop)] if first.stop else []),
+            stopping_criteria=StoppingCriteriaList([_stop_step(model, width, first.stop)] if first.stop else []),
         )
     written = iter(output[:, width:].tolist())
-    return [[_to_reply(model, job, next(written)) for _ in range(job.samples)] for job in jobs]
+    return [[to_reply(model, job, next(written)) for _ in range(job.samples)] for job in jobs]
 
 
-def _read_prompts(model: LocalModel, jobs: Sequence[ReplyJob]) -> dict[str, Any]:
-    """The batch's inputs, one row for each sample; a prompt with several is read once, but for its last token."""
-    import torch
-    from transformers import DynamicCache
-
-    inputs = model.batch([job.prompt for job in jobs])
-    samples = [job.samples for job in jobs]
-    if max(samples) == 1 or not model.full_attention:
-        return inputs if max(samples) == 1 else model.batch([job.prompt for job in jobs for _ in range(job.samples)])
-    cache: Any = inputs.get("past_key_values") or DynamicCache()
-    skipped, width = cache.get_seq_length(), inputs["input_ids"].shape[1]
-    if skipped < width - 1:
-        positions = (inputs["attention_mask"].cumsum(1) - 1).clamp(min=0)[:, skipped:-1]
-        model.model(
-            input_ids=inputs["input_ids"][:, skipped:-1],
-            attention_mask=inputs["attention_mask"][:, :-1],
-            position_ids=positions,
-            past_key_values=cache,
-            logits_to_keep=1,
-        )
-    rows = torch.tensor([row for row, count in enumerate(samples) for _ in range(count)], device=model.device)
-    repeated = DynamicCache([(layer.keys[rows], layer.values[rows]) for layer in cache.layers])
-    named = {name: inputs[name][rows] for name in ("input_ids", "attention_mask")}
-    return {**named, "past_key_values": repeated}
-
-
-def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int]) -> WrittenReply:
+def to_reply(model: LocalModel, job: ReplyJob, tokens: list[int]) -> WrittenReply:
     """One row's reply; what the batch wrote beyond its budget, its end or its stop string is not part of it."""
     tokens = tokens[: job.budget]
     end = next((place for place, token in enumerate(tokens) if token in model.ends), None)
@@ -175,10 +149,10 @@ def _tokens_until_stop(model: LocalModel, job: ReplyJob, tokens: list[int]) -> i
     return bisect_left(range(len(tokens)), True, lo=1, key=stops)
 
 
-def _sampling_steps(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[Any]:
+def sampling_warpers(sampling: Sampling) -> list[Any]:
+    """The steps of transformers, called with tokens and scores, that change what is drawn from."""
     from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-    sampling = jobs[0].sampling
     if not sampling.temperature:
         return []
     steps: list[Any] = [TemperatureLogitsWarper(sampling.temperature)]
@@ -188,34 +162,60 @@ def _sampling_steps(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[Any]:
         steps.append(TopKLogitsWarper(sampling.top_k))
     if sampling.top_p is not None and sampling.top_p < 1:
         steps.append(TopPLogitsWarper(sampling.top_p))
+    return steps
+
+
+def _sampling_steps(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[Any]:
+    warpers = sampling_warpers(jobs[0].sampling)
+    if not warpers:
+        return []
     streams = [random_stream(seed, job.prompt, model.device) for job in jobs for seed in seeds(job.seed, job.samples)]
-    return [*steps, lambda _, scores: add_gumbel_noise(scores, streams)]
+    return [*warpers, lambda _, scores: add_gumbel_noise(scores, streams)]
 
 
 def _budget_steps(model: LocalModel, width: int, jobs: Sequence[ReplyJob]) -> list[Any]:
     if model.thinking_budget is None:
         return []
-    return [ThinkingBudget(model, model.thinking_budget, width, [job.opened for job in jobs])]
+    rows = [RowBudget(model, model.thinking_budget, opened=job.opened) for job in jobs]
+
+    def keep_budgets(input_ids: Any, scores: Any) -> Any:
+        return force_tokens(
+            scores, [row.next_token(tokens) for row, tokens in zip(rows, input_ids[:, width:].tolist(), strict=True)]
+        )
+
+    return [keep_budgets]
 
 
-class _StopStrings:
-    """Ends a row once its reply holds a stop string.
+def force_tokens(scores: Any, tokens: Sequence[int | None]) -> Any:
+    """The scores `[rows, vocabulary]`, where each row whose token is not None has only that one left."""
+    for row, token in enumerate(tokens):
+        if token is not None:
+            scores[row] = float("-inf")
+            scores[row, token] = 0.0
+    return scores
+
+
+def holds_stop(model: LocalModel, replies: Sequence[list[int]], stops: tuple[str, ...]) -> list[bool]:
+    """Which of the replies, token by token, hold a stop string that their last token completes.
 
     transformers' own criterion also sees the prompt, and would end a reply whose first token completes a stop string
     that the prompt began.
     """
+    if not stops:
+        return [False] * len(replies)
+    # Each token is at least one byte, so a stop string ends within this many tokens of its beginning.
+    window = max(len(stop.encode()) for stop in stops) + 1
+    tails = [tokens[-window:] for tokens in replies]
+    texts = model.tokenizer.batch_decode(tails, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return [any(stop in text for stop in stops) for text in texts]
 
-    def __init__(self, model: LocalModel, width: int, stops: tuple[str, ...]):
-        self._model = model
-        self._width = width
-        self._stops = stops
-        # Each token is at least one byte, so a stop string ends within this many tokens of its beginning.
-        self._window = max(len(stop.encode()) for stop in stops) + 1
 
-    def __call__(self, input_ids: Any, _scores: Any, **_kwargs: Any) -> Any:
-        import torch
+def _stop_step(model: LocalModel, width: int, stops: tuple[str, ...]) -> Any:
+    """A step of `generate` that ends the rows whose replies hold a stop string."""
+    import torch
 
-        tails = input_ids[:, max(self._width, input_ids.shape[1] - self._window) :].tolist()
-        texts = self._model.tokenizer.batch_decode(tails, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        stopped = [any(stop in text for stop in self._stops) for text in texts]
-        return torch.tensor(stopped, dtype=torch.bool, device=input_ids.device)
+    def stopped(input_ids: Any, _scores: Any, **_kwargs: Any) -> Any:
+        found = holds_stop(model, input_ids[:, width:].tolist(), stops)
+        return torch.tensor(found, dtype=torch.bool, device=input_ids.device)
+
+    return stopped

@@ -13,7 +13,7 @@ from dspy.lm15 import InvalidRequestError, UnsupportedFeatureError
 from medexam.errors import EngineError
 from medexam.library_logging import quiet_transformers
 from medexam.serve.chat_messages import ChatMessage, TemplateRules, no_template, probe_template, template_digest
-from medexam.serve.local_model.dtypes import pick_device, pick_dtype
+from medexam.serve.local_model.dtypes import explain_dtype, pick_device, pick_dtype
 from medexam.serve.local_model.prefixes import Layers, PrefixCache
 from medexam.serve.local_model.template import may_reason
 from medexam.serve.local_model.weights import Weights, check_local_extra
@@ -42,7 +42,11 @@ class LocalModel:
         check_local_extra()
         with _load_errors(weights):
             device = pick_device(spec.device)
-            self.device, self.dtype = torch.device(device), getattr(torch, pick_dtype(spec.dtype, device))
+            self.device, self.dtype = (
+                torch.device(device),
+                getattr(torch, pick_dtype(spec.dtype, device, weights.width)),
+            )
+            self._dtype_reason = explain_dtype(spec.dtype, device, weights.width)
             self.model, self.tokenizer = _load(weights, self.dtype, self.device)
         config = self.model.config.get_text_config()
         self.max_context: int | None = getattr(config, "max_position_embeddings", None)
@@ -93,10 +97,20 @@ class LocalModel:
 
     def next_logits(self, rows: Sequence[list[int]]) -> Any:
         """The scores of every next token in 32 bits, `[rows, vocabulary]`."""
+        return self._read(self.batch(rows))
+
+    def read(self, rows: Sequence[list[int]]) -> tuple[Any, Any, Any]:
+        """What a batch keeps of rows that were read: their cache, their mask `[rows, columns]`, and `next_logits`."""
+        from transformers import DynamicCache
+
+        inputs = self.batch(rows)
+        cache = inputs.setdefault("past_key_values", DynamicCache())
+        return cache, inputs["attention_mask"], self._read(inputs)
+
+    def _read(self, inputs: dict[str, Any]) -> Any:
         import torch
 
         with torch.inference_mode():
-            inputs = self.batch(rows)
             skipped = inputs["past_key_values"].get_seq_length() if "past_key_values" in inputs else 0
             # Without positions of its own a row would count its padding as text.
             positions = (inputs["attention_mask"].cumsum(1) - 1).clamp(min=0)
@@ -157,6 +171,7 @@ class LocalModel:
         return {
             "device": str(self.device),
             "dtype": self.dtype_name,
+            **({} if self._dtype_reason is None else {"dtype_reason": self._dtype_reason}),
             "torch": importlib.metadata.version("torch"),
             "transformers": importlib.metadata.version("transformers"),
         }
@@ -200,6 +215,13 @@ class LocalModel:
             messages, tokenize=False, add_generation_prompt=True, **(self._told if told is None else told)
         )
         return text
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether the device has too little memory for what it was asked."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError)
 
 
 def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:

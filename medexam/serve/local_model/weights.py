@@ -35,6 +35,19 @@ class Weights:
     hub: bool = False
     """The source is a hub id, and `content` the commit to load there."""
 
+    @property
+    def width(self) -> int | None:
+        """The size of the model's hidden states; None if that is not known before the weights are prepared."""
+        if self.source is None or self.hub or not Path(self.source).is_dir():
+            return None
+        try:
+            config = read_json(Path(self.source) / "config.json")
+        except (OSError, UnreadableError):
+            return None
+        inner = config.get("text_config") or config
+        width = inner.get("hidden_size") if isinstance(inner, dict) else None
+        return width if isinstance(width, int) and width > 0 else None
+
     def prepare(self) -> str:
         """The folder or hub id to load, made from a GGUF file the first time; raises `EngineError` if it cannot be."""
         if self.source is None:
