@@ -4,8 +4,8 @@ A model of settings is a frozen dataclass whose fields are `Annotated` with a `S
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import Field, dataclass, fields
+from typing import Any, get_args
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +24,33 @@ class Setting:
     """The heading under which the help lists it; None for the common one."""
     parse: Callable[[str], Any] | None = None
     """Reads its value from the command line's text, or raises a `MedExamError`; None where the type says how."""
+
+    @staticmethod
+    def of(field: Field[Any]) -> "Setting | None":
+        """The one that a field is annotated with; None if it has none."""
+        return next((note for note in get_args(field.type) if isinstance(note, Setting)), None)
+
+    def flag_of(self, name: str) -> str:
+        """The flag of the field with this name."""
+        return self.flag or f"--{name.replace('_', '-')}"
+
+
+def as_words(settings: Any) -> list[str]:
+    """The words of a command line that give a model of settings; what has its default is left out."""
+    words: list[str] = []
+    for field in fields(settings):
+        value, setting = getattr(settings, field.name), Setting.of(field)
+        if setting is None or value == field.default or value is None:
+            continue
+        flag = setting.flag_of(field.name)
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, tuple) and setting.parse is None:
+            words += [word for one in value for word in (flag, str(one))]
+        else:
+            words += [flag, ",".join(map(str, value)) if isinstance(value, tuple) else _text(value)]
+    return words
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

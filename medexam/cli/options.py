@@ -69,12 +69,12 @@ def _parameter(field: Field[Any]) -> Parameter:
     """A field as typer takes it."""
     kind, *notes = get_args(field.type)
     default = Parameter.empty if field.default is MISSING else field.default
-    setting = _setting(field)
+    setting = Setting.of(field)
     if _repeats(field):
         kind, default = list.__class_getitem__(get_args(kind)[0]), None
     if setting is not None:
         alone = default is False  # typer would add --no-
-        flags = [setting.flag or f"--{field.name.replace('_', '-')}"] if setting.flag or alone else []
+        flags = [setting.flag_of(field.name)] if setting.flag or alone else []
         notes = [
             typer.Option(
                 *flags,
@@ -94,12 +94,8 @@ def _value(field: Field[Any], value: Any) -> Any:
     """What the model is told where typer read `value`."""
     if _repeats(field):
         return tuple(value or ())
-    setting = _setting(field)
+    setting = Setting.of(field)
     return setting.parse(value) if setting is not None and setting.parse and isinstance(value, str) else value
-
-
-def _setting(field: Field[Any]) -> Setting | None:
-    return next((note for note in get_args(field.type) if isinstance(note, Setting)), None)
 
 
 def _repeats(field: Field[Any]) -> bool:

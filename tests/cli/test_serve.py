@@ -1,7 +1,7 @@
 """`medexam serve`, with a package that calls itself vllm and serves nothing but `/health`."""
 
-import logging
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,8 +11,8 @@ import httpx
 import pytest
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
+from medexam.serve.cluster.allocation import parse_minutes
 from medexam.serve.discovery.registry import Registry
-from medexam.serve.launch.settings import parse_minutes
 from medexam.serve.network.keys import read_key_file
 from waiting import BACKSTOP_S
 
@@ -113,40 +113,42 @@ def test_print_shows_the_commands_alone(medexam, cpu_build: Path) -> None:
 def test_print_shows_a_jobs_script_without_slurm(medexam, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     words = "--nodes 2 --time 1-02:00:00 --partition gpu --account me --gpus-per-node 4 --registry shared/servers.json"
-    more = "--slurm-option mem=200G --slurm-option exclusive"
-    code, output, errors = medexam("serve", model, "--slurm", "--print", *words.split(), *more.split())
+    more = "--slurm-option mem=200G --slurm-option exclusive --slurm-folder slurm"
+    code, output, errors = medexam("serve", model, "--slurm", "--print", *words.split(), *more.split(), "--", "--x=a b")
     assert code == 0, errors
     lines = output.splitlines()
-    wanted = "nodes=2 time=1560 partition=gpu account=me gpus-per-node=4 mem=200G exclusive requeue ntasks-per-node=1"
+    wanted = "nodes=2 time=1560 partition=gpu account=me gpus-per-node=4 cpus-per-task=20 mem=200G exclusive requeue"
     assert {f"#SBATCH --{word}" for word in wanted.split()} <= set(lines)
-    assert any(line.startswith("#SBATCH --signal=USR2@") for line in lines)
-    assert any(line.startswith("# To be read, not handed to sbatch") for line in lines)
-    (served,) = (line for line in lines if line.startswith("# each node starts: "))
-    assert "vllm.entrypoints.openai.api_server" in served
-    assert "--host 0.0.0.0" in served
+    assert sum(line.startswith("#SBATCH --mem=") for line in lines) == 1
+    assert len(lines) <= 40
+    assert lines[0] == "#!/bin/bash"
+    here = Path.cwd()
+    command = output.partition("\nsrun ")[2].partition(" &\n")[0].replace("\\\n", "")
+    assert shlex.split(command)[2:] == [
+        *("serve", str(model), "--in-job", "--slurm-folder", f"{here}/slurm"),
+        *("--registry", f"{here}/shared/servers.json", "--", "--x=a b"),
+    ]
     assert not Path("slurm").exists()
     assert not Path("shared").exists()
 
 
-def test_a_jobs_script_leaves_this_process_its_log_handlers(medexam, model: Path, monkeypatch) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "submitit"]:
-        monkeypatch.delitem(sys.modules, name)
-    closed = []
-    handler = logging.NullHandler()
-    monkeypatch.setattr(handler, "close", lambda: closed.append(handler))
-    code, _, errors = medexam("serve", model, "--slurm", "--print")
-    assert (code, closed) == (0, []), errors
-    assert "submitit" in sys.modules
-
-
-def test_a_profiles_nodes_are_shown_each(medexam, model: Path) -> None:
-    words = ("serve", "llama-3.1-70b", "--slurm", "--print", "--nodes", 2, "--span")
-    code, output, errors = medexam(*words)
+def test_a_container_in_a_job_is_apptainers(medexam, model: Path) -> None:
+    code, output, errors = medexam("serve", model, "--slurm", "--print", "--container", "vllm.sif")
     assert code == 0, errors
-    assert "# node 0 starts: " in output
-    assert "# node 1 starts: " in output
-    assert "--kill-on-bad-exit=1" in output
-    assert "--headless" in output.partition("# node 1 starts: ")[2]
+    assert "--container vllm.sif --container-runtime apptainer" in " ".join(output.replace("\\\n", "").split())
+    _, output, _ = medexam("serve", model, "--print", "--container", "vllm.sif")
+    assert output.startswith("docker run ")
+
+
+def test_a_profile_over_two_nodes_is_a_script_that_says_its_sum(medexam, model: Path) -> None:
+    code, output, errors = medexam("serve", "llama-3.1-70b", "--slurm", "--print", "--nodes", 2, "--span")
+    assert code == 0, errors
+    assert len(output.splitlines()) <= 40
+    assert max(map(len, output.splitlines())) <= 120
+    assert "srun --kill-on-bad-exit=1 " in output
+    assert "#SBATCH --gpus-per-node=2\n#SBATCH --cpus-per-task=12\n#SBATCH --mem=48000M\n" in output
+    assert "35.3 GB of weights" in output
+    assert subprocess.run(["bash", "-n"], input=output, text=True, check=False).returncode == 0
 
 
 def test_submitting_where_no_slurm_is(medexam, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,14 +156,8 @@ def test_submitting_where_no_slurm_is(medexam, model: Path, monkeypatch: pytest.
     code, output, errors = medexam("serve", model, "--slurm")
     assert (code, output) == (2, "")
     assert errors == (
-        "medexam: no srun is found here; submit from a machine of the cluster, or look at the script with --print\n"
+        "medexam: no sbatch is found here; submit from a machine of the cluster, or look at the script with --print\n"
     )
-
-
-def test_submitit_that_is_not_installed(medexam, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "submitit", None)
-    _, _, errors = medexam("serve", model, "--slurm")
-    assert errors == "medexam: Slurm jobs need submitit; install it with `pip install 'medexam[slurm]'`\n"
 
 
 @pytest.mark.parametrize(
@@ -174,6 +170,8 @@ def test_submitit_that_is_not_installed(medexam, model: Path, monkeypatch: pytes
         (["m", "--slurm", "--time", "0"], "give the job some time"),
         (["m", "--slurm", "--span"], "--span needs several nodes"),
         (["m", "--slurm", "--port", "8001"], "--port: a job's nodes choose port, address and logs themselves"),
+        (["m", "--in-job", "--nodes", "2"], "--nodes: the job has its nodes already"),
+        (["m", "--in-job"], "this is no step of a Slurm job: start it with srun inside a job"),
     ],
 )
 def test_words_that_do_not_fit(medexam, words: list[str], message: str) -> None:

@@ -2,14 +2,17 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from medexam.errors import EngineError
 from medexam.serve.launch.settings import ContainerRuntime
 
-_PASSED_ON = ("VLLM_API_KEY", "HF_TOKEN")
-"""Variables named on the command line without their values, which the runtime takes from its own environment."""
+_ALWAYS = ("VLLM_API_KEY", "HF_TOKEN")
+_FAMILIES = ("NCCL_", "GLOO_", "UCX_", "VLLM_", "HF_", "TRANSFORMERS_")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
+_OUTSIDE = ("HF_HOME", "HF_HUB_CACHE")
+"""Folders outside; inside, the cache lies where `_CACHE_INSIDE` says."""
 _CACHE_INSIDE = "/root/.cache/huggingface"
 
 
@@ -45,10 +48,19 @@ def container_command(
         return ("apptainer", "exec", *([] if gpus == () else ["--nv"]), *bind, image, "python3", *arguments)
     command = [runtime, "run", "--rm", "--init", "--name", name, "--network", "host", "--ipc", "host"]
     command += _cards(runtime, gpus)
-    command += [part for variable in _PASSED_ON for part in ("-e", variable)]
+    command += [part for variable in passed_on(os.environ) if variable not in environment for part in ("-e", variable)]
     command += [part for key, value in environment.items() for part in ("-e", f"{key}={value}")]
     command += ["-v", f"{folder}:{folder}:ro" if folder is not None else f"{_hub_cache()}:{_CACHE_INSIDE}"]
     return (*command, "--entrypoint", "python3", image, *arguments)
+
+
+def passed_on(outside: Iterable[str]) -> tuple[str, ...]:
+    """Of variables outside those that docker and podman hand on; apptainer hands on all.
+
+    Their values are not on the command line: the runtime takes them from its own environment.
+    """
+    users = (one for one in sorted(outside) if one.startswith(_FAMILIES) or one.upper() in _PROXIES)
+    return tuple(dict.fromkeys((*_ALWAYS, *(one for one in users if one not in _OUTSIDE))))
 
 
 def _cards(runtime: ContainerRuntime, gpus: Sequence[int] | None) -> list[str]:

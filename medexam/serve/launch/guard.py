@@ -24,7 +24,6 @@ def main(parent: int, command: list[str]) -> int:
     # handler: the server would inherit SIG_IGN, but not a handler.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: None)
-    signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # Slurm's warning goes to all; the parent acts on it
     try:
         child = subprocess.Popen(command)  # noqa: S603 - the command is the user's own
     except OSError as error:

@@ -69,6 +69,15 @@ def estimate_memory(profile: Profile, layout: Layout, card_gb: float) -> MemoryF
     return MemoryFit(layout, card_gb, profile.weights_gb / parts, token * layout.max_context / 1e9)
 
 
+def layouts_over(name: str, profile: Profile, nodes: int) -> list[Layout]:
+    """The layouts over `nodes` machines; raises `EngineError` if there is none."""
+    layouts = [layout for layout in profile.layouts if layout.nodes == nodes]
+    if not layouts:
+        have = ", ".join(str(count) for count in sorted({layout.nodes for layout in profile.layouts}))
+        raise EngineError(f"{name} has no layout for {nodes} nodes, only for {have}; add one in a profile of your own")
+    return layouts
+
+
 def choose_layout(
     name: str, profile: Profile, cards: Sequence[Gpu], *, replicas: int = 1, nodes: int = 1
 ) -> tuple[Layout, tuple[Gpu, ...]]:
@@ -78,10 +87,7 @@ def choose_layout(
     wins; if the cards are smaller than every layout's, the first whose sum fits them does. Raises `EngineError`
     if none has its GPUs.
     """
-    layouts = [layout for layout in profile.layouts if layout.nodes == nodes]
-    if not layouts:
-        have = ", ".join(str(count) for count in sorted({layout.nodes for layout in profile.layouts}))
-        raise EngineError(f"{name} has no layout for {nodes} nodes, only for {have}; add one in a profile of your own")
+    layouts = layouts_over(name, profile, nodes)
     for layout in sorted(layouts, key=lambda one: -one.gpu_gb):
         if chosen := _cards(layout, [card for card in cards if card.total_gb >= layout.gpu_gb], replicas):
             return layout, chosen

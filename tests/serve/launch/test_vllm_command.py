@@ -1,5 +1,6 @@
 """vLLM's command lines, out of a profile, a hub id, a folder and SmolLM2, without vLLM."""
 
+import os
 import socket
 import sys
 from dataclasses import replace
@@ -10,6 +11,7 @@ from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_m
 
 from medexam.errors import EngineError
 from medexam.serve.launch import vllm_cpu
+from medexam.serve.launch.containers import passed_on
 from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_command import plan_servers
 from medexam.serve.launch.vllm_flags import Node
@@ -24,7 +26,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_fake_vllm(tmp_path / "site")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    for variable in VARIABLES:
+    for variable in {*VARIABLES, *passed_on(os.environ)}:
         monkeypatch.delenv(variable, raising=False)
     return write_model_folder(tmp_path)
 
@@ -190,6 +192,20 @@ def test_docker() -> None:
     assert first.environment == {}
     with pytest.raises(EngineError, match=r"docker is not on the PATH.*podman or apptainer.*--python"):
         plan_servers("mistral-7b-v0.3", ServerSettings(container="image"))
+
+
+@pytest.mark.usefixtures("cards")
+def test_a_container_gets_the_users_variables_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NCCL_DEBUG", "GLOO_SOCKET_IFNAME", "VLLM_HOST_IP", "HF_HUB_OFFLINE", "HF_HOME", "no_proxy", "OTHER"):
+        monkeypatch.setenv(name, "canary")
+    (launch,) = plan_servers("mistral-7b-v0.3", ServerSettings(container="image"), printing=True)
+    handed = [word for before, word in zip(launch.command, launch.command[1:], strict=False) if before == "-e"]
+    assert handed == [
+        *("VLLM_API_KEY", "HF_TOKEN", "GLOO_SOCKET_IFNAME", "HF_HUB_OFFLINE", "NCCL_DEBUG", "VLLM_HOST_IP", "no_proxy")
+    ]
+    assert "canary:" in str(launch).replace("/canary", "canary"), "HF_HOME is where the cache lies outside"
+    own = Node(0, 2, "10.0.0.1", address="10.0.0.1", interface="ib0").environment
+    assert own == {"VLLM_HOST_IP": "10.0.0.1", "NCCL_SOCKET_IFNAME": "=ib0", "GLOO_SOCKET_IFNAME": "ib0"}
 
 
 @pytest.mark.usefixtures("cards")

@@ -1,0 +1,31 @@
+"""The table of shipped profiles, and the GPUs that they take."""
+
+import sys
+
+
+def print_profiles() -> None:
+    """Print it on standard output."""
+    from medexam.cli.terminal import Terminal
+    from medexam.cli.views.runs import print_tables
+    from medexam.serve.launch.profile import load_profile, profile_names
+    from medexam.tables import Table
+
+    profiles = {name: load_profile(name) for name in profile_names()}
+    sizes = sorted({layout.gpu_gb for profile in profiles.values() for layout in profile.layouts if layout.gpu_gb})
+    rows = []
+    for name, profile in profiles.items():
+        cells = []
+        for size in sizes:
+            layouts = [layout for layout in profile.layouts if layout.gpu_gb == size]
+            first = min(layouts, key=lambda layout: layout.nodes, default=None)
+            over = f" on {first.nodes} nodes" if first and first.nodes > 1 else ""
+            cells.append(f"{first.gpus} x {first.max_context // 1024}k{over}" if first else "")
+        gated = " (gated)" if profile.gated else ""
+        rows.append((name, f"{profile.model}{gated}", f"{profile.weights_gb:g} GB", *cells))
+    headers = ("Profile", "Model", "Weights", *(f"{size:g} GB" for size in sizes))
+    console = Terminal() if sys.stdout.isatty() else Terminal(width=200)
+    legend = (
+        "GPUs that one server takes, by the memory of a card, and the thousands of tokens of its context. A profile "
+        "without any runs on the processor."
+    )
+    print_tables(console, [(Table("", headers, tuple(rows), text_columns=2), legend)])

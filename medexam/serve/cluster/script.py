@@ -1,0 +1,154 @@
+"""The batch script of a job of servers: what `--print` shows and what is submitted, ready for `sbatch`.
+
+Its lines ask for the nodes and have `srun` start `medexam serve --in-job` on each; everything else happens there.
+"""
+
+import shlex
+import sys
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from medexam.errors import EngineError
+from medexam.serve.cluster.allocation import Allocation
+from medexam.serve.cluster.resources import find_nodes, share_of_node
+from medexam.serve.discovery.registry import Registry, local_registry
+from medexam.serve.launch.processes import Launch
+from medexam.serve.launch.profile import names_file
+from medexam.serve.launch.settings import FleetSettings, ServerSettings
+from medexam.serve.launch.vllm_command import plan_servers
+from medexam.serve.launch.vllm_flags import Node
+from medexam.serve.launch.vllm_source import find_profile
+from medexam.settings import as_words
+
+_WARNING_S = 90
+"""Seconds before its walltime at which a job is warned; less for one of a few minutes."""
+_WIDTH = 110
+
+_SCRIPT = """\
+#!/bin/bash
+{comments}
+{directives}
+
+# Slurm warns this script {warning} s before the walltime. Up to {requeues} times the job is then queued again.
+come_back() {{
+  if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {requeues} ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+}}
+trap come_back USR1
+
+export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"  # since Slurm 22.05 srun does not take it from sbatch
+srun --kill-on-bad-exit={together} \\
+{command} &
+servers=$!
+code=0
+while kill -0 "$servers" 2>/dev/null; do wait "$servers"; code=$?; done  # a signal interrupts `wait`
+exit "$code"
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Servers of one model that run as a job."""
+
+    model: str
+    servers: ServerSettings
+    """Address and port are chosen on each node."""
+    fleet: FleetSettings
+    allocation: Allocation
+    flags: tuple[str, ...] = ()
+
+    @property
+    def registry(self) -> Registry:
+        """Where its servers are found."""
+        return Registry(self.fleet.registry) if self.fleet.registry else local_registry()
+
+    @property
+    def folder(self) -> Path:
+        """Where its script and logs lie."""
+        return self.allocation.folder.expanduser().absolute()
+
+    @property
+    def name(self) -> str:
+        """The model's name in file names and in Slurm's queue."""
+        return Path(self.model).stem if names_file(self.model) else Path(self.model).name
+
+
+def job_script(job: Job) -> str:
+    """The script; raises `EngineError` if the servers cannot be planned. No Slurm needs to be here."""
+    allocation = job.allocation
+    if allocation.span and allocation.nodes == 1:
+        raise EngineError("--span needs several nodes; say how many with --nodes")
+    launches = _imagine(job)
+    where = f"one server over {allocation.nodes} nodes" if allocation.span else f"{len(launches)} on each node"
+    what = f"{launches[0].model} behind vLLM, {where}; runs find it in {job.registry.path}"
+    return _SCRIPT.format(
+        comments="\n".join(map(_comment, (what, *launches[0].notes))),
+        directives="\n".join(_directives(job, sum(len(launch.gpus) for launch in launches))),
+        warning=_warning(allocation),
+        requeues=allocation.requeues,
+        # A server over several nodes cannot live without one of them; servers of their own can.
+        together=int(allocation.span),
+        command=_folded(_command(job)),
+    )
+
+
+def _imagine(job: Job) -> tuple[Launch, ...]:
+    """The servers of a node, as far as they are known before the job runs."""
+    node = Node(0, job.allocation.nodes, "FIRST_NODE") if job.allocation.span else None
+    return plan_servers(job.model, job.servers, job.flags, node=node, printing=True)
+
+
+def _directives(job: Job, gpus: int) -> list[str]:
+    allocation = job.allocation
+    if allocation.gpus_per_node is not None:
+        gpus = allocation.gpus_per_node
+    share = share_of_node(find_nodes(allocation.partition), gpus, find_profile(job.model)[1])
+    asked: Mapping[str, str | int | None] = {
+        "job-name": f"medexam-{job.name}",
+        "partition": allocation.partition,
+        "account": allocation.account,
+        "nodes": allocation.nodes,
+        "ntasks-per-node": 1,
+        "gpus-per-node": gpus or None,
+        "cpus-per-task": share.cpus,
+        "mem": f"{share.memory_mb}M",
+        "time": allocation.minutes,
+        "signal": f"B:USR1@{_warning(allocation)}",
+        "open-mode": "append",
+        "output": f"{job.folder}/%j.log",
+    }
+    known = {key: value for key, value in asked.items() if value is not None and key not in allocation.options}
+    lines = [f"--{key}={value}" for key, value in known.items()]
+    lines += [f"--{key}" if value is None else f"--{key}={value}" for key, value in allocation.options.items()]
+    return [f"#SBATCH {line}" for line in ["--requeue", *lines]]
+
+
+def _comment(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
+
+
+def _warning(allocation: Allocation) -> int:
+    return min(_WARNING_S, allocation.minutes * 15)
+
+
+def _command(job: Job) -> list[str]:
+    script = Path(sys.executable).with_name("medexam")
+    program = [str(script)] if script.is_file() else [sys.executable, "-m", "medexam.cli.script"]
+    model = Path(job.model).expanduser()
+    named = str(model.absolute()) if model.is_dir() or names_file(job.model) else job.model
+    fleet = replace(job.fleet, registry=job.registry.path)
+    place = Allocation(span=job.allocation.span, folder=job.folder)
+    words = [*program, "serve", named, "--in-job", *as_words(place), *as_words(fleet), *as_words(job.servers)]
+    return [*words, "--", *job.flags] if job.flags else words
+
+
+def _folded(words: list[str]) -> str:
+    """A command over several lines of the script."""
+    lines, line = [], " "
+    for word in map(shlex.quote, words):
+        if len(line) + len(word) > _WIDTH and line.strip():
+            lines.append(line)
+            line = "   "
+        line = f"{line} {word}"
+    return " \\\n".join([*lines, line])
