@@ -102,12 +102,17 @@ class Cluster:
     def cut_power(self, name: str) -> None:
         """Kill a node and everything that runs on it, without a word to anybody."""
         signs = (f"MEDEXAM_TEST_NODE={name}".encode(), f"SLURMD_NODENAME={name}".encode())
-        # First Slurm's own, which would report the end of the tasks.
+        # First Slurm's own, which would report the end of the tasks. By groups: vLLM's workers write their title over
+        # their environment.
         for sign in signs:
+            groups = set()
             for environment in Path("/proc").glob("[0-9]*/environ"):
                 with contextlib.suppress(OSError):
                     if sign in environment.read_bytes().split(b"\0"):
-                        os.kill(int(environment.parent.name), signal.SIGKILL)
+                        groups.add(os.getpgid(int(environment.parent.name)))
+            for group in groups:
+                with contextlib.suppress(OSError):
+                    os.killpg(group, signal.SIGKILL)
         self._nodes.pop(name).wait()
 
     def _start(

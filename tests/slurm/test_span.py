@@ -10,7 +10,7 @@ import pytest
 from medexam.files import cache_dir
 from slurm.place import Place
 
-QUESTIONS = 120
+QUESTIONS = 60
 LOAD_S = 600.0
 
 pytestmark = [
@@ -28,7 +28,8 @@ def test_a_run_survives_a_node_without_power_and_the_walltime(place: Place, tmp_
     (cache_dir() / "models").mkdir(parents=True, exist_ok=True)
     (place.folder / "models").symlink_to(cache_dir() / "models")  # so that SmolLM2 is not unpacked anew
     place.environment["OMP_NUM_THREADS"] = "1"
-    words = ("--nodes", "2", "--span", "--max-model-len", "1024", "--time", "00:20:00")
+    # Few at once, so that answers come one after the other.
+    words = ("--nodes", "2", "--span", "--max-model-len", "1024", "--time", "00:20:00", "--", "--max-num-seqs", "8")
     job = place.serve("smollm2-cpu", *words).stdout.splitlines()[0]
     first = place.registered(job, LOAD_S)
     runs = tmp_path / "runs"

@@ -1,11 +1,11 @@
 """Whether a model fits on the cards that there are, by a sum that an error can print.
 
-On each GPU lie its part of the weights, what the runtime needs, and the keys and values of what is in flight, of which
-at least one whole context must fit. The sum of the keys and values is an upper bound: layers that look back over a
-window alone need less.
+On each GPU lie its part of the weights, what vLLM computes in, and the keys and values of what is in flight, of which
+at least one whole context must fit; a margin stays free, since the parts are estimates. The sum of the keys and values
+is an upper bound: layers that look back over a window alone need less.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from medexam.errors import EngineError
@@ -13,6 +13,22 @@ from medexam.serve.launch.gpus import Gpu
 from medexam.serve.launch.profile import Layout, Profile
 
 _MOST_GPUS = 64
+MARGIN = 0.02
+"""Part of a card that stays free."""
+_SAMPLER_BYTES = 40
+"""Bytes for each sequence and token of the vocabulary: vLLM measured a peak of 1.26 GiB for Llama-3-8B, at 256
+sequences and 128,256 tokens (vllm-project/vllm, pull request 10511)."""
+_GRAPHS_GB_OF_LAYER = 0.01
+"""CUDA graphs: logs of vLLM 0.21 to 0.27 tell of 0.11 to 0.73 GiB."""
+_LIBRARIES_GB = 1.0
+"""CUDA's context, NCCL's buffers and workspaces, an assumption."""
+_MANY_GB = 70 * 2**30 / 1e9
+_SEQUENCES, _MANY_SEQUENCES = 256, 1024
+"""What vLLM 0.32 computes at once unless it is told otherwise; the larger number on cards of 70 GiB or more."""
+_FEWEST_SEQUENCES, _SHORTEST_CONTEXT, _STEP = 64, 2048, 256
+"""How far a layout may be lowered to fit, and the step of its context."""
+_REPORTED = {24: 24.1, 40: 42.4, 80: 85.1, 141: 150.7}
+"""GB as a card is sold -> the least that `nvidia-smi` reports of such cards: L4 and A10, A100, A100 and H100, H200."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +38,13 @@ class MemoryFit:
     layout: Layout
     card_gb: float
     weights: float
+    activations: float
+    graphs: float
+    libraries: float
     context: float
     """Keys and values of one whole context."""
+    sequences: int
+    """Requests that are computed at once."""
 
     @property
     def usable(self) -> float:
@@ -31,9 +52,14 @@ class MemoryFit:
         return self.card_gb * self.layout.memory_share
 
     @property
+    def fixed(self) -> float:
+        """Everything but keys and values."""
+        return self.weights + self.activations + self.graphs + self.libraries + self.card_gb * MARGIN
+
+    @property
     def needed(self) -> float:
-        """Weights, runtime and one context."""
-        return self.weights + self.layout.reserve_gb + self.context
+        """The whole sum, with one context and the margin."""
+        return self.fixed + self.context
 
     @property
     def fits(self) -> bool:
@@ -43,7 +69,7 @@ class MemoryFit:
     @property
     def contexts(self) -> float:
         """Whole contexts that the cache holds at once."""
-        return max(self.usable - self.weights - self.layout.reserve_gb, 0.0) / self.context
+        return max(self.usable - self.fixed, 0.0) / self.context
 
     @property
     def note(self) -> str:
@@ -54,19 +80,57 @@ class MemoryFit:
         """The sum in words."""
         sign = "<=" if self.fits else ">"
         return (
-            f"{self.weights:.1f} GB of weights + {self.layout.reserve_gb:.1f} GB for the runtime + "
-            f"{self.context:.1f} GB of cache for one context of {self.layout.max_context} tokens = "
+            f"{self.weights:.1f} GB of weights + {self.activations:.1f} GB to compute {self.sequences} sequences + "
+            f"{self.graphs:.1f} GB of CUDA graphs + {self.libraries:.1f} GB for libraries + {self.context:.1f} GB of "
+            f"cache for one context of {self.layout.max_context} tokens + {self.card_gb * MARGIN:.1f} GB of margin = "
             f"{self.needed:.1f} GB {sign} {self.usable:.1f} GB "
             f"({self.layout.memory_share:.0%} of {self.card_gb:.1f} GB)"
         )
+
+
+def card_memory(gpu_gb: float) -> float:
+    """The GB that a card reports which is sold with `gpu_gb`."""
+    return _REPORTED.get(round(gpu_gb), gpu_gb)
 
 
 def estimate_memory(profile: Profile, layout: Layout, card_gb: float) -> MemoryFit:
     """The sum for one layout on cards of `card_gb`."""
     parts = layout.tensor_parallel * layout.pipeline_parallel
     heads = max(profile.kv_heads / layout.tensor_parallel, 1.0)  # a head is not cut: more GPUs than heads keep copies
-    token = 2 * profile.layers / layout.pipeline_parallel * heads * profile.head_dim * profile.kv_bytes
-    return MemoryFit(layout, card_gb, profile.weights_gb / parts, token * layout.max_context / 1e9)
+    layers = profile.layers / layout.pipeline_parallel
+    token = 2 * layers * heads * profile.head_dim * profile.kv_bytes
+    sequences = layout.sequences or (_MANY_SEQUENCES if card_gb >= _MANY_GB else _SEQUENCES)
+    computing = (sequences * profile.vocabulary * _SAMPLER_BYTES / 1e9, layers * _GRAPHS_GB_OF_LAYER, _LIBRARIES_GB)
+    if layout.reserve_gb is not None:
+        computing = (layout.reserve_gb, 0.0, 0.0)
+    context = token * layout.max_context / 1e9
+    return MemoryFit(layout, card_gb, profile.weights_gb / parts, *computing, context, sequences)
+
+
+def fit_lowered(profile: Profile, layout: Layout, card_gb: float, *, context_given: bool = False) -> MemoryFit:
+    """The sum for the layout, with fewer sequences and then a shorter context if it does not fit otherwise.
+
+    What is given stays: `layout.sequences`, and the context if `context_given`. If nothing fits, the sum as it was.
+    """
+    first = estimate_memory(profile, layout, card_gb)
+    found = first
+    for lowered in _lowered(layout, first.sequences, context_given=context_given):
+        found = estimate_memory(profile, lowered, card_gb)
+        if found.fits:
+            return found
+    return first
+
+
+def _lowered(layout: Layout, sequences: int, *, context_given: bool) -> Iterator[Layout]:
+    yield layout
+    if layout.sequences is None:
+        while sequences > _FEWEST_SEQUENCES:
+            sequences //= 2
+            layout = layout.model_copy(update={"sequences": sequences})
+            yield layout
+    if not context_given:
+        for context in range(layout.max_context // _STEP * _STEP, _SHORTEST_CONTEXT - 1, -_STEP):
+            yield layout.model_copy(update={"max_context": context})
 
 
 def layouts_over(name: str, profile: Profile, nodes: int) -> list[Layout]:
@@ -93,15 +157,15 @@ def choose_layout(
             return layout, chosen
     for layout in sorted(layouts, key=lambda one: one.gpu_gb):
         if chosen := _cards(
-            layout, [card for card in cards if estimate_memory(profile, layout, card.total_gb).fits], replicas
+            layout, [card for card in cards if fit_lowered(profile, layout, card.total_gb).fits], replicas
         ):
             return layout, chosen
     raise EngineError(_too_few(name, profile, layouts, cards, replicas))
 
 
-def check_fit(name: str, profile: Profile, layout: Layout, card_gb: float) -> MemoryFit:
-    """The sum, if it fits; raises `EngineError` with the sum and the ways out if it does not."""
-    found = estimate_memory(profile, layout, card_gb)
+def check_fit(name: str, profile: Profile, layout: Layout, card_gb: float, *, context_given: bool = False) -> MemoryFit:
+    """The sum, of the layout lowered if need be; raises `EngineError` with the sum and the ways out if nothing fits."""
+    found = fit_lowered(profile, layout, card_gb, context_given=context_given)
     if not found.fits:
         raise EngineError(f"{_parted(name, profile, found)}: {_ways_out(profile, found)}")
     return found
@@ -122,8 +186,7 @@ def _parted(name: str, profile: Profile, found: MemoryFit) -> str:
 def _ways_out(profile: Profile, found: MemoryFit) -> str:
     layout = found.layout
     ways = []
-    room = found.usable - found.weights - layout.reserve_gb
-    tokens = int(room / found.context * layout.max_context) // 256 * 256
+    tokens = int(found.contexts * layout.max_context) // _STEP * _STEP
     if tokens > 0:
         ways.append(f"a context of at most {tokens} tokens (--max-model-len {tokens})")
     enough = _enough(profile, layout, found.card_gb)
@@ -137,7 +200,7 @@ def _enough(profile: Profile, layout: Layout, card_gb: float) -> int | None:
     counts = (layout.tensor_parallel << step for step in range(1, _MOST_GPUS.bit_length()))
     for count in counts:
         wider = layout.model_copy(update={"tensor_parallel": count, "nodes": 1})
-        if count <= _MOST_GPUS and estimate_memory(profile, wider, card_gb).fits:
+        if count <= _MOST_GPUS and fit_lowered(profile, wider, card_gb, context_given=True).fits:
             return count
     return None
 
@@ -157,7 +220,7 @@ def _too_few(name: str, profile: Profile, layouts: list[Layout], cards: Sequence
     trial = (able or layouts)[0].model_copy(
         update={"tensor_parallel": widest, "pipeline_parallel": 1, "data_parallel": 1, "nodes": 1}
     )
-    found = estimate_memory(profile, trial, min(card.total_gb for card in cards))
+    found = fit_lowered(profile, trial, min(card.total_gb for card in cards))
     if not found.fits:
         return f"{head}, and {here}. {_parted(name, profile, found)}: {_ways_out(profile, found)}"
     share = min(layout.memory_share for layout in layouts)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from medexam.errors import EngineError
 from medexam.serve.launch.gpus import Gpu, find_gpus
-from medexam.serve.launch.memory_fit import check_fit, choose_layout, estimate_memory, layouts_over
+from medexam.serve.launch.memory_fit import MemoryFit, card_memory, check_fit, choose_layout, layouts_over
 from medexam.serve.launch.profile import Layout, Profile
 from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_flags import given_values
@@ -18,6 +18,7 @@ _LAYOUT = {
     "--pipeline-parallel-size": "pipeline_parallel",
     "--data-parallel-size": "data_parallel",
     "--max-model-len": "max_context",
+    "--max-num-seqs": "sequences",
     "--gpu-memory-utilization": "memory_share",
 }
 """vLLM's flag -> the field of a layout that it changes."""
@@ -65,10 +66,12 @@ def place_profile(
     except EngineError as error:
         if not printing:
             raise
-        return _imagined(name, profile, replicas, gpus, nodes, str(error) if cards else "no GPU here")
-    found = check_fit(name, profile, layout, min(card.total_gb for card in chosen))
-    note = f"{name} on {layout.gpus} x {chosen[0].name}, per GPU: {found.note}"
-    return Placement(layout, _shares([card.index for card in chosen], replicas), (note,))
+        why = str(error) if cards else "no GPU here"
+        return _imagined(name, profile, settings, nodes, why, context_given=_gives_context(settings, flags))
+    size = min(card.total_gb for card in chosen)
+    found = check_fit(name, profile, layout, size, context_given=_gives_context(settings, flags))
+    note = f"{name} on {layout.gpus} x {chosen[0].name}, per GPU: {_told(layout, found)}"
+    return Placement(found.layout, _shares([card.index for card in chosen], replicas), (note,))
 
 
 def place_without_profile(
@@ -94,19 +97,34 @@ def place_without_profile(
     return Placement(None, _shares(list(gpus), replicas))
 
 
+def _gives_context(settings: ServerSettings, flags: Sequence[str]) -> bool:
+    return settings.max_context is not None or "--max-model-len" in given_values(flags)
+
+
+def _told(layout: Layout, found: MemoryFit) -> str:
+    """The sum, and how the layout was lowered to fit."""
+    lowered = []
+    if found.layout.sequences != layout.sequences:
+        lowered.append(f"{found.layout.sequences} sequences at once")
+    if found.layout.max_context != layout.max_context:
+        lowered.append(f"{found.layout.max_context} tokens of context instead of {layout.max_context}")
+    return f"lowered to {' and '.join(lowered)}: {found.note}" if lowered else found.note
+
+
 def _imagined(
-    name: str, profile: Profile, replicas: int, gpus: Sequence[int] | None, nodes: int, why: str
+    name: str, profile: Profile, settings: ServerSettings, nodes: int, why: str, *, context_given: bool
 ) -> Placement:
+    replicas, gpus = settings.replicas, settings.gpus
     layouts = [layout for layout in profile.layouts if layout.nodes == nodes]
     if gpus is not None:
         layouts = [layout for layout in layouts if layout.gpus_per_node * replicas <= len(gpus)]
     if not layouts:
         raise EngineError(f"{name} has no layout for {nodes} node(s) and the GPUs that --gpus names; name more of them")
     layout = layouts[0]
-    found = estimate_memory(profile, layout, layout.gpu_gb)
-    note = f"{why}; so this is the layout for {layout.gpus} x {layout.gpu_gb:.0f} GB, per GPU: {found.note}"
+    found = check_fit(name, profile, layout, card_memory(layout.gpu_gb), context_given=context_given)
+    note = f"{why}; so this is the layout for {layout.gpus} x {layout.gpu_gb:.0f} GB, per GPU: {_told(layout, found)}"
     count = layout.gpus_per_node * replicas
-    return Placement(layout, _shares(list(gpus or range(count))[:count], replicas), (note,))
+    return Placement(found.layout, _shares(list(gpus or range(count))[:count], replicas), (note,))
 
 
 def _named(cards: Sequence[Gpu], gpus: Sequence[int] | None) -> tuple[Gpu, ...]:

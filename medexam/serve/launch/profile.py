@@ -42,8 +42,10 @@ class Layout(Spec):
     """Tokens of prompt and reply together."""
     memory_share: Annotated[float, Field(gt=0, le=1)] = 0.95
     """Part of a card's memory that vLLM may take."""
-    reserve_gb: Annotated[float, Field(ge=0)] = 2.0
-    """Estimated GB on each GPU for activations, CUDA graphs and the libraries' own memory."""
+    sequences: Annotated[int, Field(ge=1)] | None = None
+    """Requests that are computed at once; None: vLLM's own number, unless that takes too much memory."""
+    reserve_gb: Annotated[float, Field(ge=0)] | None = None
+    """GB on each GPU for activations, CUDA graphs and the libraries' own memory; None: estimated."""
     flags: tuple[str, ...] = ()
     """More of vLLM's flags, for this layout alone."""
 
@@ -87,6 +89,8 @@ class Profile(Spec):
     """Numbers in one head's key, and in its value."""
     kv_bytes: Annotated[float, Field(gt=0)] = 2
     """Bytes of one number in the cache."""
+    vocabulary: Annotated[int, Field(ge=1)] = 131_072
+    """Tokens that it knows."""
     context_limit: Annotated[int, Field(ge=1)]
     """Tokens that the model itself can take."""
     system_turn: bool | None = None

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from medexam.errors import EngineError
 from medexam.serve.launch.containers import check_runtime, container_command
+from medexam.serve.launch.gpus import find_gpus
+from medexam.serve.launch.model_facts import find_snapshot, profile_of
 from medexam.serve.launch.placement import Placement, place_profile, place_without_profile
 from medexam.serve.launch.ports import FIRST_PORT, check_free, next_free
 from medexam.serve.launch.processes import Launch
@@ -55,18 +57,20 @@ def plan_servers(
     name, profile = find_profile(model)
     loaded = model if profile is None else profile.model
     folder = find_folder(loaded)
-    _check(settings.replicas, flags, node, profile)
+    nodes = 1 if node is None else node.count
+    facts = profile or _facts(loaded, folder, nodes)
+    _check(settings.replicas, flags, node, facts)
     if settings.container is None:
         cpu = _runs_on_cpu(name, profile, _python(settings), printing)
     else:
         cpu = profile is not None and profile.on_cpu
         if not printing:
             check_runtime(settings.runtime)
-    if profile is not None:
-        nodes = 1 if node is None else node.count
-        placement = place_profile(name, profile, settings, flags, nodes=nodes, printing=printing)
-    elif cpu:
+    if cpu and profile is None:
         placement = Placement(None, ((),) * settings.replicas)
+    # Without a card that nvidia-smi knows, a model without a profile is left to vLLM, which may find others.
+    elif facts is not None and (profile is not None or printing or find_gpus()):
+        placement = place_profile(name, facts, settings, flags, nodes=nodes, printing=printing)
     else:
         placement = place_without_profile(settings.replicas, settings.gpus, flags, printing=printing)
     served_name = settings.served_name or (model_name(model) if profile is None else profile.name)
@@ -157,6 +161,12 @@ class _Server:
         return (gate, *self.placement.notes)
 
 
+def _facts(loaded: str, folder: Path | None, nodes: int) -> Profile | None:
+    """What the files of a model without a profile say, in its folder or the hub's cache; None: too little."""
+    files = folder or find_snapshot(loaded)
+    return None if files is None else profile_of(loaded, files, nodes)
+
+
 def _python(settings: ServerSettings) -> str:
     return str(settings.python) if settings.python is not None else sys.executable
 
@@ -167,7 +177,10 @@ def _check(replicas: int, flags: Sequence[str], node: Node | None, profile: Prof
     if replicas < 1:
         raise EngineError(f"{replicas} replicas: ask for at least one")
     if node is not None and (profile is None or replicas > 1):
-        raise EngineError("a model over several nodes is one server, and needs a profile with such a layout")
+        raise EngineError(
+            "a model over several nodes is one server, and needs a profile with such a layout, or files that say its "
+            "size in a folder or the hub's cache"
+        )
 
 
 def _runs_on_cpu(name: str, profile: Profile | None, python: str, printing: bool) -> bool:

@@ -74,7 +74,7 @@ def model_flags(
         max_context = layout.max_context
     if max_context is not None:
         chosen["--max-model-len"] = str(max_context)
-    if profile is None and gpus is not None and len(gpus) > 1:
+    if profile is None and layout is None and gpus is not None and len(gpus) > 1:
         chosen["--tensor-parallel-size"] = str(len(gpus))
     if profile is not None:
         chosen |= _of_profile(profile)
@@ -106,6 +106,8 @@ def _of_layout(layout: Layout) -> dict[str, str | None]:
         "--data-parallel-size": layout.data_parallel,
     }
     chosen: dict[str, str | None] = {flag: str(size) for flag, size in sizes.items() if size > 1}
+    if layout.sequences is not None:
+        chosen["--max-num-seqs"] = str(layout.sequences)
     return chosen | ({"--gpu-memory-utilization": f"{layout.memory_share:g}"} if layout.gpu_gb else {})
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from medexam.errors import EngineError
 from medexam.serve.launch.gpus import Gpu, find_gpus
-from medexam.serve.launch.memory_fit import check_fit, choose_layout, estimate_memory
+from medexam.serve.launch.memory_fit import check_fit, choose_layout, estimate_memory, fit_lowered
 from medexam.serve.launch.placement import place_profile, place_without_profile
 from medexam.serve.launch.profile import load_profile
 from medexam.serve.launch.settings import ServerSettings
@@ -78,8 +78,12 @@ def test_the_sum() -> None:
     found = estimate_memory(profile, profile.layouts[0], 40)
     assert found.weights == pytest.approx(141.1 / 4)
     assert found.context == pytest.approx(2 * 80 * 8 / 4 * 128 * 2 * 8192 / 1e9)
-    assert found.contexts == pytest.approx((38 - 141.1 / 4 - 2) / found.context)
+    assert found.activations == pytest.approx(256 * 128_256 * 40 / 1e9)
+    assert found.graphs == pytest.approx(0.8)
+    rest = 38 - 141.1 / 4 - 256 * 128_256 * 40 / 1e9 - 0.8 - 1.0 - 0.02 * 40
+    assert found.contexts == pytest.approx(max(rest, 0) / found.context)
     copied = estimate_memory(profile, profile.layouts[0].model_copy(update={"tensor_parallel": 16}), 40)
+    assert estimate_memory(profile, profile.layouts[0], 85.5).sequences == 1024
     assert copied.context == pytest.approx(2 * 80 * 1 * 128 * 2 * 8192 / 1e9), "a head is not cut"
 
 
@@ -109,10 +113,8 @@ def test_too_few_cards_are_told_with_the_sum_and_the_ways_out() -> None:
         choose_layout("llama-3.1-70b", load_profile("llama-3.1-70b"), a100(2))
     text = str(caught.value)
     assert text.startswith("llama-3.1-70b wants 4 GPUs of 40 GB or 8 GPUs of 24 GB, and here are GPU 0 (A100, 42.9 of")
-    assert (
-        "141.1 GB of weights over 2 GPUs = 70.5 GB each: 70.5 GB of weights + 2.0 GB for the runtime + 1.3 GB" in text
-    )
-    assert "= 73.9 GB > 40.8 GB (95% of 42.9 GB): use 4 GPUs of that size (-- --tensor-parallel-size 4), or" in text
+    assert "141.1 GB of weights over 2 GPUs = 70.5 GB each: 70.5 GB of weights + 1.3 GB to compute 256" in text
+    assert "= 75.9 GB > 40.8 GB (95% of 42.9 GB): use 4 GPUs of that size (-- --tensor-parallel-size 4), or" in text
     assert "\n" not in text
 
 
@@ -122,11 +124,26 @@ def test_a_context_too_long() -> None:
     with pytest.raises(
         EngineError, match=r"use a context of at most \d+ tokens \(--max-model-len (\d+)\), or 8 GPUs"
     ) as told:
-        check_fit("llama-3.1-70b", profile, long, 42.9)
+        check_fit("llama-3.1-70b", profile, long, 42.9, context_given=True)
     tokens = int(str(told.value).partition("--max-model-len ")[2].partition(")")[0])
     shorter = long.model_copy(update={"max_context": tokens})
     assert estimate_memory(profile, shorter, 42.9).fits
     assert not estimate_memory(profile, shorter.model_copy(update={"max_context": tokens + 512}), 42.9).fits
+
+
+def test_what_fits_by_a_hair_is_lowered_or_refused() -> None:
+    profile = load_profile("llama-3.1-70b")
+    layout = profile.layouts[0]
+    expected = {42.4: (None, 8192), 41.5: (128, 8192), 41.0: (64, 8192), 40.5: (64, 3072), 39.9: (None, 8192)}
+    for gb, lowered in expected.items():
+        found = fit_lowered(profile, layout, gb)
+        assert (found.layout.sequences, found.layout.max_context) == lowered
+        assert found.fits == (gb > 40)
+        taken = found.weights + found.activations + found.graphs + found.libraries + found.context
+        assert (taken <= 0.95 * gb - 0.02 * gb) == found.fits
+    with pytest.raises(EngineError, match=r"0\.8 GB of margin = 39\.9 GB > 38\.5 GB"):
+        check_fit("llama-3.1-70b", profile, layout, 40.5, context_given=True)
+    assert not fit_lowered(profile, layout.model_copy(update={"sequences": 256}), 41.0, context_given=True).fits
 
 
 def test_no_layout_for_so_many_nodes() -> None:
@@ -138,7 +155,7 @@ def test_each_replica_has_cards_of_its_own(cards: Callable[..., None]) -> None:
     cards(*[A100_MIB] * 3, used={0: 30_000})
     placed = place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), ServerSettings(replicas=2))
     assert placed.gpus == ((1,), (2,)), "another process has most of card 0"
-    assert "the cache holds 5.3 whole contexts at once" in placed.notes[0]
+    assert "the cache holds 4.9 whole contexts at once" in placed.notes[0]
     assert place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), ServerSettings(gpus=(2,))).gpus == ((2,),)
     with pytest.raises(EngineError, match=r"no GPU 7 here; there are GPU 0 .*--gpus"):
         place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), ServerSettings(gpus=(7,)))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import EngineError, SpecError
-from medexam.serve.launch.memory_fit import estimate_memory
+from medexam.serve.launch.memory_fit import card_memory, fit_lowered
 from medexam.serve.launch.profile import load_profile, profile_names, with_profile
 from medexam.specs.model import ModelSpec
 
@@ -45,7 +45,9 @@ def test_every_shipped_layout_fits_its_cards(name: str) -> None:
     assert re.fullmatch(r"[0-9a-f]{40}", profile.revision or "")
     assert {40, 80, 141} <= {layout.gpu_gb for layout in profile.layouts}
     for layout in profile.layouts:
-        assert estimate_memory(profile, layout, layout.gpu_gb).fits, layout
+        found = fit_lowered(profile, layout, card_memory(layout.gpu_gb))
+        assert found.fits, layout
+        assert found.layout.max_context == layout.max_context, "no shipped context is lowered"
 
 
 @pytest.mark.parametrize(

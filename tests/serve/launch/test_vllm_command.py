@@ -85,7 +85,7 @@ def test_a_profile() -> None:
     assert launch.gpus == (0, 1, 2, 3)
     gate, memory = launch.notes
     assert "is gated (Llama 3.1 Community License)" in gate
-    assert "35.3 GB of weights + 2.0 GB for the runtime" in memory
+    assert "35.3 GB of weights + 1.3 GB to compute 256 sequences" in memory
 
 
 @pytest.mark.usefixtures("cards")
