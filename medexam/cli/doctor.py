@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption, refuse
+from medexam.cli.options import INCOMPLETE, JsonOption, refuse, refuse_others
 from medexam.cli.views.output import print_json
 from medexam.errors import SpecError
 
@@ -38,12 +38,21 @@ def doctor(
     identify: Annotated[
         bool, typer.Option("--identify", help="Only say which model answers, as runs record and compare it.")
     ] = False,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="In a Slurm job, by srun: say what would fail on its nodes.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask servers what they are and what they honour, and say what to change.
 
     Exit codes: 0 all can be used, 2 none can, 3 some cannot.
     """
+    if cluster:
+        from medexam.cli.serving.cluster_doctor import examine_nodes
+
+        refuse_others(context, {"cluster", "endpoints", "model"}, "--cluster asks no server: leave it out")
+        examine_nodes(endpoints or (), model)
+        return
     from medexam.experiments.run.signals import run_interruptibly
     from medexam.serve.diagnostics.advice import advise
     from medexam.serve.diagnostics.diagnosis import diagnose, find_targets

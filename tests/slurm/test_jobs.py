@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fake_vllm import write_fake_vllm, write_model_folder
+from fake_vllm import call_it_the_cpu_build, write_fake_vllm, write_model_folder
 
 from medexam.files import cache_dir, host_name
 from medexam.serve.network.keys import read_key_file
@@ -126,6 +126,45 @@ def test_slurm_refuses_the_job(place: Place, model: str) -> None:
     assert raised.value.stderr.startswith("medexam: Slurm does not take the job: ")
     assert "invalid partition" in raised.value.stderr
     assert raised.value.stderr.count("\n") == 1
+
+
+def examine(place: Place, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """`medexam doctor --cluster` on both nodes."""
+    command = place.command("doctor", f"registry:{place.registry.path}", "--cluster", *words)
+    return subprocess.run(
+        ["srun", "--nodes=2", "--ntasks-per-node=1", *command],
+        env={**place.environment, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_nodes_are_examined_together(place: Place, model: str) -> None:
+    call_it_the_cpu_build(place.folder / "site")
+    found = examine(place, "--model", model)
+    assert found.returncode == 0, found.stdout + found.stderr
+    lines = found.stdout.splitlines()
+    for name in ("n1", "n2"):
+        looked = {line.split()[2].rstrip(":") for line in lines if line.startswith(f"{name}  ok")}
+        assert looked == {"interfaces", "shared", "ports", "folder", "GPUs", "proxies", "model", "server", "nodes"}
+    (head,) = (line for line in lines if line.startswith("n1") and " nodes: " in line)
+    assert "reached at 127.0.0.1 (lo) by" in head
+
+
+def test_what_would_fail_on_the_nodes_is_said(place: Place, model: str) -> None:
+    call_it_the_cpu_build(place.folder / "site")
+    index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
+    (Path(model) / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    wrong = {"http_proxy": "http://proxy:3128", "no_proxy": "", "NCCL_SOCKET_IFNAME": "ib7", "SLURM_GPUS_ON_NODE": "4"}
+    found = examine(place, "--model", model, **wrong)
+    assert found.returncode == 3, found.stdout + found.stderr
+    for fault in (
+        "interfaces: NCCL_SOCKET_IFNAME=ib7 names none of lo",
+        "proxies: runs would ask n1, n2 through http://proxy:3128; export NO_PROXY=n1,n2",
+        "model-2.safetensors: cannot be read: No such file or directory; fetch the model again",
+    ):
+        assert found.stdout.count(fault) == 2, found.stdout
 
 
 @pytest.mark.vllm_env

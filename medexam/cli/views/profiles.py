@@ -21,7 +21,8 @@ def print_profiles() -> None:
             over = f" on {first.nodes} nodes" if first and first.nodes > 1 else ""
             cells.append(f"{first.gpus} x {first.max_context // 1024}k{over}" if first else "")
         gated = " (gated)" if profile.gated else ""
-        rows.append((name, f"{profile.model}{gated}", f"{profile.weights_gb:g} GB", *cells))
+        variants = "".join(f", :{variant}" for variant in profile.variants)
+        rows.append((f"{name}{variants}", f"{profile.model}{gated}", f"{profile.weights_gb:g} GB", *cells))
     headers = ("Profile", "Model", "Weights", *(f"{size:g} GB" for size in sizes))
     console = Terminal() if sys.stdout.isatty() else Terminal(width=200)
     legend = (

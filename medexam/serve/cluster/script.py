@@ -71,7 +71,8 @@ class Job:
     @property
     def name(self) -> str:
         """The model's name in file names and in Slurm's queue."""
-        return Path(self.model).stem if names_file(self.model) else Path(self.model).name
+        name = Path(self.model).stem if names_file(self.model) else Path(self.model).name
+        return name.replace(":", "-")
 
 
 def job_script(job: Job) -> str:

@@ -66,6 +66,23 @@ class Layout(Spec):
         return self.gpus // self.nodes
 
 
+class Variant(Spec):
+    """The same model with quantised weights; what it does not say is as in the profile."""
+
+    model: str
+    """Hub id or folder of its weights."""
+    revision: str | None = None
+    """The hub's commit; None: not pinned."""
+    weights_gb: Annotated[float, Field(gt=0)]
+    """GB (10^9 bytes) of the weights as they lie in memory."""
+    dtype: Literal["auto", "bfloat16", "float16"] = "auto"
+    """Type that it computes in."""
+    gated: bool = False
+    flags: tuple[str, ...] = ()
+    """More of vLLM's flags."""
+    layouts: tuple[Layout, ...]
+
+
 class Profile(Spec):
     """A model, and what serving it takes."""
 
@@ -107,6 +124,8 @@ class Profile(Spec):
     """More of vLLM's flags."""
     layouts: tuple[Layout, ...]
     """In the order of preference among those for cards of one size."""
+    variants: Mapping[str, Variant] = Field(default_factory=dict)
+    """Quantised weights by name, such as fp8 or awq: served as `PROFILE:NAME`."""
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
@@ -119,7 +138,8 @@ class Profile(Spec):
                 raise ValueError(
                     f"layouts: max_context {layout.max_context} is more than context_limit {self.context_limit}"
                 )
-        given = [*self.flags, *(flag for layout in self.layouts for flag in layout.flags)]
+        variants = [flag for variant in self.variants.values() for flag in variant.flags]
+        given = [*self.flags, *variants, *(flag for layout in self.layouts for flag in layout.flags)]
         if (refused := refused_flag(given)) is not None:
             raise ValueError(f"flags: {refused}")
         return self
@@ -153,34 +173,55 @@ def profile_names() -> tuple[str, ...]:
 
 def names_file(name: str | Path) -> bool:
     """Whether this names a YAML file and no shipped profile."""
-    return str(name).endswith(_SUFFIXES)
+    return split_variant(name)[0].endswith(_SUFFIXES)
+
+
+def split_variant(name: str | Path) -> tuple[str, str | None]:
+    """The profile and the variant that `PROFILE:NAME` names; None: the profile's own weights."""
+    base, colon, variant = str(name).rpartition(":")
+    of_profile = colon and (base in profile_names() or base.endswith(_SUFFIXES))
+    return (base, variant) if of_profile else (str(name), None)
 
 
 def load_profile(name: str | Path) -> Profile:
-    """The shipped profile of that name, or the one in a YAML file.
+    """The shipped profile of that name, or the one in a YAML file; `PROFILE:NAME` is one of its variants.
 
     Raises `EngineError` for a name that no profile has, and `SpecError` for a file that says something else.
     """
-    if names_file(name):
-        where = str(name)
+    base, variant = split_variant(name)
+    if base.endswith(_SUFFIXES):
+        where = base
         try:
-            text = Path(name).expanduser().read_text(encoding="utf-8")
+            text = Path(base).expanduser().read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise EngineError(f"{name}: the profile cannot be read: {error}; {_list_them()}") from None
-    elif str(name) in profile_names():
-        where = f"profile {name}"
-        text = (_SHIPPED / f"{name}.yaml").read_text(encoding="utf-8")
+            raise EngineError(f"{base}: the profile cannot be read: {error}; {_list_them()}") from None
+    elif base in profile_names():
+        where = f"profile {base}"
+        text = (_SHIPPED / f"{base}.yaml").read_text(encoding="utf-8")
     else:
-        near = nearest(str(name))
+        near = nearest(base)
         meant = f", perhaps {' or '.join(near)} was meant" if near else ""
-        raise EngineError(f"no profile {name}{meant}; name a YAML file with one of your own, or {_list_them()}")
+        raise EngineError(f"no profile {base}{meant}; name a YAML file with one of your own, or {_list_them()}")
     document = parse_yaml(text, where)
     if not isinstance(document, Mapping):
         raise SpecError(f"{where}: a profile is a mapping of keys to values, this is {type(document).__name__}")
     try:
-        return validate(Profile, document)
+        profile = validate(Profile, document)
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from None
+    return profile if variant is None else _variant(base, profile, variant)
+
+
+def _variant(base: str, profile: Profile, name: str) -> Profile:
+    """The profile with a variant's weights."""
+    found = profile.variants.get(name)
+    if found is None:
+        have = ", ".join(f"{base}:{one}" for one in profile.variants) or "none"
+        raise EngineError(f"{base} has no variant {name}; it has {have}")
+    changes = {field: getattr(found, field) for field in Variant.model_fields}
+    return profile.model_copy(
+        update={**changes, "flags": (*profile.flags, *found.flags), "served_name": None, "variants": {}}
+    )
 
 
 def nearest(name: str) -> tuple[str, ...]:

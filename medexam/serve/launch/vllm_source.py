@@ -5,7 +5,15 @@ import subprocess
 from pathlib import Path
 
 from medexam.errors import EngineError
-from medexam.serve.launch.profile import SMOLLM2_MODEL, Profile, load_profile, names_file, nearest, profile_names
+from medexam.serve.launch.profile import (
+    SMOLLM2_MODEL,
+    Profile,
+    load_profile,
+    names_file,
+    nearest,
+    profile_names,
+    split_variant,
+)
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.gguf")
 _ASK_VLLM = """
@@ -21,7 +29,7 @@ def find_profile(model: str) -> tuple[str, Profile | None]:
 
     Raises `EngineError` for a plain name that looks like a profile's.
     """
-    if names_file(model) or model in profile_names():
+    if names_file(model) or split_variant(model)[0] in profile_names():
         return (Path(model).stem if names_file(model) else model), load_profile(model)
     plain = "/" not in model and not model.startswith(("~", ".")) and not Path(model).is_dir()
     if plain and model.lower() != SMOLLM2_MODEL and nearest(model):

@@ -100,3 +100,33 @@ def test_a_spec_takes_name_and_revision_of_its_profile(tmp_path: Path) -> None:
     plain = ModelSpec(engine="vllm", name="other")
     assert with_profile(plain) is plain
     assert with_profile(ModelSpec(engine="vllm", profile="smollm2-cpu")).name == "SmolLM2-135M-Instruct"
+
+
+PARAMETERS = {
+    "llama-3.1-8b": (8.03e9, 2 * 128_256 * 4096),
+    "llama-3.1-70b": (70.55e9, 2 * 128_256 * 8192),
+    "qwen3-8b": (8.19e9, 2 * 151_936 * 4096),
+    "qwen3-32b": (32.76e9, 2 * 151_936 * 5120),
+}
+"""Parameters of a model, and those of its two embeddings, which quantisation leaves in 16 bits."""
+BYTES = {"fp8": 1.0, "awq": 0.52, "gptq": 0.52, "int4": 0.52}
+"""Bytes of a quantised weight; those of 4 bits have a scale and a zero for every 128."""
+
+
+@pytest.mark.parametrize("name", [f"{one}:{variant}" for one in PARAMETERS for variant in load_profile(one).variants])
+def test_a_variant_has_its_own_weights(name: str) -> None:
+    base, _, variant = name.partition(":")
+    whole, quantised = load_profile(base), load_profile(name)
+    parameters, embeddings = PARAMETERS[base]
+    weights_gb = ((parameters - embeddings) * BYTES[variant] + 2 * embeddings) / 1e9
+    assert quantised.weights_gb == pytest.approx(weights_gb, rel=0.02)
+    assert (quantised.layers, quantised.kv_heads) == (whole.layers, whole.kv_heads)
+    assert quantised.name == quantised.model != whole.model
+    for layout in quantised.layouts:
+        assert fit_lowered(quantised, layout, card_memory(layout.gpu_gb)).layout == layout
+    assert min(one.gpus for one in quantised.layouts) <= min(one.gpus for one in whole.layouts)
+
+
+def test_a_variant_that_is_not_there() -> None:
+    with pytest.raises(EngineError, match=r"qwen3-8b has no variant int4; it has qwen3-8b:fp8, qwen3-8b:awq"):
+        load_profile("qwen3-8b:int4")
