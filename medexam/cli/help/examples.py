@@ -35,8 +35,15 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "track": ("medexam track 3c2aae",),
         "ui": ("medexam ui", "medexam ui --port 5001"),
         "schema": ("medexam schema > spec.schema.json",),
-        "serve": ("medexam serve --list", "medexam serve llama-3.1-8b --replicas 4"),
-        "doctor": ("medexam doctor http://127.0.0.1:8000/v1",),
+        "serve": (
+            "medexam serve --list",
+            "medexam serve llama-3.1-8b --replicas 4",
+            "medexam serve llama-3.1-70b --slurm --nodes 2 --span --print",
+        ),
+        "doctor": (
+            "medexam doctor http://127.0.0.1:8000/v1",
+            "srun --nodes 2 --ntasks-per-node 1 medexam doctor --cluster --model llama-3.1-70b",
+        ),
         "data init": ("medexam data init my.csv",),
         "data build": ("medexam data build --booklet 2020.pdf --key 2020.csv --name biology-2020 --out exam",),
         "data translate": ("medexam data translate headqa_v1 --from es --to en --limit 30",),

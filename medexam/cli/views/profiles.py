@@ -21,12 +21,12 @@ def print_profiles() -> None:
             over = f" on {first.nodes} nodes" if first and first.nodes > 1 else ""
             cells.append(f"{first.gpus} x {first.max_context // 1024}k{over}" if first else "")
         gated = " (gated)" if profile.gated else ""
-        variants = "".join(f", :{variant}" for variant in profile.variants)
-        rows.append((f"{name}{variants}", f"{profile.model}{gated}", f"{profile.weights_gb:g} GB", *cells))
-    headers = ("Profile", "Model", "Weights", *(f"{size:g} GB" for size in sizes))
+        variants = " ".join(f":{variant}" for variant in profile.variants)
+        rows.append((name, f"{profile.model}{gated}", variants, f"{profile.weights_gb:g} GB", *cells))
+    headers = ("Profile", "Model", "Variants", "Weights", *(f"{size:g} GB" for size in sizes))
     console = Terminal() if sys.stdout.isatty() else Terminal(width=200)
     legend = (
         "GPUs that one server takes, by the memory of a card, and the thousands of tokens of its context. A profile "
-        "without any runs on the processor."
+        "without any runs on the processor. A variant, such as llama-3.1-8b:awq, has quantised weights."
     )
-    print_tables(console, [(Table("", headers, tuple(rows), text_columns=2), legend)])
+    print_tables(console, [(Table("", headers, tuple(rows), text_columns=3), legend)])
