@@ -8,6 +8,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from medexam.errors import EngineError
@@ -21,12 +23,20 @@ from medexam.serve.launch.profile import Profile, model_name
 from medexam.serve.launch.refused_flags import refused_flag
 from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_cpu import cpu_environment
-from medexam.serve.launch.vllm_flags import Node, listen_flags, model_flags
+from medexam.serve.launch.vllm_flags import (
+    ExamSpeed,
+    Node,
+    choose_speed,
+    given_values,
+    listen_flags,
+    model_flags,
+    speed_flags,
+)
 from medexam.serve.launch.vllm_source import find_folder, find_profile, has_cpu_build
 
 _SERVER = ("-m", "vllm.entrypoints.openai.api_server")
 _COMMAND_LINE = ("-m", "vllm.entrypoints.cli.main", "serve")
-"""`vllm serve`, which alone knows servers without an address of their own."""
+"""`vllm serve`, which alone knows servers without an address of their own, and several processes at one address."""
 _CPU_COMMAND_LINE = (
     "-c",
     "from vllm.entrypoints.cli.serve import ServeSubcommand; from vllm.utils.argparse_utils import "
@@ -98,7 +108,8 @@ class _Server:
 
     def launch(self, replica: int, port: int) -> Launch:
         gpus = self.placement.gpus[replica]
-        arguments = self._arguments(port, gpus)
+        faster = self._faster()
+        arguments = self._arguments(port, gpus, faster)
         environment = self._environment(replica)
         command: tuple[str, ...] = (_python(self.settings), *arguments)
         if self.settings.container is not None:
@@ -121,19 +132,41 @@ class _Server:
             environment=environment,
             model=self.name,
             gpus=gpus or (),
-            notes=self._notes() if replica == 0 else (),
+            notes=(*self._notes(), *self._why_faster(faster, arguments)) if replica == 0 else (),
         )
 
-    def _arguments(self, port: int, gpus: tuple[int, ...] | None) -> list[str]:
+    @cached_property
+    def _speed(self) -> ExamSpeed | None:
+        """The numbers for the machine's cards; None on the processor, or if nothing says how large the model is."""
+        layout = self.placement.layout
+        if layout is None or self.cpu or not layout.gpu_gb:
+            return None
+        return choose_speed(layout, next((gpu.name for gpu in find_gpus()), None))
+
+    def _faster(self) -> dict[str, str]:
+        if self._speed is None or self.placement.layout is None:
+            return {}
+        return speed_flags(self._speed, self.placement.layout, (os.cpu_count() or 1) // len(self.placement.gpus))
+
+    def _why_faster(self, faster: Mapping[str, str], arguments: Sequence[str]) -> tuple[str, ...]:
+        """One line with the flags that made it into the command, and their reason."""
+        pairs = set(pairwise(arguments))
+        kept = [" ".join(pair) for pair in faster.items() if pair in pairs]
+        if self._speed is None or not kept:
+            return ()
+        return (f"for exams: {' '.join(kept)} ({self._speed.why}); state other values behind -- to override them",)
+
+    def _arguments(self, port: int, gpus: tuple[int, ...] | None, faster: Mapping[str, str]) -> list[str]:
+        alone = self.node is None and "--api-server-count" not in {**faster, **given_values(self.flags)}
         command_line = _CPU_COMMAND_LINE if self.cpu and self.settings.container is None else _COMMAND_LINE
-        arguments = [*_SERVER, "--model", self.model] if self.node is None else [*command_line, self.model]
+        arguments = [*_SERVER, "--model", self.model] if alone else [*command_line, self.model]
         arguments += ["--served-model-name", self.name]
         revision = None if self.profile is None else self.profile.revision
         if revision is not None and self.folder is None:
             arguments += ["--revision", revision, "--tokenizer-revision", revision]
         arguments += listen_flags(self.settings.host, port, self.node)
         max_context, layout = self.settings.max_context, self.placement.layout
-        arguments += model_flags(self.profile, layout, max_context, self.cpu, gpus, self.flags)
+        arguments += model_flags(self.profile, layout, max_context, self.cpu, gpus, self.flags, faster)
         return [*arguments, *self.flags]
 
     def _environment(self, replica: int) -> Mapping[str, str]:

@@ -1,12 +1,24 @@
 """vLLM's flags: those that a user gives, and those for a profile, a layout, a processor and a group of machines."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
 
+from pydantic import TypeAdapter
+
+from medexam.frozen_model import FrozenModel
 from medexam.serve.launch.profile import Layout, Profile
 from medexam.serve.launch.vllm_cpu import cpu_flags
+from medexam.specs.strict_yaml import parse_yaml
 
-_ALIASES = {"-tp": "--tensor-parallel-size", "-pp": "--pipeline-parallel-size", "-dp": "--data-parallel-size"}
+_ALIASES = {
+    "-asc": "--api-server-count",
+    "-tp": "--tensor-parallel-size",
+    "-pp": "--pipeline-parallel-size",
+    "-dp": "--data-parallel-size",
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,51 @@ class Node:
         if self.interface is not None:
             found |= {"NCCL_SOCKET_IFNAME": f"={self.interface}", "GLOO_SOCKET_IFNAME": self.interface}
         return found
+
+
+class ExamSpeed(FrozenModel):
+    """With which numbers vLLM answers exams fastest on one kind of card; `exam_speed.yaml` holds them."""
+
+    card: str | None = None
+    """Part of the card's name; None: any card."""
+    at_least_gb: float
+    """Its memory in GB (10^9 bytes)."""
+    batched_tokens: int
+    """Tokens that a step computes."""
+    sequences: int | None = None
+    """Requests that are computed at once; None: vLLM's own number."""
+    api_servers: int = 1
+    """Processes that take requests and tokenise, if the machine has `CORES` cores for each."""
+    why: str
+
+
+CORES = 8
+"""Cores that each process of a server that takes requests needs beside the one that computes."""
+
+
+@cache
+def exam_speeds() -> tuple[ExamSpeed, ...]:
+    """The entries of `exam_speed.yaml`, the first that fits a card first."""
+    name = "exam_speed.yaml"
+    text = (resources.files("medexam") / "serve" / "launch" / name).read_text(encoding="utf-8")
+    return TypeAdapter(tuple[ExamSpeed, ...]).validate_python(parse_yaml(text, name))
+
+
+def choose_speed(layout: Layout, card: str | None) -> ExamSpeed:
+    """The numbers for a layout's cards; `card` is the name of this machine's, None if it has none."""
+    fitting = (one for one in exam_speeds() if layout.gpu_gb >= one.at_least_gb)
+    return next(one for one in fitting if one.card is None or one.card in (card or ""))
+
+
+def speed_flags(speed: ExamSpeed, layout: Layout, cores: int) -> dict[str, str]:
+    """The flags and their values; `cores` are those of the machine for one replica."""
+    chosen = {"--max-num-batched-tokens": str(speed.batched_tokens)}
+    if speed.sequences is not None:
+        chosen["--max-num-seqs"] = str(speed.sequences)
+    # With several copies of the model behind one address vLLM starts a process for each by itself.
+    if layout.data_parallel == 1 and layout.nodes == 1 and (servers := min(speed.api_servers, cores // CORES)) > 1:
+        chosen["--api-server-count"] = str(servers)
+    return chosen
 
 
 def given_values(flags: Sequence[str]) -> dict[str, str | None]:
@@ -64,12 +121,14 @@ def model_flags(
     cpu: bool,
     gpus: tuple[int, ...] | None,
     flags: Sequence[str],
+    faster: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """Everything that the user's own `flags` do not say.
 
-    `layout` None: no profile; `gpus` None: vLLM takes the cards it sees.
+    `layout` None: no profile; `gpus` None: vLLM takes the cards it sees. `faster` are flags of which any other value
+    is taken first.
     """
-    chosen: dict[str, str | None] = {}
+    chosen: dict[str, str | None] = dict(faster)
     if layout is not None:
         max_context = layout.max_context
     if max_context is not None:
@@ -83,7 +142,7 @@ def model_flags(
     if cpu:
         chosen |= cpu_flags()
     more = [*(profile.flags if profile is not None else ()), *(layout.flags if layout is not None else ())]
-    given = given_values(flags)
+    given = given_values([*more, *flags])
     kept = [(key, value) for key, value in chosen.items() if not _is_given(key, given)]
     return [*(part for pair in kept for part in pair if part is not None), *more]
 
