@@ -132,7 +132,11 @@ class Usage(FrozenModel):
 
 def _writable_fields(given: Any) -> Any:
     """The fields of a mapping, or those that a prediction is made with, as `writable` leaves them."""
-    return ArgsKwargs(given.args, writable(given.kwargs)) if isinstance(given, ArgsKwargs) else writable(given)
+    if not isinstance(given, ArgsKwargs):
+        return writable(given)
+    # Most fields are empty or numbers, and there are as many predictions as questions.
+    fields = given.kwargs or {}
+    return ArgsKwargs(given.args, {name: value and writable(value) for name, value in fields.items()})
 
 
 @dataclass(
@@ -255,10 +259,15 @@ class Prediction(SlottedModel):
 
     def to_json(self) -> dict[str, Any]:
         """The line of `predictions.jsonl` as a JSON-ready dictionary."""
-        line = self.model_dump(mode="json", by_alias=True)
-        if self.generations is None:
-            del line["generations"]
-        return line
+        return self.model_dump(mode="json", by_alias=True, exclude=self._left_out)
+
+    def to_line(self) -> bytes:
+        """`to_json` as UTF-8, with the end of the line."""
+        return self.__pydantic_serializer__.to_json(self, by_alias=True, exclude=self._left_out) + b"\n"
+
+    @property
+    def _left_out(self) -> set[str] | None:
+        return {"generations"} if self.generations is None else None
 
 
 def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:

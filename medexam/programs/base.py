@@ -14,6 +14,7 @@ from dspy.utils.exceptions import ContextWindowExceededError
 from medexam.predictions import Prediction
 from medexam.questions import Question, check_question
 from medexam.signatures import SAMPLES, ExamAdapter, Generation
+from medexam.signatures.direct import ask_predictor
 from medexam.tasks import Task
 
 
@@ -106,7 +107,7 @@ class AskingProgram(dspy.Module):
         with dspy.context(adapter=self.adapter):
             while True:
                 try:
-                    said = await call.predictor.acall(**call.inputs, **call.options)
+                    said = await ask_predictor(call.predictor, call.inputs, call.options)
                     call = steps.send(said)
                 except ContextWindowExceededError as error:
                     call = steps.throw(error)

@@ -67,6 +67,8 @@ class EngineInfo(FrozenModel):
 
 def take_samples(config: Config) -> tuple[Config, int]:
     """The settings without the number of replies, and that number."""
+    if SAMPLES not in (config.extensions or {}):
+        return config, 1
     extensions = dict(config.extensions or {})
     samples = extensions.pop(SAMPLES, 1)
     return replace(config, extensions=extensions or None), samples

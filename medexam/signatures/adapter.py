@@ -7,7 +7,8 @@ enforces a choice is not known here.
 """
 
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 import dspy
 from dspy.lm15 import Request, Response
@@ -137,7 +138,7 @@ class ExamAdapter(SingleCallAdapter):
     def read_reply(self, signature: Signature, inputs: Fields, reply: str) -> Fields:
         """The signature's outputs that a whole reply holds."""
         thinking, said = split_thinking(reply)
-        wanted = signature.output_fields
+        wanted = _outputs(signature)
         outputs: Fields = {}
         if "answer" in wanted:
             options = _question(inputs).option_numbers
@@ -156,15 +157,15 @@ class ExamAdapter(SingleCallAdapter):
         return {CONTINUATIONS: asked.model_dump(mode="json")}
 
     def _chooses(self, signature: Signature) -> bool:
-        guided = self.answer_format == "guided" and set(signature.output_fields) == {"answer"}
-        return guided or "thinking" in signature.input_fields
+        guided = self.answer_format == "guided" and _outputs(signature) == {"answer"}
+        return guided or "thinking" in _inputs(signature)
 
     def _beginning(self, signature: Signature, inputs: Fields) -> str:
-        if "thinking" in signature.input_fields:
+        if "thinking" in _inputs(signature):
             return join_thinking(inputs["thinking"], answer_opening(self.answer_form))
         if _cites(signature):
             return f"{inputs['reply']} {OPENING}"
-        said = f"{inputs['rationale']}\n\n" if inputs.get("rationale") and "rationale" in signature.input_fields else ""
+        said = f"{inputs['rationale']}\n\n" if inputs.get("rationale") and "rationale" in _inputs(signature) else ""
         return said + answer_opening(self.answer_form) if self._chooses(signature) else said
 
     def _solved(self, signature: Signature, demo: Fields) -> str:
@@ -175,7 +176,21 @@ class ExamAdapter(SingleCallAdapter):
 
 
 def _cites(signature: Signature) -> bool:
-    return "citation" in signature.output_fields
+    return "citation" in _outputs(signature)
+
+
+def _inputs(signature: Signature) -> frozenset[str]:
+    return _names(cast("Any", signature))[0]
+
+
+def _outputs(signature: Signature) -> frozenset[str]:
+    return _names(cast("Any", signature))[1]
+
+
+@lru_cache(maxsize=256)
+def _names(signature: Any) -> tuple[frozenset[str], frozenset[str]]:
+    """Of inputs and outputs, which DSPy collects anew at each look."""
+    return frozenset(signature.input_fields), frozenset(signature.output_fields)
 
 
 def _question(fields: Fields) -> Question:

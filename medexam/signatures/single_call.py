@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import dspy
 from dspy.lm15 import Config, ImagePart, Message, Request, Response, TextPart, ThinkingPart, Usage
 
+from medexam.signatures.direct import ask_model
 from medexam.signatures.thinking import join_thinking
 
 Signature = type[dspy.Signature]
@@ -15,6 +16,9 @@ Fields = dict[str, Any]
 
 class SingleCallAdapter(dspy.Adapter):
     """Base of the adapters: `build_request` says what is asked, `read_response` what came out."""
+
+    calls_once: ClassVar[bool] = True
+    """Tells `ask_predictor` that all an adapter does is said by these two."""
 
     def __call__(
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
@@ -30,7 +34,7 @@ class SingleCallAdapter(dspy.Adapter):
         """Ask once without blocking; one dictionary of outputs for each reply."""
         settings = call_settings(lm, lm_kwargs)
         request = self._request(lm, settings, signature, demos, inputs)
-        return self._read(settings, await lm.acall(request, **_call_options(settings)), signature, inputs)
+        return self._read(settings, await ask_model(lm, request, _call_options(settings)), signature, inputs)
 
     def _request(
         self, lm: dspy.LM, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields

@@ -4,7 +4,6 @@ A run's digest covers the SHA-256 of its file, so a file that was imported befor
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -165,9 +164,9 @@ def _record(
 
 
 def _write_predictions(folder: RunFolder, predictions: Sequence[Prediction]) -> None:
-    with whole_file(folder.path / PREDICTIONS, private=True) as draft, draft.open("w", encoding="utf-8") as lines:
+    with whole_file(folder.path / PREDICTIONS, private=True) as draft, draft.open("wb") as lines:
         for prediction in predictions:
-            lines.write(json.dumps(prediction.to_json(), ensure_ascii=False) + "\n")
+            lines.write(prediction.to_line())
 
 
 def _hash(paths: Sequence[Path]) -> str:

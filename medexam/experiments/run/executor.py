@@ -2,8 +2,6 @@
 
 from typing import Any, Protocol
 
-import dspy
-
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.language_model import build_lm, count_cached
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
@@ -12,6 +10,7 @@ from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.gc_pause import gc_paused
 from medexam.serve import Engine, EngineInfo, build_engine
+from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds, ModelSpec
 
 CONTROL_CONCURRENCY = 1
@@ -75,7 +74,7 @@ class LocalExecutor:
         """Ask the cell's pending questions."""
         model, engine = planned.cell.model, self._engine(planned)
         lm = build_lm(model, engine) if engine else None
-        with planned.folder.appending() as log, dspy.context(lm=lm, disable_history=True), gc_paused():
+        with planned.folder.appending() as log, in_bulk(lm), gc_paused():
             before = await count_cached(model, engine)
             await Scheduler(
                 Work.of(planned),

@@ -30,6 +30,8 @@ class Askable(Protocol):
 class EngineLM(dspy.LM):
     """A `dspy.LM` that can also choose among texts and read how likely texts are."""
 
+    direct_engine: AsyncRecordingEngine | None = None
+    """What it asks, where nothing of DSPy's stands between."""
     shares_prompts: bool = False
     """Whether one request brings several replies to its prompt."""
 
@@ -61,10 +63,11 @@ class EngineLM(dspy.LM):
 def build_lm(model: ModelSpec, engine: Askable) -> EngineLM:
     """A language model for DSPy over an engine, which alone retries and never caches."""
     drawn_from = {"top_p": model.top_p, "top_k": model.top_k, "stop": list(model.stop) or None}
+    asked = AsyncRecordingEngine(engine)
     lm = EngineLM(
         model=f"medexam/{model.label}",
         engine=RecordingEngine(engine.sync),
-        async_engine=AsyncRecordingEngine(engine),
+        async_engine=asked,
         cache=False,
         num_retries=0,
         temperature=model.temperature,
@@ -72,6 +75,7 @@ def build_lm(model: ModelSpec, engine: Askable) -> EngineLM:
         seed=model.seed,
         **{name: value for name, value in drawn_from.items() if value is not None},
     )
+    lm.direct_engine = asked
     lm.shares_prompts = getattr(engine, "shares_prompts", False)
     return lm
 

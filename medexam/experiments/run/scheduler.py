@@ -201,6 +201,8 @@ class Scheduler:
             self.spending.add(prediction)
             self.log.append(prediction)
             self.observer.answered(prediction)
+            # A program may answer without ever waiting: Ctrl-C and the flusher get their turn all the same.
+            await asyncio.sleep(0)
             # The limit may have risen with this answer, and nobody else looks while all tasks are busy.
             self._start_tasks()
             if not self.waiting or self.over or len(self.tasks) > self.concurrency():

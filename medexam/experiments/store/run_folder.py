@@ -5,7 +5,6 @@ answered question in the order of finishing, and `metrics.json`, `report.md` and
 them. This module reads and writes those files; it knows nothing of models, metrics or MLflow.
 """
 
-import json
 import os
 import shlex
 from collections import ChainMap
@@ -253,7 +252,7 @@ class PredictionLog:
     def append(self, prediction: Prediction) -> None:
         """Queue one line; `flush` puts it on the disk."""
         # One write and one fsync a batch: a sync for each answer would be the slowest part of a fast run.
-        self._waiting.append(json.dumps(prediction.to_json(), ensure_ascii=False).encode("utf-8") + b"\n")
+        self._waiting.append(prediction.to_line())
 
     def flush(self) -> None:
         """Put all queued lines on the disk.

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import dspy
-
 from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.signals import run_interruptibly
@@ -24,6 +22,7 @@ from medexam.gc_pause import gc_paused
 from medexam.library_logging import truncation_unlogged
 from medexam.model_identity import Answerer
 from medexam.serve import Engine, build_engine
+from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds, ModelSpec
 
 
@@ -94,7 +93,7 @@ class _Runner:
         before = folder.read_json(file) if (folder.path / file).exists() else {}
         begun, invocation, asked = time.monotonic(), Invocation(), spending.asked
         try:
-            with dspy.context(lm=build_lm(self.model, engine), disable_history=True), gc_paused():
+            with in_bulk(build_lm(self.model, engine)), gc_paused():
                 for task in self.tasks:
                     self.observer.task_starts(task)
                     digests = {key: text_digest(source) for key, source in task.sources.items()}

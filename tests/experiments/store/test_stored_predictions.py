@@ -85,7 +85,7 @@ def test_a_score_that_is_no_number_is_a_damaged_line(folder, score) -> None:
     path = folder.path / PREDICTIONS
     whole, last = path.read_bytes().rstrip(b"\n").rsplit(b"\n", 1)
     path.write_bytes(
-        whole + b"\n" + last.replace(b'"option_scores": null', b'"option_scores": {"1": ' + score + b"}") + b"\n"
+        whole + b"\n" + last.replace(b'"option_scores":null', b'"option_scores":{"1":' + score + b"}") + b"\n"
     )
     assert score in path.read_bytes()
     with pytest.raises(RunFolderError, match="line 5 is damaged"):

@@ -35,6 +35,7 @@ from medexam.questions import Question
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.prefix_cache import PrefixCount
+from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds, ModelSpec
 from medexam.version import __version__
 
@@ -118,7 +119,7 @@ class _CellRun:
 
     async def _run(self, lm: dspy.LM) -> None:
         try:
-            with dspy.context(lm=lm, disable_history=True), gc_paused():
+            with in_bulk(lm), gc_paused():
                 await self._scheduler.run()
         except Exception as error:
             # Reported and not raised: nobody awaits this task before the cell ends.
