@@ -49,7 +49,8 @@ def dspys_own(monkeypatch) -> list[str]:
 
 
 def _ask(spec, question, context):
-    weighed = {"logprobs": [[-1.0, -number / 10] for number in range(len(question.options))]}
+    # A number for each word of each option.
+    weighed = {"logprobs": [[-option.number / 10] * len(option.text.split()) for option in question.options]}
     engine = ScriptedEngine(lambda _: weighed if spec.kind == "likelihood" else REPLY["*"])
     lm = build_lm(MODEL, engine)
     with context(lm):
