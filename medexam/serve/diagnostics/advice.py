@@ -18,6 +18,12 @@ SKEW_S = 5.0
 _MANY_NAMED = 128
 _LARGE_BLOCK = 64
 """Blocks of this number of tokens are larger than what most prompts share."""
+_IN_FLIGHT = 1024
+"""The most prompts that a run has in flight at one server."""
+_MANY_WAIT = 0.25
+"""Prompts that wait, as a share of those that are computed, from which on the server is told to compute more."""
+_CACHE_FULL = 0.8
+"""Share of the cache from which on more sequences would only push each other out."""
 _SHOWN = 3
 """Differing servers that a line names."""
 
@@ -159,6 +165,15 @@ def _clock(diagnosis: Diagnosis) -> Iterator[str]:
 def _burst(burst: LoadResult | None) -> Iterator[str]:
     if burst is not None and burst.failed:
         yield f"requests of the burst that failed: {burst.failed}; a run would slow down: look into the server's log"
+    queue = burst.queue if burst is not None else None
+    if burst is None or queue is None or queue.waiting < _MANY_WAIT * queue.running or queue.cache_used > _CACHE_FULL:
+        return
+    if 0 < queue.running < _IN_FLIGHT:
+        yield (
+            f"{queue.waiting} prompts waited while {queue.running} were computed, and {queue.cache_used:.0%} of its "
+            f"cache were in use: start it with --max-num-seqs {_IN_FLIGHT}, which lets it compute up to "
+            f"{min(_IN_FLIGHT, queue.running + queue.waiting) / queue.running:.1f} times as many at once"
+        )
 
 
 def _about_replicas(replicas: ReplicaComparison) -> Iterator[str]:

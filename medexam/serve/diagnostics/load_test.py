@@ -5,6 +5,7 @@ figures mean is its readers' business.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,23 @@ _WORTH = 1.1
 """A step is followed by another one if it brought this times what the one before did."""
 
 
+_LOOK_S = 0.1
+"""Seconds between two looks at the server's own counters."""
+_GAUGE = re.compile(
+    r"^vllm:(num_requests_running|num_requests_waiting|kv_cache_usage_perc)(?:\{.*\})? (\S+)$", re.MULTILINE
+)
+
+
+class ServerQueue(FrozenModel):
+    """What vLLM said of its queue at the moment of a burst when most prompts were computed."""
+
+    running: int
+    """Prompts that were computed at once."""
+    waiting: int
+    cache_used: float
+    """Share of its cache of keys and values that was in use."""
+
+
 class LoadResult(FrozenModel):
     """What the best step of a burst brought."""
 
@@ -42,6 +60,8 @@ class LoadResult(FrozenModel):
     """What the whole burst took."""
     failed: int
     """Requests of the whole burst that were refused or lost."""
+    queue: ServerQueue | None = None
+    """None if the server's `/metrics` says nothing of it."""
 
 
 @dataclass
@@ -53,6 +73,7 @@ class LoadTest:
     list_prompts: bool
     result: LoadResult | None = None
     """What was measured so far, also if the burst was cancelled; None before a request was answered or refused."""
+    _queue: ServerQueue | None = None
 
     async def run(self, seconds: float) -> None:
         """Ask for about `seconds`; it ends early if more requests in flight bring no more."""
@@ -61,17 +82,26 @@ class LoadTest:
             for requests in _IN_FLIGHT:
                 before = self.result.prompts_per_s if self.result else 0.0
                 step = _Step(client, self, requests)
+                watching = asyncio.create_task(self._watch(client))
                 try:
                     async with asyncio.timeout(begun + seconds - time.monotonic()):
                         await step.run(seconds / len(_IN_FLIGHT))
                 except TimeoutError:
                     pass
                 finally:
+                    watching.cancel()
                     # Also if Ctrl-C cancels the burst: what was measured until then is shown.
                     passed = time.monotonic() - begun
                     self._count(step, passed)
                 if step.failed or step.rate < _WORTH * before or passed >= seconds:
                     return
+
+    async def _watch(self, client: httpx.AsyncClient) -> None:
+        """Look at the server's counters until it is cancelled, or the server has none."""
+        while (queue := await _read_queue(client, f"{self.endpoint.root}/metrics")) is not None:
+            if self._queue is None or queue.running > self._queue.running:
+                self._queue = queue
+            await asyncio.sleep(_LOOK_S)
 
     def _count(self, step: "_Step", passed: float) -> None:
         if self.result is None and not step.prompts and not step.failed:
@@ -82,6 +112,8 @@ class LoadTest:
             tokens_per_s = step.rate * step.tokens / step.prompts
             changes |= {"prompts_per_s": round(step.rate, 2), "tokens_per_s": round(tokens_per_s, 2)}
             changes["in_flight"] = step.requests * len(step.prompt_list)
+        if self._queue is not None:
+            known = known.model_copy(update={"queue": self._queue})
         self.result = known.model_copy(update=changes)
 
 
@@ -129,6 +161,22 @@ class _Step:
             self.prompts += len(reply.get("choices") or ())
             self.tokens += int((reply.get("usage") or {}).get("completion_tokens") or 0)
             self._last = time.monotonic()
+
+
+async def _read_queue(client: httpx.AsyncClient, address: str) -> ServerQueue | None:
+    try:
+        reply = await client.get(address)
+        found = [(name, float(value)) for name, value in _GAUGE.findall(reply.text)]
+    except (httpx.HTTPError, ValueError):
+        return None
+    if {name for name, _ in found} != {"num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"}:
+        return None
+    # Several engines behind one address have a line each.
+    running, waiting = (
+        sum(value for name, value in found if name == f"num_requests_{kind}") for kind in ("running", "waiting")
+    )
+    used = max(value for name, value in found if name == "kv_cache_usage_perc")
+    return ServerQueue(running=int(running), waiting=int(waiting), cache_used=used)
 
 
 async def run_load_tests(bursts: Sequence[LoadTest], seconds: float) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -77,6 +78,41 @@ def test_one_server_in_good_health() -> None:
     }
     assert found.replicas is None
     assert advise(found) == ()
+
+
+def gauges(running: int, waiting: int, used: float) -> str:
+    """Two engines behind one address."""
+    return "".join(
+        f'vllm:num_requests_running{{engine="{engine}"}} {running / 2}\n'
+        f'vllm:num_requests_waiting{{engine="{engine}"}} {waiting / 2}\n'
+        f'vllm:kv_cache_usage_perc{{engine="{engine}"}} {used}\n'
+        for engine in (0, 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("counters", "advice"),
+    [
+        (
+            gauges(256, 700, 0.1),
+            "700 prompts waited while 256 were computed, and 10% .* up to 3.7 times as many at once",
+        ),
+        (gauges(256, 700, 0.9), None),
+        (gauges(256, 20, 0.1), None),
+        (gauges(0, 0, 0.0), None),
+        (gauges(1024, 700, 0.1), None),
+        (COUNTERS, None),
+    ],
+)
+def test_a_burst_says_if_too_few_prompts_are_computed_at_once(counters: str, advice: str | None) -> None:
+    found = look(Wire(metrics=counters), burst_s=0.3)
+    lines = advise(found)
+    if advice is None:
+        assert lines == ()
+    else:
+        assert len(lines) == 1
+        assert re.search(advice, lines[0])
+        assert found.diagnoses[0].burst.queue.cache_used == 0.1  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
