@@ -54,7 +54,8 @@ def serve(
         raise EngineError("nothing to serve: name a PROFILE or a MODEL; `medexam serve --list` shows the profiles")
     from medexam.serve.launch.own_servers import vllm_python
 
-    servers = replace(servers, python=servers.python or vllm_python())
+    if servers.container is None:
+        servers = replace(servers, python=servers.python or vllm_python())
     flags = tuple(context.args)
     if slurm or in_job:
         from medexam.cli.serving.slurm import serve_job

@@ -128,14 +128,17 @@ def test_print_shows_a_jobs_script_without_slurm(medexam, model: Path, monkeypat
         *("serve", str(model), "--in-job", "--slurm-folder", f"{here}/slurm"),
         *("--registry", f"{here}/shared/servers.json", "--", "--x=a b"),
     ]
+    assert errors == f"before sbatch: mkdir -p {here}/slurm, or Slurm has nowhere to write the job's log\n"
     assert not Path("slurm").exists()
     assert not Path("shared").exists()
 
 
-def test_a_container_in_a_job_is_apptainers(medexam, model: Path) -> None:
+def test_a_container_in_a_job_is_apptainers(medexam, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEDEXAM_VLLM_PYTHON", "/somewhere/python")
     code, output, errors = medexam("serve", model, "--slurm", "--print", "--container", "vllm.sif")
     assert code == 0, errors
     assert "--container vllm.sif --container-runtime apptainer" in " ".join(output.replace("\\\n", "").split())
+    assert "--python" not in output, "the container has its own"
     _, output, _ = medexam("serve", model, "--print", "--container", "vllm.sif")
     assert output.startswith("docker run ")
 

@@ -38,6 +38,8 @@ def _submit(job: "Job", *, show: bool) -> None:
 
     if show:
         sys.stdout.write(job_script(job))
+        if not job.folder.is_dir():
+            sys.stderr.write(f"before sbatch: mkdir -p {job.folder}, or Slurm has nowhere to write the job's log\n")
         return
     submitted = submit(job)
     number, registry = submitted.number, job.registry if job.fleet.registry else None
