@@ -49,7 +49,10 @@ SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.%n.log
 {nodes}
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=main Nodes=ALL Default=YES PriorityTier=1 MaxTime=INFINITE State=UP
+PartitionName=urgent Nodes=ALL PriorityTier=9 MaxTime=INFINITE State=UP
 """
 
 
@@ -182,6 +185,6 @@ def running_cluster() -> Iterator[Cluster]:
 
 def _idle(cluster: Cluster) -> bool:
     try:
-        return cluster.ask("sinfo", "--noheader", "--format=%D %T") == f"{len(NODES)} idle"
+        return cluster.ask("sinfo", "--noheader", "--partition=main", "--format=%D %T") == f"{len(NODES)} idle"
     except subprocess.SubprocessError:
         return False

@@ -69,6 +69,27 @@ def test_a_job_comes_back_after_its_walltime_and_when_it_is_requeued(place: Plac
     place.is_gone(job)
 
 
+def test_slurm_itself_warns_at_the_walltime(place: Place, model: str) -> None:
+    job = place.serve(model, "--time", "00:01:00").stdout.splitlines()[0]
+    first = place.registered(job)
+    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
+    assert place.registered(job).pid != first.pid
+    assert place.cluster.state(job) == "RUNNING", "queued again before its time was over"
+    assert "TIME LIMIT" not in place.told(job)
+    place.cluster.ask("scancel", job)
+    place.is_gone(job)
+
+
+def test_a_job_comes_back_after_a_more_urgent_one(place: Place, model: str) -> None:
+    job = place.serve(model).stdout.splitlines()[0]
+    first = place.registered(job)
+    place.cluster.ask("sbatch", "--partition=urgent", "--nodes=2", "--output=/dev/null", "--wrap", "sleep 2")
+    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
+    assert place.registered(job).pid != first.pid
+    place.cluster.ask("scancel", job)
+    place.is_gone(job)
+
+
 def test_every_node_serves_and_all_come_back_together(place: Place, model: str) -> None:
     job = place.serve(model, "--nodes", "2").stdout.splitlines()[0]
     first = place.all_registered(job, 2)
