@@ -44,7 +44,7 @@ def test_a_run_survives_a_node_without_power_and_the_walltime(place: Place, tmp_
         "model.engine": "vllm",
         "model.endpoints": f"[registry:{place.registry.path}]",
         "model.wait_s": "900",
-        "model.max_tokens": "100",
+        "model.max_tokens": "64",
         "dataset.name": "headqa_sample",
         "program.answer_format": "free",
     }
@@ -75,6 +75,6 @@ def test_a_run_survives_a_node_without_power_and_the_walltime(place: Place, tmp_
     assert json.loads(output)
     (predictions,) = runs.glob("headqa_v1-*/predictions.jsonl")
     rows = [json.loads(line) for line in predictions.read_text().splitlines()]
-    assert len({row["id"] for row in rows}) == len(rows) == QUESTIONS
+    assert len({row["question"] for row in rows}) == len(rows) == QUESTIONS
     place.cluster.ask("scancel", job)
     place.is_gone(job)

@@ -42,7 +42,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "doctor": (
             "medexam doctor http://127.0.0.1:8000/v1",
-            "srun --nodes 2 --ntasks-per-node 1 medexam doctor --cluster --model llama-3.1-70b",
+            "medexam doctor --cluster --model llama-3.1-70b",
         ),
         "data init": ("medexam data init my.csv",),
         "data build": ("medexam data build --booklet 2020.pdf --key 2020.csv --name biology-2020 --out exam",),
