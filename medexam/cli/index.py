@@ -113,9 +113,9 @@ def _builder(settings: BuildSettings) -> "Iterator[Callable[..., IndexManifest]]
                 build_index_on_ray, cluster, device=settings.device, shards=settings.shards, kind=settings.kind
             )
     else:
-        from medexam.retrievers.index_building import build_index
+        from medexam.retrievers.sharding import build_or_join
 
-        yield partial(build_index, kind=settings.kind)
+        yield partial(build_or_join, kind=settings.kind)
 
 
 def _build(

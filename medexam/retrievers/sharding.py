@@ -14,8 +14,8 @@ from pathlib import Path
 from medexam.errors import IndexBuildError
 from medexam.files import write_whole
 from medexam.retrievers.corpora import Corpus, ReadableCorpus
-from medexam.retrievers.encoders import Encoder
-from medexam.retrievers.index_building import BLOCK, build_index, check_same, disk_errors, finish_index
+from medexam.retrievers.encoders import Encoder, Progress
+from medexam.retrievers.index_building import BLOCK, build_index, check_kind, check_same, disk_errors, finish_index
 from medexam.retrievers.index_manifest import (
     MANIFEST,
     OFFSETS,
@@ -102,6 +102,21 @@ def join_shards(corpus: ReadableCorpus, encoder: Encoder, folder: Path, kind: In
     places = [folder / shard.folder for shard in shards]
     passages = JoinedPassages([PassageStore(place) for place in places])
     return finish_index(folder, BuildProgress.of(corpus, encoder), kind, encoder, passages, places, files)
+
+
+def build_or_join(
+    corpus: ReadableCorpus, encoder: Encoder, folder: Path, kind: IndexKind = "flat", progress: Progress | None = None
+) -> IndexManifest:
+    """`build_index`, but an index that is finished in shards keeps them, and only its structure is made for `kind`."""
+    before = _before(folder)
+    if not isinstance(before, IndexManifest) or SHARDS not in before.bytes:
+        return build_index(corpus, encoder, folder, kind, progress)
+    check_same(folder, before, BuildProgress.of(corpus, encoder))
+    check_kind(kind, corpus, encoder)
+    manifest = before if before.kind == kind else join_shards(corpus, encoder, folder, kind)
+    if progress is not None:
+        progress(corpus.count)
+    return manifest
 
 
 def count_encoded(folder: Path, shards: Sequence[Shard]) -> int:

@@ -14,7 +14,7 @@ from medexam.retrievers.corpora import build_corpus, chunk_corpus, load_corpus, 
 from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_manifest import read_manifest
 from medexam.retrievers.index_search import open_index
-from medexam.retrievers.sharding import build_shard, join_shards, prepare_shards
+from medexam.retrievers.sharding import build_or_join, build_shard, join_shards, prepare_shards
 from medexam.retrievers.vector_file import StoredVectors
 from retrievers.random_vectors import CORPUS, COUNT, QUERIES, HashEncoder, corpus_of
 
@@ -141,10 +141,9 @@ def test_graphs_of_segments(built: Path, tmp_path: Path, shards: int) -> None:
     assert np.mean([a == b for mine, its in pairs for a, b in zip(mine, its, strict=True)]) > 0.9
     assert len(found.search(["x"], COUNT)[0]) == COUNT
     # Another kind leaves none of its files behind.
-    if shards == 1:
-        build_index(CORPUS, encoder, tmp_path, "flat")
-    else:
-        join_shards(CORPUS, encoder, tmp_path)
+    done: list[int] = []
+    build_or_join(CORPUS, encoder, tmp_path, "flat", done.append)
+    assert (encoder.encoded, done[-1]) == (COUNT, COUNT), "another kind encodes nothing again"
     assert not list(tmp_path.glob("structure*"))
     assert open_index(tmp_path).digest == flat.digest
 
