@@ -98,7 +98,7 @@ class ReplyWriter:
         return self._writing.rows - self._live()
 
     def _live(self) -> int:
-        return sum(not row.ended for row in self._rows)
+        return len(self._live_places())
 
     def _admit(self) -> None:
         """Read waiting prompts into the rows that are free, if there are enough of them."""
@@ -125,22 +125,26 @@ class ReplyWriter:
     def _refill(self, live: list[_Row], taken: list[ReplyTicket]) -> None:
         from medexam.serve.local_model.growing_cache import join_rows
 
-        kept = self._keep()
+        places = self._live_places()
         batches = plan_batches(taken, self._reading, size=lambda one: (len(one.job.prompt), 1), group=lambda _: None)
         # Before anything is computed, so that all of them are known if memory does not suffice.
         self._rows = live + [row for batch in batches for ticket in batch for row in self._new_rows(ticket)]
+        kept = self._keep(places)
         self._state = join_rows([*kept, *(self._read(batch) for batch in batches)])
 
-    def _keep(self) -> "list[CachedRows]":
-        """The state of the rows that have not ended, as a part of the next batch."""
+    def _keep(self, places: Sequence[int]) -> "list[CachedRows]":
+        """The state of the rows at these places, as a part of the next batch; none of no rows."""
         from medexam.serve.local_model.growing_cache import CachedRows
 
-        if not self._live():
+        if not places:
             return []
         cache, mask, logits = self._state
         rows = CachedRows([(layer.keys, layer.values) for layer in cache.layers], mask, logits)
         self._state = None
-        return [rows.select([place for place, row in enumerate(self._rows) if not row.ended])]
+        return [rows.select(places)]
+
+    def _live_places(self) -> list[int]:
+        return [place for place, row in enumerate(self._rows) if not row.ended]
 
     def _new_rows(self, ticket: ReplyTicket) -> list[_Row]:
         job, model = ticket.job, self._model
@@ -171,7 +175,7 @@ class ReplyWriter:
         import torch
 
         cache, mask, logits = self._state
-        places = [place for place, row in enumerate(self._rows) if not row.ended]
+        places = self._live_places()
         rows = [self._rows[place] for place in places]
         chosen = self._choose(rows, logits[places])
         for row, token in zip(rows, chosen, strict=True):
@@ -198,7 +202,7 @@ class ReplyWriter:
         """Leave out the rows that have ended, when no prompt waits for them."""
         from medexam.serve.local_model.growing_cache import join_rows
 
-        kept = self._keep()
+        kept = self._keep(self._live_places())
         self._rows = [row for row in self._rows if not row.ended]
         self._state = join_rows(kept)
 
