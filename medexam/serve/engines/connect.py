@@ -20,7 +20,6 @@ from medexam.serve.discovery.behaviour import DIALOGUE
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import ServerFinder, find_endpoints, follow
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, check_same, probe_endpoint
-from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.engines.prompt_text import ServerRenderer, build_renderer
 from medexam.serve.engines.settings_check import check_vllm_settings
 from medexam.serve.engines.vllm import VLLMEngine
@@ -58,8 +57,6 @@ async def _connect(
     endpoints: Sequence[Endpoint], finder: ServerFinder | None, spec: ModelSpec, needs: EngineNeeds
 ) -> VLLMEngine:
     timeout_s = min(PROBE_TIMEOUT_S, spec.timeout_s)
-    # litellm takes seconds to import; the servers are probed meanwhile.
-    importing = asyncio.create_task(asyncio.to_thread(get_litellm))
     look = partial(probe_endpoint, pictures=needs.pictures, timeout_s=timeout_s)
     probes = (_probe_or_fault(look(endpoint, spec.name)) for endpoint in endpoints)
     found = dict(zip(endpoints, await asyncio.gather(*probes), strict=True))
@@ -70,7 +67,6 @@ async def _connect(
     _check_same_model(seen)
     for one in seen:
         _check_needs(needs, one)
-    await importing
     pool = ServerPool(tuple(answering), spec.timeout_s, spec.wait_s if finder else 0.0)
     settings = RequestSettings.of(spec)
     remote = ServerRenderer(pool.available, seen[0].model, timeout_s=timeout_s, told=settings.template)

@@ -39,7 +39,7 @@ from medexam.serve.contract import CHOICE, EngineInfo, join_samples, take_sample
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import call_litellm, reading_reply, to_responses
+from medexam.serve.engines.litellm_calls import call_litellm, post_completions, reading_reply, to_responses
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.engines.vllm_wire import (
@@ -243,13 +243,9 @@ class VLLMEngine(HostedEngine):
     async def _post(self, fields: str, prompts: Sequence[TokenPath], server: Server | None) -> list[Any]:
         """A completions request of token ids; its choices in the order of the prompts."""
         body = {"return_token_ids": True, "return_tokens_as_token_ids": True, **json.loads(fields)}
-        call = {
-            "model": f"text-completion-openai/{self.model}",
-            "prompt": [list(prompt) for prompt in prompts],
-            "extra_body": body,
-        }
-        return await self._call(
-            "atext_completion", call, lambda raw: order_choices(raw, len(prompts)), weight=len(prompts), first=server
+        body["prompt"] = [list(prompt) for prompt in prompts]
+        return await self._post_completions(
+            body, lambda raw: order_choices(raw, len(prompts)), weight=len(prompts), first=server
         )
 
     async def _choose(
@@ -310,39 +306,43 @@ class VLLMEngine(HostedEngine):
 
     async def _call_chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> list[Response]:
         body = {**self.settings.chat, **fields}
-        call = {"model": f"openai/{self.model}", "messages": list(messages), "extra_body": body}
+        call: dict[str, Any] = {"model": f"openai/{self.model}", "messages": list(messages), "extra_body": body}
         samples = body.get("n", 1)
-        responses = await self._call(
-            "acompletion", call, lambda raw: to_responses(raw, self.model, samples), weight=samples
-        )
+
+        async def send(server: Server) -> list[Response]:
+            endpoint = server.endpoint
+            where = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
+            raw = await call_litellm("acompletion", timeout_s=self.pool.timeout_s, **call, **where)
+            with reading_reply():
+                return to_responses(raw, self.model, samples)
+
+        responses = await self.pool.call(send, weight=samples)
         return [await count_thinking(one, self.tokenizer, opened=self.opens_thinking) for one in responses]
 
     async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[list[Completion]]:
         """One completions request; `fields` is its body as JSON, so that equal bodies share a batch."""
-        body = {"add_special_tokens": False, "return_token_ids": True, **json.loads(fields)}
-        call = {"model": f"text-completion-openai/{self.model}", "prompt": list(prompts), "extra_body": body}
-        return await self._call(
-            "atext_completion",
-            call,
-            lambda raw: read_completions(raw, self.model, len(prompts), body.get("n", 1)),
-            weight=len(prompts) * body.get("n", 1),
+        # Servers that take no list of prompts take one as it is.
+        prompt = list(prompts) if len(prompts) > 1 else prompts[0]
+        body = {"add_special_tokens": False, "return_token_ids": True, **json.loads(fields), "prompt": prompt}
+        samples = body.get("n", 1)
+        return await self._post_completions(
+            body,
+            lambda raw: read_completions(raw, self.model, len(prompts), samples),
+            weight=len(prompts) * samples,
         )
 
-    async def _call(
+    async def _post_completions(
         self,
-        function: str,
-        call: Mapping[str, Any],
-        read: Callable[[Any], T],
+        body: Mapping[str, Any],
+        read: Callable[[dict[str, Any]], T],
         *,
         weight: int,
         first: Server | None = None,
     ) -> T:
-        """A server's reply as `read` reads it; if that raises a curable error, it is asked for again."""
+        """A server's completions as `read` reads them; if that raises a curable error, they are asked for again."""
 
         async def send(server: Server) -> T:
-            endpoint = server.endpoint
-            where = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
-            raw = await call_litellm(function, timeout_s=self.pool.timeout_s, **call, **where)
+            raw = await post_completions(server.client, self.model, body, timeout_s=self.pool.timeout_s)
             with reading_reply():
                 return read(raw)
 

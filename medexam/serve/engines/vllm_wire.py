@@ -4,7 +4,7 @@ Pure functions; this module opens no connection and decides nothing.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,16 +66,16 @@ def chat_fields(request: Request) -> dict[str, Any]:
     return fields
 
 
-def order_choices(raw: Any, expected: int) -> list[Any]:
+def order_choices(raw: Mapping[str, Any], expected: int) -> list[dict[str, Any]]:
     """The choices of a completions reply in the order of its prompts; raises `ServerError` unless each has one."""
-    # If a reply has no choices, litellm invents one without a text.
-    choices = {choice.index: choice for choice in raw.choices or () if choice.text is not None}
-    if len(raw.choices or ()) != expected or set(choices) != set(range(expected)):
+    told = raw.get("choices") or ()
+    choices = {choice["index"]: choice for choice in told if choice.get("text") is not None}
+    if len(told) != expected or set(choices) != set(range(expected)):
         raise ServerError(f"{expected} prompts were sent and replies to {sorted(choices)} came back")
     return [choices[index] for index in range(expected)]
 
 
-def read_completions(raw: Any, model: str, expected: int, samples: int) -> list[list[Completion]]:
+def read_completions(raw: Mapping[str, Any], model: str, expected: int, samples: int) -> list[list[Completion]]:
     """The `samples` replies to each prompt of a request, in their order; raises `ServerError` unless all are there.
 
     Raises `TypeError` for a text or token ids of another type than the protocol's. Tokens are counted per prompt if the
@@ -83,23 +83,24 @@ def read_completions(raw: Any, model: str, expected: int, samples: int) -> list[
     """
     replies = []
     for place, choice in enumerate(order_choices(raw, expected * samples)):
-        tokens, prompt = (_token_ids(getattr(choice, name, None)) for name in ("token_ids", "prompt_token_ids"))
-        if not isinstance(choice.text, str):
-            raise TypeError(f"a text of type {type(choice.text).__name__}")
+        tokens, prompt = (_token_ids(choice.get(name)) for name in ("token_ids", "prompt_token_ids"))
+        text = choice["text"]
+        if not isinstance(text, str):
+            raise TypeError(f"a text of type {type(text).__name__}")
         if tokens is not None and prompt is not None:
             usage = Usage(input_tokens=0 if place % samples else len(prompt), output_tokens=len(tokens))
-        elif expected == samples == 1 and raw.usage is not None:
-            read, written = raw.usage.prompt_tokens, raw.usage.completion_tokens
+        elif expected == samples == 1 and (counted := raw.get("usage")) is not None:
+            read, written = counted.get("prompt_tokens"), counted.get("completion_tokens")
             usage = Usage(input_tokens=read, output_tokens=written) if is_count(read) and is_count(written) else Usage()
         else:
             usage = Usage()
         replies.append(
             Completion(
-                id=str(raw.id) if raw.id else None,
-                model=writable(str(raw.model or model)),
-                text=writable(choice.text),
+                id=str(raw["id"]) if raw.get("id") else None,
+                model=writable(str(raw.get("model") or model)),
+                text=writable(text),
                 tokens=tokens,
-                finish_reason="length" if choice.finish_reason == "length" else "stop",
+                finish_reason="length" if choice.get("finish_reason") == "length" else "stop",
                 usage=usage,
             )
         )
