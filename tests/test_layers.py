@@ -56,7 +56,7 @@ INNER_FLOORS = {
             "launch",
             "cluster",
         ),
-        *("engines", "naming", "build", "", "diagnostics"),
+        *("engines", "batches", "naming", "build", "", "diagnostics"),
     ),
     "benchmarks": ("resampling", "answers", "paired", "base", "choice", "words", "registry"),
     "metrics": ("", "cliniqlink", "paired", "contamination"),

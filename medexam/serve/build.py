@@ -35,6 +35,14 @@ async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer
         from medexam.serve.engines.connect import connect_vllm
 
         return await background_loop().run_async(connect_vllm(spec, needs, prefer_host))
+    if spec.engine == "batch" and spec.profile is not None:
+        from medexam.serve.batches.vllm_engine import build_vllm_batches
+
+        return await asyncio.to_thread(build_vllm_batches, spec, needs)
+    if spec.engine == "batch":
+        from medexam.serve.batches.provider_engine import connect_provider
+
+        return await background_loop().run_async(connect_provider(spec, needs))
     from medexam.serve.engines.litellm import connect_litellm
 
     return await background_loop().run_async(connect_litellm(spec, needs))

@@ -21,8 +21,10 @@ true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the 
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from dspy.lm15 import Config, Request, Response, TextPart, ThinkingPart
 from pydantic import Field
@@ -43,7 +45,7 @@ class EngineInfo(FrozenModel):
     """What really ran; written to `environment.json`."""
 
     engine: str
-    """`embedded`, `vllm`, `litellm` or `scripted`."""
+    """`embedded`, `vllm`, `litellm`, `batch` or `scripted`."""
     model: str
     """The model as the engine or server names it."""
     identity: ModelIdentity
@@ -122,4 +124,13 @@ class Engine(Protocol):
 
     async def aclose(self) -> None:
         """Release the model or the connections; the engine is unusable afterwards."""
+        ...
+
+
+@runtime_checkable
+class FolderEngine(Protocol):
+    """An engine that keeps what it has in work in the folder of the run that is asked."""
+
+    def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
+        """Use the folder inside the block, in which `in_flight` questions are being asked at once."""
         ...

@@ -36,6 +36,11 @@ def begin_wait() -> Callable[[], None]:
     return end
 
 
+def question_id() -> int:
+    """What tells the question whose request this is from others that are being asked; 0 outside any record."""
+    return id(spans) if (spans := _record.get()) is not None else 0
+
+
 def covered_s(spans: Sequence[Span]) -> float:
     """Seconds in which at least one request waited: those that waited together count once."""
     total, reached = 0.0, float("-inf")

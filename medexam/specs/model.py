@@ -10,7 +10,7 @@ from medexam.specs.extra_body import check_extra_body
 from medexam.specs.names import ENGINES, Args, part_name, short_name
 from medexam.specs.secret_values import INSTEAD, is_variable
 
-EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
+EngineName = Literal["embedded", "vllm", "litellm", "batch", "scripted"]
 REGISTRY = "registry:"
 """Opens an endpoint that is a registry file."""
 DType = Literal["auto", "float32", "bfloat16", "float16"]
@@ -25,7 +25,8 @@ class ModelSpec(Spec):
 
     engine: str = "embedded"
     """`embedded`: transformers in this process. `vllm`: vLLM's OpenAI-compatible servers. `litellm`: any hosted
-    model that litellm knows. `scripted`: replies from a table, for dry runs. Or a class of
+    model that litellm knows. `batch`: the same at half the price within a day, by the provider's batches; with a
+    `profile`, vLLM's `run-batch` on this machine. `scripted`: replies from a table, for dry runs. Or a class of
     one's own, `./file.py:Name` or `module:Name`."""
     args: Args = Field(default_factory=dict)
     """Keyword arguments of an engine of one's own."""
@@ -33,7 +34,7 @@ class ModelSpec(Spec):
     """Hub id, or the name a server or provider knows the model by. None: SmolLM2-135M-Instruct when embedded; when
     vllm the profile's model, or the only model of the server."""
     profile: str | None = None
-    """vllm: a model profile, by its name or as a YAML file; it gives `name` and `revision` where they are None."""
+    """vllm, batch: a model profile, by its name or as a YAML file; it gives `name` and `revision` if they are None."""
     start: bool = False
     """vllm: start the profile's server on this machine, use it, and stop it at the end of the run."""
     path: Path | None = None
@@ -55,7 +56,8 @@ class ModelSpec(Spec):
     ca_bundle: Path | None = None
     """vllm: a file of certificates (PEM) that https endpoints are checked against; None: the system's."""
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
-    """vllm, litellm: seconds that one request may take, waiting in the server's queue included."""
+    """vllm, litellm: seconds that one request may take, waiting in the server's queue included. batch: one of those
+    that submit a batch and ask after it."""
     dtype: DType = "auto"
     """embedded: the weights' type; `auto` is bfloat16 where the device multiplies it natively and no slower than
     float32, which a processor measures once; else float32."""
@@ -80,8 +82,8 @@ class ModelSpec(Spec):
     thinking: Thinking | None = None
     """`on` or `off`, or the most tokens that a reply may think; None leaves it to the model."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
-    """vllm, litellm: further fields of each request, the server's or provider's own. Never a key, and no field that
-    has a key of the spec or that programs set."""
+    """vllm, litellm, batch: further fields of each request, the server's or provider's own. Never a key, and no field
+    that has a key of the spec or that programs set."""
 
     def __hash__(self) -> int:
         """That of its JSON: `args` may hold lists."""
@@ -114,6 +116,14 @@ class ModelSpec(Spec):
             raise ValueError("engine 'litellm' needs a name, such as openai/gpt-4o-mini")
         if self.engine == "litellm" and len(self.endpoints) > 1:
             raise ValueError("engine 'litellm' takes one endpoint at most")
+        if self.engine == "batch" and not self.name and not self.profile:
+            raise ValueError(
+                "engine 'batch' needs a provider's model in name, such as openai/gpt-4o-mini, or for vLLM a profile"
+            )
+        if self.engine == "batch" and self.endpoints:
+            raise ValueError(
+                "engine 'batch' takes no endpoints: it asks the provider that name says, or vLLM on this machine"
+            )
         if self.engine == "scripted" and self.path is None:
             raise ValueError("engine 'scripted' needs a path to the YAML file with its replies")
         if (self.is_own or self.engine in ("embedded", "scripted")) and self.endpoints:
@@ -130,15 +140,19 @@ class ModelSpec(Spec):
             )
         if self.reasoning_effort == "none" and self.thinking not in (None, "off"):
             raise ValueError(f"reasoning_effort: none thinks nothing, and thinking is {self.thinking!r}: leave one out")
-        refused = {"embedded": ("extra_body",), "vllm": (), "litellm": ()}.get(self.engine, REQUEST_SETTINGS)
+        refused = {"embedded": ("extra_body",), "vllm": (), "litellm": (), "batch": ()}.get(
+            self.engine, REQUEST_SETTINGS
+        )
         if given := [name for name in refused if name in self.request_settings]:
             instead = "hand it to your engine in args" if self.is_own else "leave it out"
             raise ValueError(f"engine {self.engine!r} takes no {' and no '.join(given)}: {instead}")
         check_extra_body(self.extra_body)
 
     def _check_servers(self) -> None:
-        if self.engine != "vllm" and (self.profile or self.start or self.ca_bundle):
-            raise ValueError("profile, start and ca_bundle belong to engine 'vllm'")
+        if self.engine != "vllm" and (self.start or self.ca_bundle):
+            raise ValueError("start and ca_bundle belong to engine 'vllm'")
+        if self.engine not in ("vllm", "batch") and self.profile:
+            raise ValueError("profile belongs to the engines 'vllm' and 'batch'")
         if self.start and self.profile is None:
             raise ValueError("start needs a profile, such as profile: smollm2-cpu")
         if self.start and self.endpoints:
@@ -178,7 +192,7 @@ class ModelSpec(Spec):
     @property
     def is_billed(self) -> bool:
         """Whether a provider bills each token."""
-        return self.engine == "litellm" and not self.endpoints
+        return (self.engine == "litellm" and not self.endpoints) or (self.engine == "batch" and not self.profile)
 
     @property
     def is_named_by_server(self) -> bool:

@@ -10,6 +10,7 @@ from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.gc_pause import gc_paused
 from medexam.serve import Engine, EngineInfo, build_engine
+from medexam.serve.contract import FolderEngine
 from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -76,14 +77,19 @@ class LocalExecutor:
         lm = build_lm(model, engine) if engine else None
         with planned.folder.appending() as log, in_bulk(lm), gc_paused():
             before = await count_cached(model, engine)
-            await Scheduler(
+            scheduler = Scheduler(
                 Work.of(planned),
                 log,
                 observer,
                 spending,
                 lambda: engine.concurrency if engine else CONTROL_CONCURRENCY,
                 planned.pending,
-            ).run()
+            )
+            if isinstance(engine, FolderEngine):
+                async with engine.work_in(planned.folder.path, lambda: len(scheduler.tasks)):
+                    await scheduler.run()
+            else:
+                await scheduler.run()
             invocation.count_cached(before, await count_cached(model, engine))
 
     def describe(self) -> None:

@@ -77,7 +77,8 @@ def describe_environment() -> dict[str, Any]:
 def list_prices(model: ModelSpec) -> dict[str, float] | None:
     """US dollars a token, as `prompt_usd` and `completion_usd`, by litellm's own price list; None where it has none.
 
-    Only what a provider bills has a price: a model of the `litellm` engine without an endpoint of its own.
+    Only what a provider bills has a price: a model of the `litellm` engine without an endpoint of its own, and one of
+    the `batch` engine, which costs what the list says for batches, or half.
     """
     if not model.is_billed:
         return None
@@ -88,7 +89,12 @@ def list_prices(model: ModelSpec) -> dict[str, float] | None:
     except Exception:  # litellm raises nothing more special for a model that its list lacks
         return None
     prices = {"prompt_usd": info["input_cost_per_token"], "completion_usd": info["output_cost_per_token"]}
-    return prices if all(prices.values()) else None
+    if not all(prices.values()):
+        return None
+    if model.engine != "batch":
+        return prices
+    listed = (info.get("input_cost_per_token_batches"), info.get("output_cost_per_token_batches"))
+    return {name: of_batch or price / 2 for (name, price), of_batch in zip(prices.items(), listed, strict=True)}
 
 
 @cache

@@ -11,7 +11,7 @@ accepts a client of ours, which follows none. This module knows litellm's calls,
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import httpx
 from dspy.lm15 import Config, InvalidRequestError, Message, ProviderError, Request, Response, UnsupportedFeatureError
@@ -47,6 +47,8 @@ from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.request_settings import hosted_fields
 from medexam.specs import EngineNeeds, ModelSpec
 
+E = TypeVar("E", bound="LiteLLMEngine")
+
 _INITIAL = 16
 """Requests in flight at first: hosted providers limit rates."""
 _REFUSALS = (500, 501)
@@ -55,6 +57,13 @@ _REFUSALS = (500, 501)
 
 async def connect_litellm(spec: ModelSpec, needs: EngineNeeds) -> "LiteLLMEngine":
     """The engine of a spec, on the background loop; raises as `build_engine` does."""
+    check_needs(spec, needs)
+    await asyncio.to_thread(get_litellm)
+    return await look(LiteLLMEngine(spec), spec, needs)
+
+
+def check_needs(spec: ModelSpec, needs: EngineNeeds) -> None:
+    """Raise for what an engine that only asks for replies to dialogues cannot give, as `build_engine` does."""
     if needs.logprobs:
         raise LogprobsUnavailableError(
             f"engine {spec.engine!r} writes replies and reports no log-probabilities of given texts; "
@@ -67,8 +76,10 @@ async def connect_litellm(spec: ModelSpec, needs: EngineNeeds) -> "LiteLLMEngine
             f"engine {spec.engine!r} cannot have a model continue its own thinking: leave program.answer_after_budget "
             "out, or use model.engine vllm or embedded"
         )
-    await asyncio.to_thread(get_litellm)
-    engine = LiteLLMEngine(spec)
+
+
+async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
+    """The engine, after it has found out what the model honours; it is closed if the model cannot be used."""
     try:
         engine.check_key()
         await engine.check_settings(spec)
@@ -91,36 +102,39 @@ class LiteLLMEngine(HostedEngine):
     that does not speak OpenAI's API.
     """
 
+    kind: ClassVar[str] = "litellm"
+    """The engine's name in specs and records."""
+
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
         super().__init__(AdaptiveLimit(spec.timeout_s, initial=_INITIAL))
         self.model = spec.name
-        self._timeout_s = spec.timeout_s
+        self.timeout_s = spec.timeout_s
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
         self._asked_as = self.model
         """What litellm is asked for: `openai/NAME` at an endpoint of one's own."""
         self._client: Any = None
-        self._connection: dict[str, Any] = {}
-        name, provider = self._find_provider()
+        self.connection: dict[str, Any] = {}
+        name, provider = self.find_provider()
         if spec.api_key_env or spec.api_key_file or self._address:
             # Without a key of its own an endpoint gets none: the provider's usual one is for the provider alone.
-            self._connection["api_key"] = read_key(spec.api_key_env, file=spec.api_key_file) or NO_KEY
+            self.connection["api_key"] = read_key(spec.api_key_env, file=spec.api_key_file) or NO_KEY
         if self._address:
             self._check_dialect(name, provider)
             self._asked_as = f"openai/{name}"
-            self._client = open_model_client(Endpoint(self._address, self._connection["api_key"]), spec.timeout_s)
+            self._client = open_model_client(Endpoint(self._address, self.connection["api_key"]), spec.timeout_s)
             # Some models of OpenAI's are asked through its responses API otherwise, which takes no client.
-            self._connection |= {
+            self.connection |= {
                 "api_base": self._address,
                 "client": self._client,
                 "_skip_responses_api_bridge": True,
             }
-        self._settings = hosted_fields(spec)
+        self.settings = hosted_fields(spec)
         """Fields of every request."""
         self._guided = False
         self._form: SchemaForm = SCHEMA_FORMS[0]
         self._rules = TemplateRules(system=True, repeats=True, empty_system=True)
-        self._identity = ModelIdentity(engine="litellm", name=self.model)
+        self._identity = ModelIdentity(engine=self.kind, name=self.model)
 
     async def answer(self, request: Request) -> Response:
         """One reply to one request."""
@@ -132,14 +146,14 @@ class LiteLLMEngine(HostedEngine):
         extensions = dict(request.config.extensions or {})
         if continues_plain_text(request):
             raise UnsupportedFeatureError(
-                "the litellm engine continues no plain text", feature="config.extensions.plain"
+                f"engine {self.kind} continues no plain text", feature="config.extensions.plain"
             )
         choices = extensions.pop(CHOICE, None)
         if choices is not None:
             return await self._choose(messages, prefill, tuple(choices), request.config)
         if prefill:
             raise UnsupportedFeatureError(
-                "the litellm engine cannot make a provider continue given words; use engine vllm or embedded",
+                f"engine {self.kind} cannot make a provider continue given words; use engine vllm or embedded",
                 feature="messages",
             )
         fields = request_kwargs(request, "chat")
@@ -153,7 +167,7 @@ class LiteLLMEngine(HostedEngine):
 
         A provider that is reached in other ways too, such as by the profile of a cloud, is asked without a check.
         """
-        if self._connection:
+        if self.connection:
             return
         missing = get_litellm().validate_environment(model=self.model)["missing_keys"]
         if missing and all(name.endswith("_API_KEY") for name in missing):
@@ -167,11 +181,11 @@ class LiteLLMEngine(HostedEngine):
 
         Settings of the spec's own are sent once, with a short request.
         """
-        name, provider = self._find_provider()
+        name, provider = self.find_provider()
         known = get_litellm().get_supported_openai_params(model=name, custom_llm_provider=provider) or []
         own = self._address is not None
         asked = [name for name in ("top_p", "stop") if getattr(spec, name)]
-        asked += [name for name in ("reasoning_effort", "thinking") if name in self._settings and not own]
+        asked += [name for name in ("reasoning_effort", "thinking") if name in self.settings and not own]
         if lacking := [name for name in asked if name not in known]:
             raise EngineError(
                 f"{self.model}: litellm cannot pass model.{' and model.'.join(lacking)} on to {provider}: leave it out"
@@ -184,7 +198,7 @@ class LiteLLMEngine(HostedEngine):
         given = {name: value for name in ("top_p", "top_k") if (value := getattr(spec, name)) is not None}
         if spec.stop:
             given["stop"] = list(spec.stop)
-        if not (given or self._settings):
+        if not (given or self.settings):
             return
         tokens = HOSTED_TOKENS + (spec.thinking if isinstance(spec.thinking, int) else 0)
         try:
@@ -242,7 +256,7 @@ class LiteLLMEngine(HostedEngine):
         except CURABLE as error:
             raise EndpointUnreachableError(f"{self.model} does not answer: {error.message}") from error
         if not sees:
-            raise EngineError(f"engine litellm asks {no_sight(self.model)}")
+            raise EngineError(f"engine {self.kind} asks {no_sight(self.model)}")
 
     async def identify(self) -> None:
         """Ask the fixed dialogue twice, and note how the provider names the model and what it replies.
@@ -261,7 +275,7 @@ class LiteLLMEngine(HostedEngine):
             return
         replies = [one.text or "" for one in (first, second)]
         behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
-        self._identity = ModelIdentity(engine="litellm", name=first.model, behaviour=behaviour)
+        self._identity = ModelIdentity(engine=self.kind, name=first.model, behaviour=behaviour)
 
     async def find_rules(self) -> None:
         """Find out whether the model takes an empty system message and two user messages in a row.
@@ -288,7 +302,7 @@ class LiteLLMEngine(HostedEngine):
         from importlib.metadata import version
 
         return EngineInfo(
-            engine="litellm",
+            engine=self.kind,
             model=self.model,
             identity=self._identity,
             endpoints=(self._address,) if self._address else (),
@@ -327,7 +341,7 @@ class LiteLLMEngine(HostedEngine):
 
     async def _chat(self, fields: dict[str, Any], refusing: tuple[int, ...] = ()) -> Response:
         """One reply; an HTTP status of `refusing` is not asked again."""
-        call = {**self._settings, **fields, **self._connection, "timeout_s": self._timeout_s}
+        call = {**self.settings, **fields, **self.connection, "timeout_s": self.timeout_s}
 
         async def attempt() -> Response:
             try:
@@ -341,9 +355,9 @@ class LiteLLMEngine(HostedEngine):
                     raise ProviderError(fault.message, status=fault.status) from fault
                 raise
 
-        return await ask_again(attempt, timeout_s=self._timeout_s)
+        return await ask_again(attempt, timeout_s=self.timeout_s)
 
-    def _find_provider(self) -> tuple[str, str]:
+    def find_provider(self) -> tuple[str, str]:
         """The provider's own name of the model and the provider's; raises if litellm knows none."""
         try:
             name, provider, *_ = get_litellm().get_llm_provider(model=self.model, api_base=self._address)

@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import httpx
@@ -103,6 +103,16 @@ def _litellm_error(error: Exception, model: str, litellm: Any) -> Exception:
     return found
 
 
+async def call_in_thread(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
+    """One call of a synchronous `litellm.<function>`, for those whose asynchronous twins leave connections open.
+
+    `timeout_s` holds for each step of the connection. Raises `dspy.lm15` errors.
+    """
+    async with _call_errors(model, timeout_s):
+        call = partial(getattr(get_litellm(), function), model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)
+        return await asyncio.to_thread(call)
+
+
 @asynccontextmanager
 async def _call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
     """Turn litellm's errors into `dspy.lm15` errors; any other is one of a reply that cannot be read.
@@ -164,8 +174,13 @@ def to_responses(raw: Any, model: str, samples: int) -> list[Response]:
 
     What the server counts, it counts for all of them: the first one carries it.
     """
-    # Fields of another type than the protocol's are read as they are, and judged below.
-    body = writable(raw.model_dump(warnings=False))
+    # Fields of another type than the protocol's are read as they are, and judged there.
+    return read_chat(raw.model_dump(warnings=False), model, samples)
+
+
+def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Response]:
+    """The same of a reply's body as it came over the wire."""
+    body = writable(reply)
     choices = body.get("choices") or ()
     if len(choices) != samples:
         raise ServerError(f"the reply holds {len(choices)} choices instead of {samples}")

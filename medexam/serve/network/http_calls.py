@@ -82,9 +82,10 @@ def _http_error(reply: httpx.Response) -> LM15Error:
     detail = body.get("error", body) if isinstance(body, dict) else {}
     message = detail.get("message") if isinstance(detail, dict) else None
     said = redirect_fault(reply) or str(message or f"HTTP {reply.status_code}")
-    other = ServerError if reply.is_server_error else ProviderError
-    return _BY_STATUS.get(reply.status_code, other)(
-        hide_secrets(said),
-        status=reply.status_code,
-        retry_after=retry_after_s(reply.headers.get("retry-after")),
-    )
+    return status_error(reply.status_code, hide_secrets(said), retry_after_s(reply.headers.get("retry-after")))
+
+
+def status_error(status: int, said: str, retry_after: float | None = None) -> LM15Error:
+    """DSPy's error for an HTTP status; `retry_after` are the seconds to wait, None if the server says none."""
+    other = ServerError if httpx.codes.is_server_error(status) else ProviderError
+    return _BY_STATUS.get(status, other)(said, status=status, retry_after=retry_after)

@@ -1,0 +1,165 @@
+"""Batches at a provider, by litellm's batch calls: upload the file, make the batch, poll it, and fetch its results.
+
+Making a batch costs money, and a connection may be lost before the provider's reply is here. The file's id, kept before
+the batch is made, tells then whether there is a batch of it already. This module knows files and statuses, not what is
+asked.
+"""
+
+import asyncio
+import logging
+from functools import partial
+from typing import Any
+
+from dspy.lm15 import InvalidRequestError
+
+from medexam.errors import EngineError
+from medexam.serve.batches.batch_folder import URL, Batch
+from medexam.serve.engines.litellm_calls import call_in_thread
+from medexam.serve.network.retry import CURABLE, ask_again
+
+PROVIDERS = ("openai", "azure", "hosted_vllm", "litellm_proxy")
+"""Those of litellm's providers whose batches take and give OpenAI's own file format."""
+FIRST_POLL_S = 1.0
+LONGEST_POLL_S = 60.0
+"""A batch is asked after first after the one, and then less and less often, at last after the other."""
+_SLOWER = 1.3
+_ENDED = ("completed", "failed", "expired", "cancelled")
+"""Statuses after which a batch does not change any more."""
+_STEP_S = 60.0
+"""What one step of a connection may take."""
+_LISTED = 100
+_SAID = 400
+
+_log = logging.getLogger(__name__)
+
+
+class HostedBatches:
+    """The batches of one provider."""
+
+    resumes = True
+    most_requests = 50_000
+    most_bytes = 200 * 10**6
+
+    def __init__(self, provider: str, model: str, connection: dict[str, Any], timeout_s: float) -> None:
+        """`connection` holds the key, if it is not in the provider's usual variable."""
+        self._provider = provider
+        self._model = model
+        self._connection = connection
+        # A thread cannot be cancelled: it would hold the end of the process up for as long.
+        self._timeout_s = min(timeout_s, _STEP_S)
+
+    async def work(self, batch: Batch) -> None:
+        """Submit the batch unless that was done, wait for its end, and keep its results."""
+        if batch.record.batch_id is None:
+            await self._submit(batch)
+            _say(batch, "submitted")
+        else:
+            _say(batch, "taken up again")
+        ended = await self._wait(batch)
+        if ended.status == "failed":
+            batch.end(b"", ended.status)
+            raise EngineError(
+                f"batch {ended.id} of {batch.record.requests:,} requests was refused as a whole: {_reasons(ended)}; "
+                "nothing of it was asked"
+            )
+        files = [await self._content(one) for one in (ended.output_file_id, ended.error_file_id) if one]
+        batch.end(b"\n".join(files), ended.status)
+
+    async def _submit(self, batch: Batch) -> None:
+        if batch.record.file_id is None:
+            name = f"{batch.requests.parent.parent.name}-{batch.requests.name}"
+            upload = (name, await asyncio.to_thread(batch.requests.read_bytes))
+            made = await ask_again(
+                partial(self._call, "create_file", file=upload, purpose="batch"), timeout_s=self._timeout_s
+            )
+            batch.update(file_id=made.id)
+            batch_id = None
+        else:
+            batch_id = await self._find(batch.record.file_id)
+        if batch_id is None:
+            batch_id = await self._create(str(batch.record.file_id))
+        batch.update(batch_id=batch_id, status="submitted")
+
+    async def _create(self, file_id: str) -> str:
+        attempts = 0
+
+        async def attempt() -> str:
+            nonlocal attempts
+            attempts += 1
+            # The fault before may have hidden a batch that was made.
+            if attempts > 1 and (found := await self._find(file_id)) is not None:
+                return found
+            made = await self._call(
+                "create_batch", completion_window="24h", endpoint=URL, input_file_id=file_id, metadata={}
+            )
+            return str(made.id)
+
+        return await ask_again(attempt, timeout_s=self._timeout_s)
+
+    async def _find(self, file_id: str) -> str | None:
+        """The batch that was made of a file; None if none was."""
+        after: dict[str, str] = {}
+        while True:
+            page = await ask_again(
+                partial(self._call, "list_batches", limit=_LISTED, **after), timeout_s=self._timeout_s
+            )
+            listed = list(page.data or ())
+            for one in listed:
+                if one.input_file_id == file_id:
+                    return str(one.id)
+            if not listed or not getattr(page, "has_more", False):
+                return None
+            after = {"after": listed[-1].id}
+
+    async def _wait(self, batch: Batch) -> Any:
+        """The batch as it ended; a poll that fails is a poll like another."""
+        pause_s, failed = FIRST_POLL_S, False
+        while True:
+            try:
+                now = await self._call("retrieve_batch", batch_id=batch.record.batch_id)
+            except CURABLE as fault:
+                if not failed:
+                    _log.warning("medexam: warning: batch %s cannot be looked at: %s", batch.record.batch_id, fault)
+                failed = True
+            except InvalidRequestError as fault:
+                raise EngineError(
+                    f"batch {batch.record.batch_id} is not known to {self._provider} ({fault.message}); use the key "
+                    f"that submitted it, or remove {batch.path} to submit its requests again"
+                ) from fault
+            else:
+                failed = False
+                if now.status != batch.record.status:
+                    batch.update(status=now.status)
+                if now.status in _ENDED:
+                    return now
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * _SLOWER, LONGEST_POLL_S)
+
+    async def _content(self, file_id: str) -> bytes:
+        got = await ask_again(partial(self._call, "file_content", file_id=file_id), timeout_s=self._timeout_s)
+        content: bytes = got.content
+        return content.strip()
+
+    async def _call(self, function: str, **fields: Any) -> Any:
+        return await call_in_thread(
+            function,
+            self._model,
+            timeout_s=self._timeout_s,
+            custom_llm_provider=self._provider,
+            **self._connection,
+            **fields,
+        )
+
+
+def _say(batch: Batch, what: str) -> None:
+    _log.warning(
+        "medexam: batch %s of %s requests %s; it may take a day: Ctrl-C is no loss, the same command takes it up again",
+        batch.record.batch_id,
+        f"{batch.record.requests:,}",
+        what,
+    )
+
+
+def _reasons(ended: Any) -> str:
+    found = [str(one.message) for one in getattr(ended.errors, "data", None) or () if one.message]
+    return "; ".join(dict.fromkeys(found))[:_SAID] or "no reason was given"

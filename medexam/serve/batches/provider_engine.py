@@ -1,0 +1,83 @@
+"""The `batch` engine of hosted models: requests as engine `litellm` writes them, answered by the provider's batches.
+
+What the model honours is asked live when the run begins, as the `litellm` engine does; that is a handful of short
+requests at the full price.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dspy.lm15 import Request, Response
+
+from medexam.errors import EngineError
+from medexam.serve.batches.engine import CONCURRENCY, Batching
+from medexam.serve.batches.hosted import PROVIDERS, HostedBatches
+from medexam.serve.engines.litellm import LiteLLMEngine, check_needs, look
+from medexam.serve.engines.litellm_calls import get_litellm, read_chat, reading_reply
+from medexam.specs import EngineNeeds, ModelSpec
+
+
+async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> "ProviderBatchEngine":
+    """The engine of a spec, on the background loop; raises as `build_engine` does."""
+    check_needs(spec, needs)
+    await asyncio.to_thread(get_litellm)
+    return await look(ProviderBatchEngine(spec), spec, needs)
+
+
+class ProviderBatchEngine(LiteLLMEngine):
+    """An engine of a provider's batches; raises `EngineError` for a provider whose batches litellm does not know."""
+
+    kind: ClassVar[str] = "batch"
+
+    def __init__(self, spec: ModelSpec) -> None:
+        super().__init__(spec)
+        self._name, self._provider = self.find_provider()
+        if self._provider not in PROVIDERS:
+            raise EngineError(
+                f"{self.model}: engine batch knows the batches of {', '.join(PROVIDERS)}, not of {self._provider}; "
+                "use engine litellm"
+            )
+        self._batching = Batching(HostedBatches(self._provider, self._name, self.connection, self.timeout_s))
+        self._written: dict[str, dict[str, Any]] = {}
+        """Fields of a request as JSON -> the same in the provider's words."""
+
+    @property
+    def concurrency(self) -> int:
+        """All questions of a cell."""
+        return CONCURRENCY
+
+    def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
+        """As `contract.FolderEngine` says."""
+        return self._batching.work_in(folder, in_flight)
+
+    async def answer(self, request: Request) -> Response:
+        """One reply to one request."""
+        self._batching.check()
+        return await super().answer(request)
+
+    async def _chat(self, fields: dict[str, Any], refusing: tuple[int, ...] = ()) -> Response:
+        """One reply by a batch; live while it is found out what the model honours."""
+        if not self._batching.is_open:
+            return await super()._chat(fields, refusing)
+        body = await self._batching.ask(self._body(fields))
+        with reading_reply():
+            (response,) = read_chat(body, self.model)
+        return response
+
+    def _body(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """A request in the provider's own words, as litellm would send it live."""
+        fields = {**self.settings, **fields}
+        messages = fields.pop("messages")
+        key = json.dumps(fields, sort_keys=True)
+        if key not in self._written:
+            from litellm.utils import get_optional_params
+
+            written = get_optional_params(model=self._name, custom_llm_provider=self._provider, **fields)
+            extra = written.pop("extra_body", None) or {}
+            written.pop("stream", None)
+            self._written[key] = {"model": self._name, **written, **extra}
+        return {**self._written[key], "messages": messages}

@@ -1,0 +1,53 @@
+"""A line of a batch's output or error file: the reply's body, or why there is none."""
+
+from typing import Any
+
+from dspy.lm15 import ContextLengthError, LM15Error, ServerError
+
+from medexam.inputs import UnreadableError, parse_json
+from medexam.serve.network.http_calls import status_error
+from medexam.text import hide_secrets, writable
+
+_OK = 200
+_TOO_LONG = ("context_length_exceeded", "maximum context length", "maximum model length", "max_model_len")
+"""What OpenAI and vLLM say of a prompt that does not fit."""
+_SAID = 500
+"""Characters of an error that are kept."""
+
+
+def read_result(line: bytes) -> tuple[str, dict[str, Any] | LM15Error] | None:
+    """The request's `custom_id`, with the body or the error; None for a line that names no request."""
+    try:
+        result = parse_json(line)
+    except UnreadableError:
+        return None
+    if not isinstance(result, dict) or not isinstance(key := result.get("custom_id"), str):
+        return None
+    response = result.get("response") if isinstance(result.get("response"), dict) else {}
+    assert isinstance(response, dict)  # noqa: S101 - for the type checker
+    status, body = response.get("status_code"), response.get("body")
+    if status == _OK and isinstance(body, dict) and not result.get("error"):
+        return key, body
+    said = _said(result.get("error")) or _said(body)
+    return key, _fault(said, status if isinstance(status, int) else None)
+
+
+def no_result(status: str) -> LM15Error:
+    """Why a request has no line in a batch that ended in this way."""
+    return ServerError(f"the batch ended as {status} without a reply to this request")
+
+
+def _said(detail: Any) -> str:
+    """The message in an error of whatever form: OpenAI's, vLLM's nested one, or plain text."""
+    while isinstance(detail, dict):
+        detail = detail.get("error") or detail.get("message") or detail.get("code")
+    return " ".join(str(detail or "").split())
+
+
+def _fault(said: str, status: int | None) -> LM15Error:
+    message = hide_secrets(writable(said))[:_SAID] or "the batch says no reason"
+    if any(words in said for words in _TOO_LONG):
+        return ContextLengthError(message, status=status)
+    if status is None:
+        return ServerError(message)
+    return status_error(status, message)

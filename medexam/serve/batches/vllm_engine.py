@@ -1,0 +1,113 @@
+"""The `batch` engine of open models: vLLM's `run-batch` on this machine, with the flags of the model's profile.
+
+No server answers before the first wave, so nothing can be asked of the model beforehand: the profile says what its chat
+template takes, and a choice is a pattern for the reply, opening words included, which vLLM enforces by its grammar.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+from dspy.lm15 import Request, Response, UnsupportedFeatureError
+
+from medexam.model_identity import ModelIdentity
+from medexam.serve.batches.engine import CONCURRENCY, Batching
+from medexam.serve.batches.run_batch import VLLMBatches, plan_batch
+from medexam.serve.chat_messages import (
+    TemplateRules,
+    continues_plain_text,
+    put_pictures,
+    requested_choices,
+    take_pictures,
+    to_messages,
+)
+from medexam.serve.contract import EngineInfo
+from medexam.serve.engines.hosted import HostedEngine
+from medexam.serve.engines.litellm import check_needs
+from medexam.serve.engines.litellm_calls import read_chat, reading_reply
+from medexam.serve.engines.thinking_count import count_thinking
+from medexam.serve.engines.vllm_wire import chat_fields, chosen_in_chat, escape_pattern, sampling_fields
+from medexam.serve.launch.profile import load_profile
+from medexam.serve.pool.adaptive_limit import AdaptiveLimit
+from medexam.serve.request_settings import RequestSettings
+from medexam.specs import EngineNeeds, ModelSpec
+
+_GRAMMAR_TOKENS = 64
+"""Room for a choice of several tokens and its opening words; the grammar ends the reply."""
+
+
+def build_vllm_batches(spec: ModelSpec, needs: EngineNeeds) -> "VLLMBatchEngine":
+    """The engine of a spec; raises as `build_engine` does, also where vLLM or the GPUs are not here."""
+    check_needs(spec, needs)
+    engine = VLLMBatchEngine(spec)
+    plan_batch(str(spec.profile), Path("requests"), Path("results"))
+    return engine
+
+
+class VLLMBatchEngine(HostedEngine):
+    """An engine of vLLM's batches."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        """Raises `EngineError` for a profile that is none."""
+        assert spec.profile is not None  # noqa: S101 - the spec's own validator requires it
+        super().__init__(AdaptiveLimit(spec.timeout_s))
+        self._profile = load_profile(spec.profile)
+        self.model = self._profile.name
+        self._settings = RequestSettings.of(spec)
+        self._batching = Batching(VLLMBatches(spec.profile))
+        takes_system = self._profile.system_turn is not False
+        self._rules = TemplateRules(
+            system=takes_system, repeats=self._profile.alternating_turns is not True, empty_system=takes_system
+        )
+
+    @property
+    def concurrency(self) -> int:
+        """All questions of a cell."""
+        return CONCURRENCY
+
+    def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
+        """As `contract.FolderEngine` says."""
+        return self._batching.work_in(folder, in_flight)
+
+    async def answer(self, request: Request) -> Response:
+        """One reply to one request."""
+        if continues_plain_text(request):
+            raise UnsupportedFeatureError("engine batch continues no plain text", feature="config.extensions.plain")
+        request, pictures = take_pictures(request)
+        said, prefill = to_messages(request)
+        messages = put_pictures(self._rules.fit(said), pictures)
+        choices = requested_choices(request)
+        if choices is not None:
+            pattern = f"{escape_pattern(prefill)}({'|'.join(escape_pattern(choice) for choice in choices)})"
+            fields = {**sampling_fields(request.config), **self._settings.choosing}
+            held = {"max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"regex": pattern}}
+            return chosen_in_chat(await self._chat(messages, {**fields, **held}), prefill, choices)
+        if prefill:
+            raise UnsupportedFeatureError(
+                "engine batch cannot make a model continue given words; use engine vllm", feature="messages"
+            )
+        return await self._chat(messages, chat_fields(request) | self._settings.sampling)
+
+    async def _chat(self, messages: list[dict[str, Any]], fields: dict[str, Any]) -> Response:
+        body = await self._batching.ask({**self._settings.chat, **fields, "model": self.model, "messages": messages})
+        with reading_reply():
+            (response,) = read_chat(body, self.model)
+        return await count_thinking(response, None, opened=False)
+
+    def info(self) -> EngineInfo:
+        """What really runs, as far as the profile says it."""
+        revision = self._profile.revision
+        return EngineInfo(
+            engine="batch",
+            model=self.model,
+            identity=ModelIdentity(engine="batch", name=self.model, hub_id=self._profile.model, commit=revision),
+            revision=revision,
+            max_context=max(layout.max_context for layout in self._profile.layouts),
+            system_turn="kept" if self._rules.system else "merged",
+            guided_by="structured_outputs",
+            details={"by": "vLLM's run-batch", **self._rules.details},
+        )
+
+    async def close(self) -> None:
+        """Nothing to close: a batch's process ends with the batch."""
