@@ -67,9 +67,17 @@ class BatchProvider:
         assert (body["endpoint"], body["completion_window"]) == ("/v1/chat/completions", "24h")
         key = f"batch_{len(self.batches) + 1}"
         self.batches[key] = {
-            **{"id": key, "object": "batch", "created_at": 1, "status": "validating", "errors": None},
-            **{"endpoint": body["endpoint"], "completion_window": "24h", "input_file_id": body["input_file_id"]},
-            **{"output_file_id": None, "error_file_id": None, "looks": 0},
+            "id": key,
+            "object": "batch",
+            "created_at": 1,
+            "status": "validating",
+            "errors": None,
+            "endpoint": body["endpoint"],
+            "completion_window": "24h",
+            "input_file_id": body["input_file_id"],
+            "output_file_id": None,
+            "error_file_id": None,
+            "looks": 0,
         }
         return self.batches[key]
 
@@ -88,6 +96,26 @@ class BatchProvider:
         page = keys[first : first + self.paged]
         shown = [self.batches[key] for key in page]
         return {"object": "list", "data": shown, "has_more": first + len(page) < len(keys)}
+
+    def reply(self, command: str, path: str, query: dict[str, list[str]], raw: bytes) -> tuple[int, Any]:
+        """Status and reply to a request that uploads nothing; None for a reply closes the connection."""
+        if path == BATCHES:
+            made = self.create(json.loads(raw)) if command == "POST" else self.list(query)
+            if command == "POST" and self.lose_created:
+                self.lose_created -= 1
+                return 0, None
+            return 200, made
+        if path.startswith(BATCHES) and self.failing_polls:
+            self.failing_polls -= 1
+            return 500, {"error": {"message": "a poll that fails"}}
+        key = path.removeprefix(f"{BATCHES}/").removeprefix(f"{FILES}/").removesuffix("/content")
+        if key in self.batches:
+            return 200, self.retrieve(key)
+        if key in self.files:
+            return 200, self.files[key]
+        if path.startswith((BATCHES, FILES)):
+            return 404, {"error": {"message": f"No such object: {key}"}}
+        return self.wire.reply(path, json.loads(raw or b"{}"))
 
     def _end(self, batch: dict[str, Any]) -> None:
         batch["status"] = self.ends
@@ -128,7 +156,10 @@ def serving_batches(provider: BatchProvider) -> Iterator[BatchProvider]:
         def _answer(self, raw: bytes) -> None:
             address = urlsplit(self.path)
             provider.asked.append(f"{self.command} {address.path}")
-            status, reply = self._reply(address.path, parse_qs(address.query), raw)
+            if self.command == "POST" and address.path == FILES:
+                status, reply = 200, provider.upload(self.headers["Content-Type"], raw)
+            else:
+                status, reply = provider.reply(self.command, address.path, parse_qs(address.query), raw)
             if reply is None:
                 self.close_connection = True
                 return
@@ -139,32 +170,7 @@ def serving_batches(provider: BatchProvider) -> Iterator[BatchProvider]:
             self.end_headers()
             self.wfile.write(body)
 
-        def _reply(self, path: str, query: dict[str, list[str]], raw: bytes) -> tuple[int, Any]:
-            posted = self.command == "POST"
-            if path == FILES and posted:
-                return 200, provider.upload(self.headers["Content-Type"], raw)
-            if path == BATCHES and posted:
-                made = provider.create(json.loads(raw))
-                if provider.lose_created:
-                    provider.lose_created -= 1
-                    return 0, None
-                return 200, made
-            if path == BATCHES:
-                return 200, provider.list(query)
-            key = path.removeprefix(f"{BATCHES}/")
-            if path.startswith(BATCHES) and provider.failing_polls:
-                provider.failing_polls -= 1
-                return 500, {"error": {"message": "a poll that fails"}}
-            if key in provider.batches:
-                return 200, provider.retrieve(key)
-            key = path.removeprefix(f"{FILES}/").removesuffix("/content")
-            if key in provider.files:
-                return 200, provider.files[key]
-            if path.startswith((BATCHES, FILES)):
-                return 404, {"error": {"message": f"No such object: {key}"}}
-            return provider.wire.reply(path, json.loads(raw or b"{}"))
-
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *_: object) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:

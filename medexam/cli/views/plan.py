@@ -10,6 +10,7 @@ from medexam.cli.terminal import Terminal
 from medexam.cli.views.runs import print_tables
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
+from medexam.experiments.plan.price import describe_prices
 from medexam.formatting import percent
 from medexam.metrics.paired.power import FLIPPED, detectable_difference
 from medexam.tables import Table
@@ -21,6 +22,8 @@ def print_plan(plan: Plan) -> None:
     entries = plan_document(plan)
     print_tables(console, [(cells_table(plan.name, entries), "")])
     if said := describe_power(plan):
+        console.print(said)
+    if said := describe_prices(plan.cells):
         console.print(said)
     for planned, entry in zip(plan.cells, entries, strict=True):
         turns = entry["prompt"]

@@ -1,8 +1,8 @@
 """What lies on disk of a run's batches: the requests in OpenAI's batch format, what became of them, and the results.
 
 In `batches/` of a run folder, batch N is `N.requests.jsonl`, `N.json` (its record) and, once it has ended,
-`N.results.jsonl`. A request's `custom_id` is a hash of its body. So whoever asks the same again finds the reply, or the
-batch that is underway, and nothing is submitted twice. This module knows files; it submits nothing.
+`N.results.jsonl`. A request's `custom_id` is a hash of its body. So a run that asks the same again finds the reply, or
+the batch that is underway, and nothing is submitted twice. This module knows files; it submits nothing.
 """
 
 import hashlib

@@ -16,7 +16,8 @@ from dspy.lm15 import Request, Response
 from medexam.errors import EngineError
 from medexam.serve.batches.engine import CONCURRENCY, Batching
 from medexam.serve.batches.hosted import PROVIDERS, HostedBatches
-from medexam.serve.engines.litellm import LiteLLMEngine, check_needs, look
+from medexam.serve.engines.hosted import check_needs
+from medexam.serve.engines.litellm import LiteLLMEngine, look
 from medexam.serve.engines.litellm_calls import get_litellm, read_chat, reading_reply
 from medexam.specs import EngineNeeds, ModelSpec
 

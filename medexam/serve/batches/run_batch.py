@@ -16,7 +16,8 @@ from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_command import plan_servers
 
 _POLL_S = 0.5
-_RUN_BATCH = ("-m", "vllm.entrypoints.cli.main", "run-batch")
+_RUN_BATCH = ("-m", "vllm.entrypoints.openai.run_batch")
+"""What `vllm run-batch` starts; the console script itself is missing from the CPU build."""
 
 _log = logging.getLogger(__name__)
 

@@ -23,8 +23,7 @@ from medexam.serve.chat_messages import (
     to_messages,
 )
 from medexam.serve.contract import EngineInfo
-from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm import check_needs
+from medexam.serve.engines.hosted import HostedEngine, check_needs
 from medexam.serve.engines.litellm_calls import read_chat, reading_reply
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.engines.vllm_wire import chat_fields, chosen_in_chat, escape_pattern, sampling_fields

@@ -1,8 +1,8 @@
 """Requests collected into waves: when every question that is being asked waits for a reply, what they wait for is
 submitted.
 
-A program is suspended where it asks, and goes on when its reply is merged by `custom_id`. Programs with several calls a
-question therefore go in as many waves. This module knows requests and waits; a `BatchService` works batches off.
+A program is suspended where it asks, and continues when its reply is merged by `custom_id`. Programs with several calls
+a question therefore go in as many waves. This module knows requests and waits; a `BatchService` works batches off.
 """
 
 import asyncio

@@ -8,9 +8,11 @@ from abc import ABC, abstractmethod
 
 from dspy.lm15 import Request, Response
 
+from medexam.errors import EngineError, LogprobsUnavailableError
 from medexam.serve.contract import EngineInfo, SyncEngine
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
+from medexam.specs import EngineNeeds, ModelSpec
 
 
 class HostedEngine(ABC):
@@ -49,3 +51,19 @@ class HostedEngine(ABC):
     async def _complete(self, request: Request) -> Response:
         with self.limit.track():
             return await self.answer(request)
+
+
+def check_needs(spec: ModelSpec, needs: EngineNeeds) -> None:
+    """Raise for what an engine that only asks for replies to dialogues cannot give, as `build_engine` does."""
+    if needs.logprobs:
+        raise LogprobsUnavailableError(
+            f"engine {spec.engine!r} writes replies and reports no log-probabilities of given texts; "
+            "use model.engine vllm or embedded"
+        )
+    if needs.plain:
+        raise EngineError(f"engine {spec.engine!r} continues no plain text; use model.engine vllm or embedded")
+    if needs.closes:
+        raise EngineError(
+            f"engine {spec.engine!r} cannot have a model continue its own thinking: leave program.answer_after_budget "
+            "out, or use model.engine vllm or embedded"
+        )

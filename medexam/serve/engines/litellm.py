@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import httpx
 from dspy.lm15 import Config, InvalidRequestError, Message, ProviderError, Request, Response, UnsupportedFeatureError
 
-from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError, LogprobsUnavailableError
+from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import (
     ChatMessage,
@@ -38,7 +38,7 @@ from medexam.serve.choice_schema import (
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.discovery.sight import reads_pictures
-from medexam.serve.engines.hosted import HostedEngine
+from medexam.serve.engines.hosted import HostedEngine, check_needs
 from medexam.serve.engines.litellm_calls import call_litellm, get_litellm, reading_reply, to_response
 from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_key
@@ -60,22 +60,6 @@ async def connect_litellm(spec: ModelSpec, needs: EngineNeeds) -> "LiteLLMEngine
     check_needs(spec, needs)
     await asyncio.to_thread(get_litellm)
     return await look(LiteLLMEngine(spec), spec, needs)
-
-
-def check_needs(spec: ModelSpec, needs: EngineNeeds) -> None:
-    """Raise for what an engine that only asks for replies to dialogues cannot give, as `build_engine` does."""
-    if needs.logprobs:
-        raise LogprobsUnavailableError(
-            f"engine {spec.engine!r} writes replies and reports no log-probabilities of given texts; "
-            "use model.engine vllm or embedded"
-        )
-    if needs.plain:
-        raise EngineError(f"engine {spec.engine!r} continues no plain text; use model.engine vllm or embedded")
-    if needs.closes:
-        raise EngineError(
-            f"engine {spec.engine!r} cannot have a model continue its own thinking: leave program.answer_after_budget "
-            "out, or use model.engine vllm or embedded"
-        )
 
 
 async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:

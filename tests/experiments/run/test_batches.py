@@ -8,8 +8,9 @@ import threading
 import time
 
 import pytest
-
 from batch_server import BatchProvider, serving_batches
+from wire_server import Wire
+
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
@@ -20,7 +21,6 @@ from medexam.specs import ModelSpec
 from medexam.specs.validation import validate
 from waiting import until
 from watching import Silent
-from wire_server import Wire
 
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
 REASONED = {"kind": "chain_of_thought", "answer_format": "guided", "max_tokens": 64}

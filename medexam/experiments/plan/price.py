@@ -1,0 +1,63 @@
+"""What a plan's pending calls will cost at a provider: prompts counted, replies at their longest.
+
+It knows prompts and prices; nothing is asked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.plan.document import prompt_of
+from medexam.experiments.store.environment import list_prices
+
+_COUNTED = 40
+"""Questions whose prompts are counted, spread over all that are pending."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a cell's pending calls will cost."""
+
+    prompt_usd: float
+    """US dollars of the prompts, by litellm's tokenizer, as if each call showed the first prompt."""
+    most_reply_usd: float
+    """US dollars of the replies if each is as long as it may be."""
+
+    @property
+    def most_usd(self) -> float:
+        """US dollars in all, at most."""
+        return self.prompt_usd + self.most_reply_usd
+
+
+def estimate_price(planned: AnyCell) -> Estimate | None:
+    """What asking the cell's pending questions will cost; None where nothing is billed or no price is known."""
+    if not planned.asks_model or not planned.pending or (prices := list_prices(planned.cell.model)) is None:
+        return None
+    from medexam.serve.engines.litellm_calls import get_litellm
+
+    count, model = get_litellm().token_counter, planned.cell.model.name
+    step = max(len(planned.pending) // _COUNTED, 1)
+    sizes = [count(model=model, messages=prompt_of(planned, question)) for question in planned.pending[::step]]
+    prompt_tokens = sum(sizes) / len(sizes) * planned.calls
+    return Estimate(
+        prompt_usd=prompt_tokens * prices["prompt_usd"],
+        most_reply_usd=planned.calls * _longest_reply(planned) * prices["completion_usd"],
+    )
+
+
+def _longest_reply(planned: AnyCell) -> int:
+    """Tokens that a reply of the program may have."""
+    budget = planned.cell.program.budget(planned.cell.model.max_tokens)
+    return max(budget.values()) if isinstance(budget, Mapping) else budget or 0
+
+
+def describe_prices(cells: Sequence[AnyCell]) -> str | None:
+    """What the pending calls of a plan cost at most, in a line; None where nothing is billed or no price is known."""
+    found = [(planned, one) for planned in cells if (one := estimate_price(planned)) is not None]
+    if not found:
+        return None
+    prompts, most = sum(one.prompt_usd for _, one in found), sum(one.most_usd for _, one in found)
+    half = (
+        " Batches are counted at their own price." if any(one.cell.model.engine == "batch" for one, _ in found) else ""
+    )
+    return f"Price, by litellm's list: ${prompts:.2f} for prompts, at most ${most:.2f} with the longest replies.{half}"
