@@ -90,17 +90,17 @@ class BatchProvider:
             batch["status"] = "in_progress"
         return batch
 
-    def list(self, query: dict[str, list[str]]) -> dict[str, Any]:
+    def page(self, query: dict[str, list[str]]) -> dict[str, Any]:
         keys = list(self.batches)[::-1]
         first = keys.index(query["after"][0]) + 1 if "after" in query else 0
-        page = keys[first : first + self.paged]
-        shown = [self.batches[key] for key in page]
-        return {"object": "list", "data": shown, "has_more": first + len(page) < len(keys)}
+        shown = keys[first : first + self.paged]
+        listed = [self.batches[key] for key in shown]
+        return {"object": "list", "data": listed, "has_more": first + len(shown) < len(keys)}
 
     def reply(self, command: str, path: str, query: dict[str, list[str]], raw: bytes) -> tuple[int, Any]:
         """Status and reply to a request that uploads nothing; None for a reply closes the connection."""
         if path == BATCHES:
-            made = self.create(json.loads(raw)) if command == "POST" else self.list(query)
+            made = self.create(json.loads(raw)) if command == "POST" else self.page(query)
             if command == "POST" and self.lose_created:
                 self.lose_created -= 1
                 return 0, None
