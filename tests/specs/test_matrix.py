@@ -104,7 +104,11 @@ def test_an_override_below_an_axis_reaches_each_of_its_values() -> None:
         ({"name": "x", "dataset": {"limit": "many"}}, {}, "dataset.limit"),
         ({"name": "x", "dataset": {"limit": 0}}, {}, "dataset.limit"),
         ({"name": "x", "model": {"engine": "vllm", "start": True}}, {}, "start needs a profile"),
-        ({"name": "x", "model": {"engine": "embedded", "profile": "qwen3-8b"}}, {}, "profile belongs to the engines 'vllm' and 'batch'"),
+        (
+            {"name": "x", "model": {"engine": "embedded", "profile": "qwen3-8b"}},
+            {},
+            "profile belongs to the engines 'vllm' and 'batch'",
+        ),
         (
             {"name": "x", "model": {"engine": "vllm", "endpoints": ["registry:a", "http://b/v1"]}},
             {},

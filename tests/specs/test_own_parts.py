@@ -38,7 +38,11 @@ def code(tmp_path):
     ("part", "value", "said"),
     [
         ("program", {"kind": "retrieve_then_answer", "retriever": {"kind": "bm52"}}, "'bm52' is none of medcpt, dense"),
-        ("model", {"engine": "vlm"}, "'vlm' is none of embedded, vllm, litellm, batch, scripted; your own is package.module:"),
+        (
+            "model",
+            {"engine": "vlm"},
+            "'vlm' is none of embedded, vllm, litellm, batch, scripted; your own is package.module:",
+        ),
         ("dataset", {"name": "headqa"}, "no data set is called 'headqa': did you mean headqa_v2"),
         ("model", {"engine": "embedded", "args": {"a": 1}}, "args belongs to an engine of your own"),
     ],
