@@ -56,6 +56,7 @@ def doctor(
     from medexam.experiments.run.signals import run_interruptibly
     from medexam.serve.diagnostics.advice import advise
     from medexam.serve.diagnostics.diagnosis import diagnose, find_targets
+    from medexam.serve.diagnostics.next_command import next_command
 
     if api_key_env is not None and api_key_file is not None:
         raise SpecError("--api-key-env, --api-key-file: there is one key; give one of them")
@@ -68,12 +69,16 @@ def doctor(
         return
     report = run_interruptibly(diagnose(targets, burst_s=burst))
     advice = advise(report)
+    keys = {"api_key_env": api_key_env, "api_key_file": api_key_file, "ca_bundle": ca_bundle}
+    command = next_command(report, {name: str(value) for name, value in keys.items() if value is not None})
     if as_json:
         replicas = report.replicas.model_dump(mode="json") if report.replicas else None
         servers = [_as_json(one) for one in report.diagnoses]
-        print_json({"endpoints": servers, "replicas": replicas, "advice": list(advice)})
+        print_json({"endpoints": servers, "replicas": replicas, "advice": list(advice), "command": command})
     else:
         _print(report, advice)
+        if command is not None:
+            sys.stdout.write(f"\nTo ask a few questions there:\n{command}\n")
     if any(one.seen is None for one in report.diagnoses):
         raise typer.Exit(INCOMPLETE)
 
@@ -164,7 +169,7 @@ def _column(one: "Diagnosis") -> dict[str, str]:
         "guided answers": _guided(one, seen.guided_by),
         **{f"OpenAI's {check.what}": check.describe() for check in one.api},
         **{f"log-probabilities by {verdict.way}": _verdict(verdict) for verdict in one.reads},
-        "remembers prompts": _memory(seen.prefix_block, share) if seen.is_vllm else "not told",
+        "remembers prompts": _memory(seen.prefix_block, share) if seen.prefix_told else "not told",
         "one call, one token": f"{seen.call_s * 1000:.0f} ms",
         "prompts a second": f"{burst.prompts_per_s:.1f}, {burst.in_flight} in flight" if burst else "not measured",
         "tokens a second": f"{burst.tokens_per_s:.0f} written" if burst else "not measured",

@@ -56,6 +56,8 @@ class Capabilities(FrozenModel):
     """If only some tokens are allowed next, their log-probabilities are still those among all tokens."""
     prefix_block: int | None
     """Tokens of a block of the server's prefix cache; None if it has none."""
+    prefix_told: bool = False
+    """Whether `prefix_block` is what the server's own counters say; else it is vLLM's usual one."""
     call_s: float
     """Seconds of one call with one token."""
     dialogue: str | None = None

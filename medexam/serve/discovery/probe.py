@@ -118,7 +118,7 @@ class _Probe:
             self._renders(),
             self._obeys_allowed_tokens(letter),
         )
-        echo, named, block = await _together(
+        echo, named, (block, told) = await _together(
             self._echo_alternatives(), self._most_named_tokens(letter), self._prefix_block()
         )
         dialogue, behaviour = await _together(self._dialogue(), self._behaviour())
@@ -155,6 +155,7 @@ class _Probe:
             named_logprobs=named,
             masked_logprobs=masked,
             prefix_block=block,
+            prefix_told=told,
             call_s=round(call_s, 4),
             dialogue=dialogue,
             behaviour=behaviour,
@@ -275,15 +276,16 @@ class _Probe:
         except LogprobsUnavailableError:
             return {}
 
-    async def _prefix_block(self) -> int | None:
+    async def _prefix_block(self) -> tuple[int | None, bool]:
+        """Tokens of a block of its prefix cache, None if it has none, and whether the server says so itself."""
         config = re.search(r"^vllm:cache_config_info\{(.*)\}", await self.calls.metrics(), re.MULTILINE)
         if config is None:
-            return _USUAL_BLOCK
+            return _USUAL_BLOCK, False
         known = dict(re.findall(r'(\w+)="([^"]*)"', config[1]))
         size = known.get("block_size", "")
         if known.get("enable_prefix_caching") == "False":
-            return None
-        return int(size) if size.isdigit() else _USUAL_BLOCK
+            return None, True
+        return (int(size), True) if size.isdigit() else (_USUAL_BLOCK, False)
 
     async def _obeys_structured_outputs(self, renders: bool) -> bool:
         """Asked on the endpoint that choices would use: completions if prompts can be rendered, else chat."""

@@ -25,7 +25,7 @@ _REFUSALS = (500, 501)
 """What some servers answer to fields and messages that they do not take; asking again would not help."""
 _MOST_TOKENS = 2**31
 """No server has a vocabulary or a context of as many."""
-_SAID = 160
+_SAID = 600
 """Characters of a refusal that are kept."""
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
 """What servers of these kinds call the owner of their models."""

@@ -105,7 +105,7 @@ async def _check_interchangeable(
     seen = await look(endpoint, first.model)
     if found := first.identity.differences(seen.identity):
         raise EndpointUnreachableError(f"it is another model than {first.endpoint}: {'; '.join(found)}")
-    may_differ = {"endpoint", "models", "server_version", "source", "call_s", "dialogue", "behaviour"}
+    may_differ = {"endpoint", "models", "server_version", "source", "call_s", "prefix_told", "dialogue", "behaviour"}
     ours, theirs = (one.model_dump(exclude=may_differ) for one in (first, seen))
     differing = [name for name in ours if ours[name] != theirs[name]]
     if differing:

@@ -51,6 +51,8 @@ E = TypeVar("E", bound="LiteLLMEngine")
 
 _INITIAL = 16
 """Requests in flight at first: hosted providers limit rates."""
+_SAID = 600
+"""Characters of a refusal that are shown."""
 _REFUSALS = (500, 501)
 """What some servers answer to a field that they do not take; asking again would not help."""
 
@@ -221,7 +223,7 @@ class LiteLLMEngine(HostedEngine):
         except (UnsupportedFeatureError, ProviderError) as error:
             if error.status and httpx.codes.is_redirect(error.status):
                 raise EndpointUnreachableError(error.message) from error
-            return f"is refused: {' '.join(str(error).split())[:200]}"
+            return f"is refused: {' '.join(str(error).split())[:_SAID]}"
         self._guided = read_choice(text, IMPOSSIBLE) is not None
         return "is honoured" if self._guided else f"is ignored: it replied {(text or '')[:80]!r}"
 

@@ -36,6 +36,8 @@ _BY_STATUS: dict[int, type[LM15Error]] = {
 """HTTP status -> DSPy's error; of the others, those from 500 on are server errors."""
 
 
+MOST_SAID = 2000
+"""Characters of an error in plain text that are kept."""
 MISFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What is raised where a part of a reply is of another type than the protocol's."""
 
@@ -75,14 +77,31 @@ def retry_after_s(header: str | None) -> float | None:
 
 
 def _http_error(reply: httpx.Response) -> LM15Error:
+    said = redirect_fault(reply) or _message(reply) or f"HTTP {reply.status_code}"
+    return status_error(reply.status_code, hide_secrets(said), retry_after_s(reply.headers.get("retry-after")))
+
+
+def _message(reply: httpx.Response) -> str:
+    """What an error says, as OpenAI's API, FastAPI or TGI write it, or as plain text; empty if it says nothing."""
     try:
         body = parse_json(reply.content)
     except UnreadableError:
-        body = {}
-    detail = body.get("error", body) if isinstance(body, dict) else {}
-    message = detail.get("message") if isinstance(detail, dict) else None
-    said = redirect_fault(reply) or str(message or f"HTTP {reply.status_code}")
-    return status_error(reply.status_code, hide_secrets(said), retry_after_s(reply.headers.get("retry-after")))
+        plain = reply.headers.get("content-type", "").startswith("text/plain")
+        return " ".join(reply.text.split())[:MOST_SAID] if plain else ""
+    told = next((body[key] for key in ("error", "detail") if body.get(key)), body) if isinstance(body, dict) else None
+    if isinstance(told, dict):
+        told = told.get("message")
+    if isinstance(told, list):
+        told = "; ".join(_problem(one) for one in told)
+    return told if isinstance(told, str) else ""
+
+
+def _problem(one: Any) -> str:
+    """One of the problems that FastAPI lists: where, and what."""
+    if not isinstance(one, dict):
+        return str(one)
+    where = ".".join(map(str, one["loc"])) if isinstance(one.get("loc"), list) else ""
+    return f"{where}: {one.get('msg')}" if where else str(one.get("msg"))
 
 
 def status_error(status: int, said: str, retry_after: float | None = None) -> LM15Error:

@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,10 +20,13 @@ from wire_server import Wire, serving
 
 from medexam.cli.main import main
 from medexam.errors import EndpointSilentError, EngineError
+from medexam.serve import build_engine
 from medexam.serve.diagnostics.advice import advise
 from medexam.serve.diagnostics.diagnosis import DiagnosisReport, diagnose, find_targets
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.network.keys import write_key
+from medexam.specs import EngineNeeds, ModelSpec
+from medexam.specs.validation import validate
 from waiting import until
 
 SILENT = "http://127.0.0.1:9/v1"
@@ -223,6 +228,59 @@ def test_all_is_well(doctor: Doctor) -> None:
     assert "by prefill" in out
     assert "The servers agree to 0.0e+00 nats" in out
     assert "Nothing to change." in out
+
+
+def test_what_a_server_remembers_is_said_where_its_counters_tell_it(doctor: Doctor) -> None:
+    for metrics, said in ((None, "not told"), (LARGE_BLOCKS, "in blocks of 128 tokens"), (NO_CACHE, "no")):
+        with serving(Wire(metrics=metrics)) as wire:
+            _, out, _ = doctor(wire.address, "--burst", "0")
+        (row,) = [line for line in out.splitlines() if "remembers prompts" in line and not line.startswith("-")]
+        assert said in row
+        assert ("blocks of 16" in out) is False
+
+
+@pytest.mark.parametrize(
+    ("wire", "said"),
+    [
+        (Wire(), ('"engine": "vllm"', "program.answer_format=guided")),
+        (
+            Wire(owner="llamacpp", version=None, tokenize=False, structured=False, forms=("json_object",)),
+            ('"engine": "litellm"', '"name": "openai/tiny"', "program.answer_format=guided"),
+        ),
+        (
+            Wire(owner="library", version=None, tokenize=False, structured=False, schema=False),
+            ('"engine": "litellm"', "program.answer_format=free"),
+        ),
+        (Wire(chat=False), ("program.kind=likelihood", "program.chat_template=false")),
+    ],
+)
+def test_the_doctor_ends_with_the_line_to_type(doctor: Doctor, wire: Wire, said: tuple[str, ...]) -> None:
+    with serving(wire):
+        _, out, _ = doctor(wire.address, "--burst", "0")
+        line = out.splitlines()[-1]
+        assert line.startswith("medexam run headqa_sample --set ")
+        assert wire.address in line
+        assert all(part in line for part in said)
+        words = dict(part.split("=", 1) for part in shlex.split(line)[4::2])
+        model = validate(ModelSpec, json.loads(words["model"]))
+        # The line works: the engine that it names finds what it needs.
+        needs = EngineNeeds(guided="guided" in line, logprobs="likelihood" in line, chat="likelihood" not in line)
+        asyncio.run(_open_and_close(model, needs))
+
+
+async def _open_and_close(model: ModelSpec, needs: EngineNeeds) -> None:
+    await (await build_engine(model, needs)).aclose()
+
+
+@pytest.mark.parametrize("status", [422, 500])
+def test_a_refused_schema_is_refused_at_once_and_in_the_servers_words(status: int) -> None:
+    begun = time.monotonic()
+    (one,) = look(
+        Wire(owner="me", version=None, tokenize=False, structured=False, forms=(), form_status=status)
+    ).diagnoses
+    assert time.monotonic() - begun < 10
+    for check in one.api[:2]:
+        assert (check.verdict, check.said) == ("refused", f"HTTP {status}: response_format: unexpected type")
 
 
 def test_ctrl_c_ends_the_burst_and_nothing_else(doctor: Doctor) -> None:

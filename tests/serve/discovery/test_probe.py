@@ -41,6 +41,7 @@ async def test_a_server_that_honours_everything() -> None:
         "named_logprobs": 128,
         "masked_logprobs": True,
         "prefix_block": 16,
+        "prefix_told": False,
         "refusals": {},
         "sees": None,
     }

@@ -79,3 +79,48 @@ def test_a_pause_that_a_server_asks_for(header: str | None, seconds: float | Non
 
 def test_a_pause_until_a_date() -> None:
     assert retry_after_s(formatdate(time() + 300, usegmt=True)) == pytest.approx(300, abs=60)
+
+
+FORMS = {
+    # huggingface/text-generation-inference#2899 and huggingface/huggingface_hub#2744: HTTP 422, plain text
+    "TGI": (
+        "text/plain; charset=utf-8",
+        "Failed to deserialize the JSON body into the target type: response_format: missing field `value` at line 1",
+        "response_format: missing field `value` at line 1",
+    ),
+    # FastAPI's own form of HTTP 422, which llama-cpp-python's server and `transformers serve` send
+    "FastAPI": (
+        "application/json",
+        '{"detail": [{"type": "literal_error", "loc": ["body", "response_format", "type"], "msg": "Should be text"}]}',
+        "body.response_format.type: Should be text",
+    ),
+    # FastAPI's `HTTPException`
+    "FastAPI, in words": ("application/json", '{"detail": "no such model"}', "no such model"),
+    # Ollama, quoted in open-webui/open-webui#11906
+    "Ollama": (
+        "application/json",
+        '{"error": "model \\"x\\" not found, try pulling it first"}',
+        "try pulling it first",
+    ),
+    # SGLang's and older vLLM's `ErrorResponse`
+    "SGLang": (
+        "application/json",
+        '{"object": "error", "message": "Failed to compile the grammar", "type": "BadRequestError", "code": 400}',
+        "Failed to compile the grammar",
+    ),
+    # llama.cpp's server, `format_error_response`
+    "llama.cpp": (
+        "application/json",
+        '{"error": {"code": 400, "message": "Failed to parse grammar", "type": "invalid_request_error"}}',
+        "Failed to parse grammar",
+    ),
+    "a proxy's page": ("text/html", "<html><body>Bad Gateway</body></html>", "HTTP 422"),
+}
+
+
+@pytest.mark.parametrize("server", FORMS)
+async def test_what_a_refusal_says_is_kept_whole(server: str) -> None:
+    kind, body, said = FORMS[server]
+    with pytest.raises(InvalidRequestError) as raised:
+        await call(httpx.Response(422, content=body.encode(), headers={"Content-Type": kind}))
+    assert raised.value.message.endswith(said)
