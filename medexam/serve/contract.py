@@ -131,6 +131,11 @@ class Engine(Protocol):
 class FolderEngine(Protocol):
     """An engine that keeps what it has in work in the folder of the run that is asked."""
 
-    def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
-        """Use the folder inside the block, in which `in_flight` questions are being asked at once."""
+    def work_in(
+        self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None = None
+    ) -> AbstractAsyncContextManager[None]:
+        """Use the folder inside the block, in which `in_flight` questions are being asked at once.
+
+        `submitted` is called when all of them wait for what goes on without this process; None: nobody needs to know.
+        """
         ...

@@ -195,6 +195,11 @@ class ModelSpec(Spec):
         return (self.engine == "litellm" and not self.endpoints) or (self.engine == "batch" and not self.profile)
 
     @property
+    def answers_later(self) -> bool:
+        """Whether replies come hours after what is submitted, whether or not a process waits for them."""
+        return self.engine == "batch" and self.profile is None
+
+    @property
     def is_named_by_server(self) -> bool:
         """Whether only a server that runs already knows the model's name."""
         return self.engine == "vllm" and self.name is None and not self.start

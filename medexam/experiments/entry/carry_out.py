@@ -80,6 +80,8 @@ def carry_out(
     if carriers.executor == "local" or not asks:
         with watch() as observer:
             return Runner(plan, observer, limits=carriers.limits).run()
+    if any(planned.cell.model.engine == "batch" for planned in asks):
+        raise SpecError("--executor ray: engine batch submits and waits in one process; leave --executor out")
     from medexam.experiments.run.ray.cluster import open_cluster
     from medexam.experiments.run.ray.executor import RayExecutor
 

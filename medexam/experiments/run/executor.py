@@ -74,9 +74,21 @@ class LocalExecutor:
     async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
         """Ask the cell's pending questions."""
         model, engine = planned.cell.model, self._engine(planned)
+        before = await count_cached(model, engine)
+        await self._ask(planned, observer, spending, ahead=False)
+        invocation.count_cached(before, await count_cached(model, engine))
+
+    async def submit(self, planned: AnyCell, observer: RunObserver, spending: Spending) -> None:
+        """Have the requests submitted that the cell makes by itself, and leave it before their replies.
+
+        For a model that `answers_later`: other cells are submitted meanwhile.
+        """
+        await self._ask(planned, observer, spending, ahead=True)
+
+    async def _ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, *, ahead: bool) -> None:
+        model, engine = planned.cell.model, self._engine(planned)
         lm = build_lm(model, engine) if engine else None
         with planned.folder.appending() as log, in_bulk(lm), gc_paused():
-            before = await count_cached(model, engine)
             scheduler = Scheduler(
                 Work.of(planned),
                 log,
@@ -86,11 +98,11 @@ class LocalExecutor:
                 planned.pending,
             )
             if isinstance(engine, FolderEngine):
-                async with engine.work_in(planned.folder.path, lambda: len(scheduler.tasks)):
+                leave = scheduler.leave if ahead else None
+                async with engine.work_in(planned.folder.path, lambda: len(scheduler.tasks), leave):
                     await scheduler.run()
             else:
                 await scheduler.run()
-            invocation.count_cached(before, await count_cached(model, engine))
 
     def describe(self) -> None:
         """Nothing."""

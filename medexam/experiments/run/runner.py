@@ -84,6 +84,8 @@ class Runner:
             if (rule := self._plan.stopping) is not None:
                 stop = await self._ask_in_blocks(rule)
                 cells = tuple(replace(cell, pending=()) for cell in rule.settle(cells))
+            else:
+                cells, stop = await self._submit_ahead(cells)
             for position in in_prefix_order(cells):
                 planned = cells[position]
                 if stop is not None and not planned.folder.exists():
@@ -101,6 +103,19 @@ class Runner:
         finally:
             await self._local.aclose()
         return stop
+
+    async def _submit_ahead(self, cells: Sequence[AnyCell]) -> tuple[tuple[AnyCell, ...], Stop | None]:
+        """Submit the cells whose models answer later, all but the first, so that a matrix takes as long as one cell."""
+        ahead = list(cells)
+        later = [one for one in in_prefix_order(cells) if cells[one].pending and cells[one].answers_later]
+        for position in later[1:]:
+            planned = cells[position]
+            planned.folder.create()
+            with planned.folder.locked():
+                if await self._run_cell(_look_again(planned), ahead=True):
+                    return tuple(ahead), Stop.INTERRUPTED
+            ahead[position] = planned.updated()
+        return tuple(ahead), None
 
     async def _ask_in_blocks(self, rule: Rule) -> Stop | None:
         """Ask block after block, until every comparison has ended or a block stays unanswered; nothing is scored."""
@@ -123,8 +138,8 @@ class Runner:
                     return reached
         return None
 
-    async def _run_cell(self, planned: AnyCell) -> bool:
-        """Ask the cell's pending questions; whether that was interrupted."""
+    async def _run_cell(self, planned: AnyCell, *, ahead: bool = False) -> bool:
+        """Ask the cell's pending questions, `ahead` without waiting for replies; whether that was interrupted."""
         executor: Executor = self._local
         if planned.asks_model and planned.pending:
             executor = self._executor
@@ -141,7 +156,11 @@ class Runner:
             _write_environment(planned, executor, before, Invocation())
             self._begun.add(planned.run_id)
         try:
-            await self._ask(await self._look_up(planned), executor, before)
+            planned = await self._look_up(planned)
+            if ahead:
+                await self._local.submit(planned, self._observer, self._spending)
+            else:
+                await self._ask(planned, executor, before)
         except asyncio.CancelledError:
             # What is there is still scored: unless the cancellation is undone, every later wait would raise it again.
             task = asyncio.current_task()

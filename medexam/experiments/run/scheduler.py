@@ -155,6 +155,13 @@ class Scheduler:
             task.cancel()
         self._changed.set()
 
+    def leave(self) -> None:
+        """End `run` at once; the questions in flight stay pending."""
+        self.interrupted = True
+        for task in self.tasks:
+            task.cancel()
+        self._changed.set()
+
     def flush(self) -> None:
         """Put on the disk what was answered; where that is not possible, no more is asked, and `run` raises it."""
         try:

@@ -27,10 +27,12 @@ class Batching:
         self._waves: Waves | None = None
 
     @asynccontextmanager
-    async def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AsyncIterator[None]:
-        """Keep the batches of a run's folder while its questions are asked; `in_flight` says how many those are."""
+    async def work_in(
+        self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None
+    ) -> AsyncIterator[None]:
+        """Keep the batches of a run's folder while its questions are asked, as `contract.FolderEngine` says."""
         kept = await asyncio.to_thread(BatchFolder, folder, resumes=self._service.resumes)
-        self._waves = waves = Waves(kept, self._service, in_flight)
+        self._waves = waves = Waves(kept, self._service, in_flight, submitted)
         working = asyncio.create_task(waves.run())
         try:
             yield

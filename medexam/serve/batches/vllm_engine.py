@@ -65,9 +65,11 @@ class VLLMBatchEngine(HostedEngine):
         """All questions of a cell."""
         return CONCURRENCY
 
-    def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
+    def work_in(
+        self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None = None
+    ) -> AbstractAsyncContextManager[None]:
         """As `contract.FolderEngine` says."""
-        return self._batching.work_in(folder, in_flight)
+        return self._batching.work_in(folder, in_flight, submitted)
 
     async def answer(self, request: Request) -> Response:
         """One reply to one request."""

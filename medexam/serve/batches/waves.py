@@ -42,8 +42,17 @@ class BatchService(Protocol):
 class Waves:
     """The waves of one run, while it asks; it belongs to one event loop."""
 
-    def __init__(self, folder: BatchFolder, service: BatchService, in_flight: Callable[[], int]) -> None:
-        """`in_flight` says how many questions are being asked."""
+    def __init__(
+        self,
+        folder: BatchFolder,
+        service: BatchService,
+        in_flight: Callable[[], int],
+        submitted: Callable[[], object] | None = None,
+    ) -> None:
+        """`in_flight` says how many questions are being asked; `submitted` is called when all of them wait for batches
+        that go on without this process.
+        """
+        self._submitted = submitted
         self._folder = folder
         self._service = service
         self._in_flight = in_flight
@@ -55,6 +64,8 @@ class Waves:
         """Question -> its requests that wait."""
         self._arrivals = 0
         self._arrived = asyncio.Event()
+        self._followed: list[Batch] = []
+        """Batches that have not ended."""
         self._following: set[asyncio.Task[None]] = set()
 
     async def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,8 +79,8 @@ class Waves:
         self._waiting[question] += 1
         if key not in self._underway:
             self._unsent[key] = line
-            self._arrivals += 1
-            self._arrived.set()
+        self._arrivals += 1
+        self._arrived.set()
         try:
             return await future
         finally:
@@ -91,6 +102,9 @@ class Waves:
                 for keys in self._split():
                     batch = self._folder.write(self._unsent.pop(key) for key in keys)
                     self._follow(batch, keys)
+                if self._submitted is not None:
+                    await self._all_handed_over()
+                    self._submitted()
         except MedExamError as fault:
             # Nobody would submit what waits now.
             for key in list(self._futures):
@@ -108,6 +122,11 @@ class Waves:
             if before == self._arrivals and len(self._waiting) >= self._in_flight():
                 return
 
+    async def _all_handed_over(self) -> None:
+        """Until each batch that is followed is at the service, or has ended."""
+        while any(batch.record.batch_id is None for batch in self._followed):  # noqa: ASYNC110 - a service writes it
+            await asyncio.sleep(SETTLE_S)
+
     def _split(self) -> Iterator[list[str]]:
         """The requests of a wave in batches that the service takes."""
         keys: list[str] = []
@@ -123,6 +142,7 @@ class Waves:
 
     def _follow(self, batch: Batch, keys: list[str]) -> None:
         self._underway |= set(keys)
+        self._followed.append(batch)
         task = asyncio.create_task(self._merge(batch, keys))
         self._following.add(task)
         task.add_done_callback(self._following.discard)
@@ -142,6 +162,7 @@ class Waves:
             return
         finally:
             self._underway -= set(keys)
+            self._followed.remove(batch)
         for key in keys:
             result = results.get(key) or no_result(batch.record.status)
             if isinstance(result, LM15Error):

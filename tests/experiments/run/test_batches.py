@@ -230,6 +230,27 @@ def test_a_batch_that_the_provider_does_not_know_says_the_way_out(provider, carr
     assert run.complete
 
 
+def test_cells_are_submitted_before_one_of_them_is_waited_for(provider, tmp_path) -> None:
+    provider.polls = 3
+    document = {
+        "name": "batched",
+        "dataset": {"name": "headqa_sample", "limit": 8},
+        "model": {"engine": "batch", "name": "openai/gpt-4o-mini"},
+        "matrix": {"program": [GUIDED, REASONED, {"kind": "few_shot", "answer_format": "guided"}, {"kind": "longest"}]},
+    }
+    plan = plan_experiment(document, {}, runs_dir=tmp_path / "runs")
+    runs, stop = Runner(plan, Silent()).run()
+    assert stop is None
+    assert [run.complete for run in runs] == [True] * 4
+    # Four batches, one of them the second wave of the program with two calls.
+    assert [len(provider.requests_of(batch)) for batch in provider.batches] == [8] * 4
+    made = [place for place, asked in enumerate(provider.asked) if asked == CREATE]
+    ended = next(place for place, asked in enumerate(provider.asked) if asked.endswith("/content"))
+    assert sum(place < ended for place in made) == 3
+    for run in runs:
+        assert len((run.folder.path / "predictions.jsonl").read_text().splitlines()) == 8
+
+
 def test_a_wave_is_split_where_a_batch_takes_no_more(provider, carry_out, monkeypatch) -> None:
     monkeypatch.setattr(hosted.HostedBatches, "most_requests", 5)
     run, _ = carry_out()
