@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from medexam.serve.diagnostics.api_check import honours_schema
 from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport
+from medexam.specs.catalogue import SAMPLE
 
-_SPEC = "headqa_sample"
-"""An experiment that ships, whose questions are there without a download."""
+_SPEC = SAMPLE.name
+"""The experiment that ships with its questions."""
 
 
 def next_command(report: DiagnosisReport, connection: Mapping[str, str]) -> str | None:
