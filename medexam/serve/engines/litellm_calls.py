@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import httpx
@@ -101,16 +101,6 @@ def _litellm_error(error: Exception, model: str, litellm: Any) -> Exception:
     except Exception as raised:
         found = raised
     return found
-
-
-async def call_in_thread(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
-    """One call of a synchronous `litellm.<function>`, for those whose asynchronous twins leave connections open.
-
-    `timeout_s` holds for each step of the connection. Raises `dspy.lm15` errors.
-    """
-    async with _call_errors(model, timeout_s):
-        call = partial(getattr(get_litellm(), function), model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)
-        return await asyncio.to_thread(call)
 
 
 @asynccontextmanager
@@ -240,3 +230,13 @@ def _replies(error: Exception) -> list[httpx.Response]:
     # litellm's own errors are openai's too, with a response that it made up, or with none.
     statuses = [link for link in causes(error) if isinstance(link, openai.APIStatusError)]
     return [link.response for link in statuses if hasattr(link, "response")]
+
+
+async def call_in_thread(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
+    """One call of a synchronous `litellm.<function>`, for those whose asynchronous twins leave connections open.
+
+    `timeout_s` holds for each step of the connection. Raises `dspy.lm15` errors.
+    """
+    async with _call_errors(model, timeout_s):
+        call = getattr(get_litellm(), function)
+        return await asyncio.to_thread(call, model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)
