@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import dspy
@@ -118,8 +119,7 @@ def chat_request(
     """
     system = next((said["content"] for said in chat if said["role"] == "system"), None)
     config = {key: settings[key] for key in _CONFIG if settings.get(key) is not None}
-    make = {"user": Message.user, "assistant": Message.assistant}
-    messages = [make[said["role"]](said["content"]) for said in chat if said["role"] != "system"]
+    messages = [_message(said["role"], said["content"]) for said in chat if said["role"] != "system"]
     if picture is not None:
         last = max(place for place, message in enumerate(messages) if message.role == "user")
         messages[last] = Message.user([_image(picture), *messages[last].parts])
@@ -129,6 +129,12 @@ def chat_request(
         messages=tuple(messages),
         config=Config(**config, extensions=extensions) if extensions else Config(**config),
     )
+
+
+# Instructions and demonstrations stand in every request of a run.
+@lru_cache(maxsize=128)
+def _message(role: str, content: str) -> Message:
+    return {"user": Message.user, "assistant": Message.assistant}[role](content)
 
 
 def _image(data_url: str) -> ImagePart:
