@@ -134,10 +134,15 @@ class Cluster:
         self._daemons.append(daemon)
         return daemon
 
-    def _stop(self) -> None:
-        with contextlib.suppress(subprocess.SubprocessError):
+    def cancel_all(self) -> None:
+        """End every job, and wait until none is left."""
+        if self.ask("squeue", "--noheader"):
             self.ask("scancel", "--user", pwd.getpwuid(os.getuid()).pw_name)
             self.wait_for(lambda: not self.ask("squeue", "--noheader"), "an empty queue")
+
+    def _stop(self) -> None:
+        with contextlib.suppress(subprocess.SubprocessError):
+            self.cancel_all()
         for daemon in reversed(self._daemons):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(daemon.pid, signal.SIGTERM)

@@ -18,6 +18,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def place(cluster: Cluster, tmp_path: Path) -> Place:
+def place(cluster: Cluster, tmp_path: Path) -> Iterator[Place]:
     environment = {**cluster.environment, "MEDEXAM_CACHE": str(tmp_path), "VLLM_API_KEY": "of-the-submitter"}
-    return Place(cluster, tmp_path, environment)
+    yield Place(cluster, tmp_path, environment)
+    cluster.cancel_all()  # what a failed test left

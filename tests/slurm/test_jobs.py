@@ -60,7 +60,7 @@ def test_a_job_comes_back_after_its_walltime_and_when_it_is_requeued(place: Plac
     place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
     second = place.registered(job)
     assert second.pid != first.pid
-    assert place.told(job).count("healthy; runs find the key") == 2
+    place.cluster.wait_for(lambda: place.told(job).count("healthy; runs find the key") == 2, "the word of both starts")
     place.cluster.ask("scontrol", "requeue", job)
     place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
     third = place.registered(job)
