@@ -79,7 +79,7 @@ class TerminalProgress(WorkProgress):
         if pace is None:
             return
         pace.answered(prediction)
-        if not self._console.is_terminal and (now := time.monotonic()) - self._looked >= REPEAT_S:
+        if (now := time.monotonic()) - self._looked >= REPEAT_S and not self._console.is_terminal:
             self._looked = now
             figures, elapsed = pace.describe(now, time_left=True), timedelta(seconds=round(now - self._began))
             sys.stderr.write(

@@ -124,7 +124,9 @@ class VLLMEngine(HostedEngine):
         if continuations is not None:
             return await self._score(request, continuations)
         config, samples = take_samples(request.config)
-        return join_samples(await self._answers(replace(request, config=config), samples))
+        if config is not request.config:
+            request = replace(request, config=config)
+        return join_samples(await self._answers(request, samples))
 
     async def _answers(self, request: Request, samples: int) -> list[Response]:
         """As many replies to one request, under its seed and the next ones."""
