@@ -71,6 +71,12 @@ def doctor(
     advice = advise(report)
     keys = {"api_key_env": api_key_env, "api_key_file": api_key_file, "ca_bundle": ca_bundle}
     command = next_command(report, {name: str(value) for name, value in keys.items() if value is not None})
+    _print_report(report, advice, command, as_json=as_json)
+    if any(one.seen is None for one in report.diagnoses):
+        raise typer.Exit(INCOMPLETE)
+
+
+def _print_report(report: "DiagnosisReport", advice: tuple[str, ...], command: str | None, *, as_json: bool) -> None:
     if as_json:
         replicas = report.replicas.model_dump(mode="json") if report.replicas else None
         servers = [_as_json(one) for one in report.diagnoses]
@@ -79,8 +85,6 @@ def doctor(
         _print(report, advice)
         if command is not None:
             sys.stdout.write(f"\nTo ask a few questions there:\n{command}\n")
-    if any(one.seen is None for one in report.diagnoses):
-        raise typer.Exit(INCOMPLETE)
 
 
 def _print_identities(targets: "Sequence[ModelSpec]", *, as_json: bool) -> None:
