@@ -279,4 +279,4 @@ def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:
 
 
 Answered = Outcome | Prediction
-"""What tells how a question came out: it has a `status` and an `answer`."""
+"""How a question came out: it has a `status` and an `answer`."""

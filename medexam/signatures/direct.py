@@ -2,7 +2,7 @@
 
 Around each call DSPy looks for callbacks, streams, traces, usage trackers, histories, caches, retries and prices, which
 takes half of a client's time. A bulk run has none of them. There a call is made here: the same adapter makes the same
-request of the same engine, and the same errors come out. Whoever listens to one gets DSPy's own call.
+request of the same engine, and the same errors come out. If anything listens, it gets DSPy's own call.
 """
 
 from collections.abc import Mapping

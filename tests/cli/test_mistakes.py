@@ -53,7 +53,7 @@ MISTAKES = [
     ("run ok.yaml --set dataset.limit=ten", "a whole number"),
     ("run matrix.yaml", "a list, such as [a, b]"),
     ("run ok.yaml --set name=my/run", "letters, digits, dots, hyphens and underscores"),
-    ("run ok.yaml --set model.engine=vlm", "embedded, vllm, litellm, scripted"),
+    ("run ok.yaml --set model.engine=vlm", "embedded, vllm, litellm, batch, scripted"),
     ("run zero.yaml --set model.engine=litellm", "needs a name, such as openai/gpt-4o-mini"),
     ("run zero.yaml --set model={engine: litellm, name: openai/gpt-4o-mini}", "needs a key: set OPENAI_API_KEY"),
     ("run zero.yaml --set model={engine: vllm, endpoints: [http://127.0.0.1:9/v1]}", "start one with `medexam serve"),

@@ -72,15 +72,8 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
     data set cannot be read or lacks a question that was asked; `EngineError` if what scoring needs is not installed.
     """
     records = [folder.read_record() for folder in folders]
-    first = records[0]
-    for record in records[1:]:
-        mine, its = first.cell.dataset.name, record.cell.dataset.name
-        if mine != its:
-            raise DatasetError(
-                f"the runs asked different data sets: {mine} ({first.run_id}) and {its} ({record.run_id}); "
-                "compare runs of one data set, or run one spec again with the other's --set dataset.name"
-            )
-    benchmark = find_benchmark(first.cell.dataset)
+    _check_same_data(records)
+    benchmark = find_benchmark(records[0].cell.dataset)
     loaded: dict[DatasetSpec, AnySet] = {}
     for record in records:
         whole = record.cell.dataset.whole
@@ -110,11 +103,7 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
         with_own(each, benchmark, items, said, own) if own else each
         for each, items, said, own in zip(found.metrics, asked, predictions, scores, strict=True)
     ]
-    failed = (any(each.status is Status.FAILED for each in said.values()) for said in outcomes)
-    runs = tuple(
-        stored_run(folder, of, said if some else {})
-        for folder, of, said, some in zip(folders, metrics, predictions, failed, strict=True)
-    )
+    runs = tuple(map(_stored_run, folders, metrics, predictions))
     return Comparison(
         runs=runs,
         names=run_names(runs),
@@ -130,8 +119,25 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
     )
 
 
+def _check_same_data(records: Sequence[RunRecord]) -> None:
+    first = records[0]
+    for record in records[1:]:
+        mine, its = first.cell.dataset.name, record.cell.dataset.name
+        if mine != its:
+            raise DatasetError(
+                f"the runs asked different data sets: {mine} ({first.run_id}) and {its} ({record.run_id}); "
+                "compare runs of one data set, or run one spec again with the other's --set dataset.name"
+            )
+
+
+def _stored_run(folder: RunFolder, metrics: Any, answers: RunAnswers) -> AnyRun:
+    """The run under `metrics`; its predictions are read only where one has failed."""
+    failed = any(each.status is Status.FAILED for each in answers.outcomes.values())
+    return stored_run(folder, metrics, answers if failed else {})
+
+
 def _answers(folder: RunFolder, record: RunRecord) -> RunAnswers:
-    """What a run answered; where its derived files are fresh, they tell how each question came out, and the scores."""
+    """What a run answered; fresh derived files hold how each question came out, and the scores."""
     outcomes = None if find_changes(folder).changed else read_outcomes(folder)
     if not outcomes:
         return RunAnswers(folder.read_predictions)

@@ -5,6 +5,7 @@ and no engine.
 """
 
 import asyncio
+import json
 import os
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -23,7 +24,6 @@ from dspy.lm15 import (
 )
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
-from medexam.inputs import parse_json
 from medexam.serve.network.connections import causes, redirect_fault
 from medexam.serve.network.http_calls import MISFORMED, retry_after_s
 from medexam.text import hide_secrets, writable
@@ -76,7 +76,8 @@ async def post_completions(client: Any, model: str, body: Mapping[str, Any], *, 
         except Exception as error:
             raise _litellm_error(error, model, await _load_litellm()) from error
         with reading_reply():
-            found = parse_json(reply.content)
+            # Known fields alone are read and checked, so that it does not matter how deep the others lie.
+            found = json.loads(reply.content)
             if not isinstance(found, dict):
                 raise TypeError("it is no JSON object")
             return found
