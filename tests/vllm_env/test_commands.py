@@ -12,6 +12,7 @@ import yaml
 from medexam.serve.launch.profile import Layout, Profile, load_profile, profile_names
 from medexam.serve.launch.vllm_command import plan_servers
 from medexam.serve.launch.vllm_flags import Node
+from medexam.serve.launch.vllm_source import find_folder
 
 PYTHON = os.environ.get("MEDEXAM_VLLM_PYTHON")
 
@@ -86,4 +87,4 @@ def test_vllm_takes_every_layout_of_every_profile(tmp_path: Path) -> None:
         if node is not None:
             assert (told["nnodes"], told["node_rank"]) == (node.count, node.rank)
             assert told["headless"] == (node.rank > 0)
-            assert told["tag"] == profile.model
+            assert told["tag"] == str(find_folder(profile.model) or profile.model)
