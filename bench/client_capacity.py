@@ -389,7 +389,7 @@ def read_arguments() -> argparse.Namespace:
     parts = parser.add_subparsers(dest="part", required=True)
     comparing = parts.add_parser("compare", parents=[shared])
     comparing.add_argument("--sides", nargs="+", choices=NAMES, default=NAMES)
-    comparing.add_argument("--sizes", type=int, nargs=2, default=[1000, 5000], help="questions of the two passes")
+    comparing.add_argument("--sizes", type=int, nargs=2, default=[2000, 12000], help="questions of the two passes")
     comparing.add_argument("--rounds", type=int, default=3)
     comparing.add_argument("--inspect-python", type=Path, help="it has inspect-ai; made in the cache by default")
     comparing.add_argument("--lm-eval-python", type=Path, help="it has lm-eval; made in the cache by default")

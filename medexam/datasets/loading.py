@@ -19,6 +19,7 @@ from medexam.datasets.fingerprints import (
     fingerprint_task_golds,
     fingerprint_tasks,
 )
+from medexam.datasets.kept import keep
 from medexam.datasets.locating import locate_files
 from medexam.datasets.own.choice import read_choice
 from medexam.datasets.own.columns import reading_notes
@@ -28,13 +29,21 @@ from medexam.datasets.rows import Reading, Row, TaskReading, TaskRow
 from medexam.datasets.selection import draw_lot, select_questions
 from medexam.datasets.symbols import as_published, read_signs
 from medexam.errors import DatasetError
-from medexam.items import AnswerKey, ExamSet, Gold, TaskSet
+from medexam.items import AnswerKey, AnySet, ExamSet, Gold, TaskSet
 from medexam.questions import Language, Question
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import find_entry
 from medexam.text import nearest
 
+MOST_KEPT = 50_000
+"""Items of a set that is held so that it is not read again; a larger one is not worth its memory."""
 
+
+def _worth_keeping(items: AnySet) -> bool:
+    return len(items.questions) <= MOST_KEPT
+
+
+@keep(_worth_keeping)
 def load_exam_set(spec: DatasetSpec) -> ExamSet:
     """The questions that `spec` selects, read from this machine.
 
@@ -114,6 +123,7 @@ def make_exam_set(spec: DatasetSpec, rows: Iterable[tuple[Question, int]], *, so
     )
 
 
+@keep(_worth_keeping)
 def load_task_set(spec: DatasetSpec) -> TaskSet:
     """The tasks that `spec` selects, read from this machine.
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.report.own_tables import own_values
 from medexam.experiments.report.tables import split_families
@@ -108,7 +109,7 @@ def _send(
     """Where each run is that was sent, by its `id`."""
     tracked: dict[int, TrackedRun] = {}
     trace = _tracer(tracking_uri)
-    with open_store(tracking_uri) as client:
+    with open_store(tracking_uri) as client, reads_kept():
         for (name, _), family in families.items():
             store = _Store(client, experiment_id(client, name, tracking_uri), set())
             parent = store.put_parent(family)

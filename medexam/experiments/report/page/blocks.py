@@ -28,8 +28,8 @@ MOST_CHARACTERS = 1_000_000
 """A part with more is closed before it has `MOST_QUESTIONS`, so that opening one stays quick."""
 ALL_TEXTS = 50_000_000
 """Characters that all replies together may have, some 25 MB of the page; above that the longest lose their middles."""
-LEVEL = 9
-"""Of gzip."""
+LEVEL = 5
+"""Of gzip: 3 % larger than at 9, in less than half the time."""
 
 
 @dataclass(frozen=True)

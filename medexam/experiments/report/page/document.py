@@ -14,6 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.findings import silences
@@ -46,7 +47,8 @@ class PageSize:
 
 def write_page(runs: Sequence[AnyRun], path: Path, boards: Sequence[Table] = ()) -> PageSize:
     """Write the page of one run or more, whole or not at all; raises `RunFolderError` where that fails."""
-    pieces = render_page(runs, boards)
+    with reads_kept():
+        pieces = render_page(runs, boards)
     try:
         with whole_file(path) as draft:
             with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
