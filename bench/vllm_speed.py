@@ -82,8 +82,12 @@ async def run_engine(engine: Engine, asked: list[Asked]) -> tuple[float, int]:
     return len(asked) / (time.perf_counter() - started), sum(legal)
 
 
-async def run_plain(engine: Engine, asked: list[Asked], endpoint: str) -> tuple[float, int]:
-    """The same bodies, rendered before the clock starts, `PROMPTS` at a time."""
+Bodies = list[tuple[dict[str, Any], tuple[str, ...]]]
+"""Completions requests of `PROMPTS` prompts at most, each with the answers that are legal."""
+
+
+async def make_bodies(engine: Engine, asked: list[Asked]) -> Bodies:
+    """The requests that the engine would send."""
     remote: Any = engine
     groups: dict[tuple[str, ...], list[tuple[str, Asked]]] = {}
     for question in asked:
@@ -93,7 +97,7 @@ async def run_plain(engine: Engine, asked: list[Asked], endpoint: str) -> tuple[
         ]
         prompt = await remote.renderer.render(turns) + "{Answer: "
         groups.setdefault(question.choices, []).append((prompt, question))
-    bodies = []
+    bodies: Bodies = []
     for choices, group in groups.items():
         ids = await remote._tokens.find(group[0][0], "{Answer: ", choices)
         for start in range(0, len(group), PROMPTS):
@@ -108,9 +112,15 @@ async def run_plain(engine: Engine, asked: list[Asked], endpoint: str) -> tuple[
                 "return_token_ids": True,
             }
             bodies.append((body, choices))
+    return bodies
+
+
+async def run_plain(engine: Engine, asked: list[Asked], endpoint: str) -> tuple[float, int]:
+    """The same bodies, rendered before the clock starts."""
+    bodies = await make_bodies(engine, asked)
     places = asyncio.Semaphore(max(engine.concurrency // PROMPTS, 1))
 
-    async def send(session: aiohttp.ClientSession, body: dict[str, object], choices: tuple[str, ...]) -> int:
+    async def send(session: aiohttp.ClientSession, body: dict[str, Any], choices: tuple[str, ...]) -> int:
         async with places, session.post(f"{endpoint}/completions", json=body) as reply:
             return sum(choice["text"].strip() in choices for choice in (await reply.json())["choices"])
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -108,20 +108,22 @@ def _send(
 ) -> dict[int, TrackedRun]:
     """Where each run is that was sent, by its `id`."""
     tracked: dict[int, TrackedRun] = {}
-    trace = _tracer(tracking_uri)
-    with open_store(tracking_uri) as client, reads_kept():
-        for (name, _), family in families.items():
-            store = _Store(client, experiment_id(client, name, tracking_uri), set())
-            parent = store.put_parent(family)
-            for run in family:
-                tracked[id(run)] = store.put_run(run, parent)
-                if run.record.cell.trace_questions and run.benchmark.right_or_wrong:
-                    trace(client, run, tracked[id(run)])
-            if page:
-                store.put_page(family, parent)
-            store.end_parents()
-            put_view(client, store.experiment_id, list(family[0].benchmark.values(family[0].metrics)))
-            client.set_tag(parent, SENT, _digest(family, page=page))
+    with reads_kept():
+        # A large run is planned again before MLflow takes its memory.
+        traces = _collect_traces([run for family in families.values() for run in family])
+        with open_store(tracking_uri) as client:
+            for (name, _), family in families.items():
+                store = _Store(client, experiment_id(client, name, tracking_uri), set())
+                parent = store.put_parent(family)
+                for run in family:
+                    tracked[id(run)] = store.put_run(run, parent)
+                    if id(run) in traces:
+                        store.put_traces(run, traces.pop(id(run)), tracked[id(run)].mlflow_run_id, tracking_uri)
+                if page:
+                    store.put_page(family, parent)
+                store.end_parents()
+                put_view(client, store.experiment_id, list(family[0].benchmark.values(family[0].metrics)))
+                client.set_tag(parent, SENT, _digest(family, page=page))
     return tracked
 
 
@@ -179,6 +181,19 @@ class _Store:
         run_id, replaced = put_copy(self.client, self.experiment_id, _copy(run, {PARENT: parent}))
         self.parents.update({parent, *(old.data.tags[PARENT] for old in replaced if PARENT in old.data.tags)})
         return TrackedRun(run.record.run_id, run_id, parent, self.experiment_id)
+
+    def put_traces(self, run: AnyRun, traces: Sequence[Any], mlflow_run_id: str, tracking_uri: str) -> None:
+        """The traces of a run's sampled questions, whatever it had before."""
+        from medexam.experiments.track.traces import send_traces
+
+        send_traces(
+            self.client,
+            run,
+            traces,
+            mlflow_run_id=mlflow_run_id,
+            experiment_id=self.experiment_id,
+            tracking_uri=tracking_uri,
+        )
 
     def put_page(self, family: Sequence[AnyRun], parent: str) -> None:
         """The page of an experiment's runs among the files of its own; none where no page holds them all."""
@@ -255,27 +270,15 @@ def _describe_dataset(run: AnyRun) -> dict[str, str]:
     }
 
 
-def _tracer(tracking_uri: str) -> Callable[[Any, ExamRun, TrackedRun], None]:
-    """What sends the traces of one run after the other; data sets are read once for all."""
-    sources: list[Any] = []
+def _collect_traces(runs: Sequence[AnyRun]) -> dict[int, list[Any]]:
+    """Those of each run that wants some, as `collect_traces` finds them."""
+    traced = [run for run in runs if run.record.cell.trace_questions and run.benchmark.right_or_wrong]
+    if not traced:
+        return {}
+    # Imported here: runs are planned again, which takes DSPy.
+    from medexam.experiments.track.traces import collect_traces
 
-    def trace(client: Any, run: ExamRun, tracked: TrackedRun) -> None:
-        # Imported here: they plan the run again, which takes DSPy.
-        from medexam.experiments.plan.sources import Sources
-        from medexam.experiments.track.traces import trace_run
-
-        if not sources:
-            sources.append(Sources(only_look=False))
-        trace_run(
-            client,
-            run,
-            mlflow_run_id=tracked.mlflow_run_id,
-            experiment_id=tracked.experiment_id,
-            tracking_uri=tracking_uri,
-            sources=sources[0],
-        )
-
-    return trace
+    return collect_traces(traced)
 
 
 def _began(run: AnyRun) -> int:

@@ -41,25 +41,31 @@ _PICTURE = 2_000_000
 _log = logging.getLogger(__name__)
 
 
-def trace_run(
+def collect_traces(runs: Iterable[ExamRun]) -> dict[int, list[QuestionTrace]]:
+    """The traces of each run's sampled questions, by the `id` of the run; data sets are read once for all.
+
+    A run that cannot be planned as it was (its data or its words have changed) is left out with a logged warning: its
+    traces would show what was not asked.
+    """
+    sources, found = Sources(only_look=False), dict[int, list[QuestionTrace]]()
+    for run in runs:
+        try:
+            found[id(run)] = list(read_traces(run, sources))
+        except MedExamError as error:
+            _log.warning("no traces of %s: %s", run.record.run_id, error)
+    return found
+
+
+def send_traces(
     client: Any,
     run: ExamRun,
+    traces: Iterable[QuestionTrace],
     *,
     mlflow_run_id: str,
     experiment_id: str,
     tracking_uri: str,
-    sources: Sources | None = None,
-) -> list[str]:
-    """Send the traces of the run's sampled questions, linked to its MLflow run; the ids of all that it has now.
-
-    Where the run cannot be planned as it was (its data or its words have changed), that is a logged warning and no
-    trace is made: it would show what was not asked.
-    """
-    try:
-        traces = list(read_traces(run, sources))
-    except MedExamError as error:
-        _log.warning("no traces of %s: %s", run.record.run_id, error)
-        return []
+) -> None:
+    """Send the run's traces, linked to its MLflow run, which has these and no other then."""
     wanted = {f"tr-{trace.trace_id(mlflow_run_id)}": trace for trace in traces}
     known = set(find_traces(client, experiment_id, mlflow_run_id))
     outdated = sorted(known - wanted.keys())
@@ -67,7 +73,6 @@ def trace_run(
         client.delete_traces(experiment_id, trace_ids=outdated)
     missing = [trace for trace_id, trace in wanted.items() if trace_id not in known]
     _send(missing, run, mlflow_run_id, experiment_id, tracing_client(client, tracking_uri))
-    return list(wanted)
 
 
 def sample_keys(keys: Iterable[str], limit: int) -> list[str]:

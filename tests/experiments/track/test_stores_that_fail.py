@@ -4,6 +4,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -123,6 +124,10 @@ def test_a_locked_database_costs_no_more_than_a_call(make_run, uri: str, monkeyp
         with pytest.raises(TrackingError, match="send it later"):
             track([run], tracking_uri=uri)
         assert time.monotonic() - began < 10
+    # The call that was left to itself goes on now, and must not write under the limits of another test.
+    for thread in threading.enumerate():
+        if thread.name == "mlflow":
+            thread.join(60)
 
 
 def test_a_full_disk_is_one_message_and_no_log(make_run, uri: str, capfd) -> None:
@@ -134,13 +139,13 @@ def test_a_full_disk_is_one_message_and_no_log(make_run, uri: str, capfd) -> Non
 
 
 def test_many_calls_together_end_in_time_too(monkeypatch) -> None:
-    monkeypatch.setattr(time_limits, "SEND_S", 0.2)
+    monkeypatch.setattr(time_limits, "SEND_S", 2.0)
     limits = TimeLimits()
     for _ in range(3):
         limits.call(time.sleep, 0.05)
     with pytest.raises(TimeoutError, match="no answer within"):
-        limits.call(time.sleep, 1)
-    with pytest.raises(TimeoutError, match=r"the 0\.2 s for all calls are over"):
+        limits.call(time.sleep, 9)
+    with pytest.raises(TimeoutError, match=r"the 2 s for all calls are over"):
         limits.call(time.sleep, 0)
     assert limits.call(time.monotonic, extra_s=1) > 0
 
