@@ -1,11 +1,12 @@
 """What HTTP costs: the same guided requests to vLLM's server and to its engine behind one pipe, alternately.
 
-    python bench/vllm_offline.py http://127.0.0.1:8000/v1 --options "--model FOLDER ..."
+    python bench/vllm_offline.py http://127.0.0.1:8000/v1 --pid PID_OF_SERVE --options "--model FOLDER ..."
 
 `http` sends ready requests of 32 prompts to the server. `pipe` writes all of them as one line to a child that runs
 vLLM's engine under `MEDEXAM_VLLM_PYTHON` with the options of the server, which `medexam serve MODEL --print` shows.
-Whoever does not answer is idle. Prints one JSON document: questions a second of each side (the median round), and the
-pipe's ratio to HTTP.
+Whoever does not answer is idle. Prints one JSON document: questions a second of each side (the median round), the
+milliseconds that processors worked for one question (the server's processes and those of the child; `--pid` is that of
+`medexam serve`), and the ratio of both, pipe to HTTP, which other work on the machine disturbs less in the latter.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from self_consistency import worked
 from vllm_speed import Asked, make_bodies, make_questions, marked, run_plain
 
 from medexam.serve import build_engine
@@ -58,31 +60,40 @@ async def run_pipe(engine: Any, asked: list[Asked], child: Any) -> tuple[float, 
     return len(asked) / seconds, legal
 
 
-async def main(endpoint: str, number: int, rounds: int, options: list[str]) -> None:
+def ratio(found: dict[str, list[float]]) -> float:
+    """Pipe to HTTP, the median round."""
+    return round(statistics.median(pipe / http for pipe, http in zip(found["pipe"], found["http"], strict=True)), 3)
+
+
+async def main(endpoint: str, number: int, rounds: int, options: list[str], server: int) -> None:
     engine = await build_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), EngineNeeds(guided=True))
     address, asked = engine.info().endpoints[0], make_questions(number)
     speeds: dict[str, list[float]] = {"http": [], "pipe": []}
+    worked_ms: dict[str, list[float]] = {"http": [], "pipe": []}
     legal = {"http": 0, "pipe": 0}
     with offline_engine(options) as child:
         for turn in range(-1, rounds):
             for name in ("http", "pipe") if turn % 2 == 0 else ("pipe", "http"):
-                questions = marked(asked, f"{name} {turn} {time.time_ns()}")
+                pid = server if name == "http" else child.pid
+                questions, before = marked(asked, f"{name} {turn} {time.time_ns()}"), worked(pid)
                 if name == "http":
                     speed, good = await run_plain(engine, questions, address)
                 else:
                     speed, good = await run_pipe(engine, questions, child)
                 if turn >= 0:  # the round before warms both up
                     speeds[name].append(speed)
+                    worked_ms[name].append(1000 * (worked(pid) - before) / number)
                     legal[name] += good
                     print(f"round {turn + 1}: {name} {speed:.2f} questions/s", file=sys.stderr)
     await engine.aclose()
-    pairs = zip(speeds["pipe"], speeds["http"], strict=True)
     document = {
         "questions": number,
         "rounds": rounds,
         "questions_per_s": {name: round(statistics.median(found), 2) for name, found in speeds.items()},
         "each_round": {name: [round(speed, 2) for speed in found] for name, found in speeds.items()},
-        "ratio": round(statistics.median(pipe / http for pipe, http in pairs), 3),
+        "processor_ms_a_question": {name: [round(ms, 1) for ms in found] for name, found in worked_ms.items()},
+        "ratio": ratio(speeds),
+        "ratio_of_processor_ms": ratio(worked_ms),
         "legal_answers": legal,
     }
     print(json.dumps(document, indent=2))
@@ -94,5 +105,6 @@ if __name__ == "__main__":
     parser.add_argument("--questions", type=int, default=240)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--options", type=shlex.split, required=True, help="of vLLM, as one word")
-    arguments = parser.parse_args()
-    asyncio.run(main(arguments.endpoint, arguments.questions, arguments.rounds, arguments.options))
+    parser.add_argument("--pid", type=int, required=True, help="process of `medexam serve`")
+    given = parser.parse_args()
+    asyncio.run(main(given.endpoint, given.questions, given.rounds, given.options, given.pid))
