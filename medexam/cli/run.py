@@ -42,6 +42,14 @@ OverridesOption = Annotated[
 ]
 
 
+def _number_of_workers(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if text.isdecimal() and int(text):
+        return int(text)
+    raise SpecError(f"--workers {text}: give auto, or a number of at least 1")
+
+
 @dataclass(frozen=True)
 class PlanSettings:
     """What is planned, beside the spec."""
@@ -73,17 +81,23 @@ class RunSettings(PlanSettings):
     max_minutes: Annotated[float | None, Setting("Stop after that time.", metavar="MINUTES", min=0)] = None
     tracking_uri: TrackingOption = None
     executor: Annotated[
-        Literal["local", "ray"], Setting("local: this process asks. ray: the workers of a cluster do.")
+        Literal["local", "ray"], Setting("local: this machine asks. ray: the workers of a cluster do.")
     ] = "local"
-    ray_address: RayAddressOption = None
-    ray_workers: Annotated[
-        int | None, Setting("ray: workers, the machines in turn; one on each by default.", metavar="N", min=1)
+    workers: Annotated[
+        int | Literal["auto"] | None,
+        Setting(
+            "local: N processes ask, auto: as many as help; 1 by default. ray: N workers; one on each machine by "
+            "default.",
+            metavar="N|auto",
+            parse=_number_of_workers,
+        ),
     ] = None
+    ray_address: RayAddressOption = None
 
     def __post_init__(self) -> None:
         """Refuses what only a cluster takes."""
-        if self.executor != "ray" and (self.ray_address is not None or self.ray_workers is not None):
-            raise typer.BadParameter("needs --executor ray", param_hint="--ray-address and --ray-workers")
+        if self.executor != "ray" and self.ray_address is not None:
+            raise typer.BadParameter("needs --executor ray", param_hint="--ray-address")
 
 
 @settings_as_flags
@@ -123,7 +137,7 @@ def run(
     from medexam.experiments.store.repeats import is_repeat
 
     limits = Limits(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes)
-    carriers = Carriers(settings.executor, settings.ray_address, settings.ray_workers, limits)
+    carriers = Carriers(settings.executor, settings.ray_address, settings.workers, limits)
     runs, stop = carry_out(plan, carriers, TerminalProgress, say)
     whole = stop is None and all(stored.complete for stored in runs)
     incomplete, runs_dir = "" if whole else _incomplete(spec, plan, runs, stop), plan.runs_dir

@@ -15,12 +15,15 @@ from medexam.specs import NO_NEEDS, EngineNeeds, ModelSpec
 from medexam.specs.names import ENGINES
 
 
-async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer_host: str | None = None) -> Engine:
+async def build_engine(
+    spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer_host: str | None = None, sharers: int = 1
+) -> Engine:
     """Load the model of a spec, or connect to it; raises `EngineError` if it cannot be used.
 
     If a server does not honour what the requests need, this raises before anything is asked: `AnswerFormatError` if it
     is choices, `LogprobsUnavailableError` if it is log-probabilities of given texts. Of a registry only the servers on
-    the machine `prefer_host` are used, if it has some; None: those of all machines.
+    the machine `prefer_host` are used, if it has some; None: those of all machines. `sharers` processes, this one
+    included, ask the same servers, and divide among them how many requests may be in flight.
     """
     if spec.engine == "scripted":
         assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
@@ -34,7 +37,7 @@ async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer
     if spec.engine == "vllm":
         from medexam.serve.engines.connect import connect_vllm
 
-        return await background_loop().run_async(connect_vllm(spec, needs, prefer_host))
+        return await background_loop().run_async(connect_vllm(spec, needs, prefer_host, sharers))
     if spec.engine == "batch" and spec.profile is not None:
         from medexam.serve.batches.vllm_engine import build_vllm_batches
 
@@ -45,7 +48,7 @@ async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer
         return await background_loop().run_async(connect_provider(spec, needs))
     from medexam.serve.engines.litellm import connect_litellm
 
-    return await background_loop().run_async(connect_litellm(spec, needs))
+    return await background_loop().run_async(connect_litellm(spec, needs, sharers))
 
 
 def _build_own(spec: ModelSpec) -> Engine:

@@ -12,8 +12,9 @@ import slow_script
 import ray
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.ray.cluster import open_cluster
-from medexam.experiments.run.ray.executor import RayExecutor
+from medexam.experiments.run.ray.launcher import RayLauncher
 from medexam.experiments.run.runner import Runner
+from medexam.experiments.run.workers.executor import SpreadExecutor
 from watching import Silent
 
 if __name__ == "__main__":
@@ -22,4 +23,4 @@ if __name__ == "__main__":
     ray.cloudpickle.register_pickle_by_value(slow_script)
     ray.init(address=address, log_to_driver=False, runtime_env={"worker_process_setup_hook": slow_script.answer_ten})
     with open_cluster(address) as cluster:
-        Runner(plan, Silent(), executor=RayExecutor(cluster, workers=2)).run()
+        Runner(plan, Silent(), executor=SpreadExecutor(RayLauncher(cluster, workers=2))).run()

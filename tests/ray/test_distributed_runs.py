@@ -21,9 +21,10 @@ from medexam.errors import EngineError, RunFolderError, SpecError
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.run.ray.cluster import open_cluster
-from medexam.experiments.run.ray.executor import RayExecutor
+from medexam.experiments.run.ray.launcher import RayLauncher
 from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import Limits, Stop
+from medexam.experiments.run.workers.executor import SpreadExecutor
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
 from medexam.metrics.counting import TIMES
@@ -77,16 +78,16 @@ def spec(tmp_path):
 @pytest.fixture(scope="module")
 def executor(cluster):
     """Two workers for all tests that leave them alive."""
-    return RayExecutor(cluster, workers=2)
+    return SpreadExecutor(RayLauncher(cluster, workers=2))
 
 
 @pytest.fixture
 def mortal(cluster):
     """Two workers of a test's own."""
-    made = RayExecutor(cluster, workers=2)
+    made = SpreadExecutor(RayLauncher(cluster, workers=2))
     yield made
     for worker in made.workers:
-        cluster.ray.kill(worker.actor)
+        worker.handle.kill()
 
 
 def run(spec, runs_dir, executor=None, watcher=None, **options):
@@ -181,7 +182,7 @@ def test_questions_of_a_killed_worker_go_to_the_others(spec, tmp_path, mortal, c
     assert "goes to the others" in caplog.text
     # The other one dies too: what is left is pending.
     watcher = Watcher(20, lambda: os.kill(mortal.workers[1].pid, signal.SIGKILL))
-    with pytest.raises(EngineError, match="every worker of the Ray cluster is gone"):
+    with pytest.raises(EngineError, match="every worker is gone"):
         run(spec, tmp_path / "others", mortal, watcher)
     watcher = Watcher()
     stored, _ = run(spec, tmp_path / "others", None, watcher)

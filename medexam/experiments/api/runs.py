@@ -1,9 +1,9 @@
 """Runs in Python: plan them, carry them out, read them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.api.asking import ask, say
@@ -22,8 +22,8 @@ class RayCluster(TypedDict, total=False):
 
     address: str
     """The cluster's head, `HOST:PORT`."""
-    workers: int
-    """The machines in turn; one on each by default."""
+    number: int
+    """How many workers, the machines in turn; one on each by default."""
 
 
 RunSource = str | Path | Run
@@ -57,7 +57,7 @@ def run(
     repeat: int = 0,
     accept_model_change: bool = False,
     limits: Limits = NO_LIMITS,
-    ray: RayCluster | None = None,
+    workers: int | Literal["auto"] | RayCluster = 1,
     progress: bool = True,
     track: bool | str = True,
     **overrides: Any,
@@ -68,17 +68,19 @@ def run(
     `program`, `model` and `dataset` replace those parts: a spec, a mapping, or a text such as `"few_shot"`; a list
     makes a run of each. `overrides` set single keys, with two underscores for a dot: `dataset__language="es"`.
     `repeat` asks each run's questions that often again, in other orders: `compare` then knows how far answers vary by
-    themselves. `limits` end the asking, such as `medexam.Limits(minutes=10)`. `ray` has the workers of a cluster ask.
-    `track` is an MLflow store; True: the one beside the runs; False: none. An interrupt (Ctrl-C, the stop button) keeps
-    every answer. Raises `MedExamError` for whatever a user can cure.
+    themselves. `limits` end the asking, such as `medexam.Limits(minutes=10)`. `workers` processes of this machine ask,
+    `"auto"` is as many as help; `{"address": "10.0.0.1:6379"}` has the workers of that Ray cluster ask. `track` is an
+    MLflow store; True: the one beside the runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
+    Raises `MedExamError` for whatever a user can cure.
     """
     settings = gather(overrides, program=program, model=model, dataset=dataset)
     planned = plan_spec(spec, settings, limit, runs_dir=_path(runs_dir), fresh=fresh, repeat=repeat)
     for line in plan_lines(planned):
         say(line)
-    carriers = Carriers(limits=limits)
-    if ray is not None:
-        carriers = Carriers("ray", ray.get("address"), ray.get("workers"), limits)
+    if isinstance(workers, Mapping):
+        carriers = Carriers("ray", workers.get("address"), workers.get("number"), limits)
+    else:
+        carriers = Carriers(workers=workers, limits=limits)
     planned = replace(planned, accept_model_change=accept_model_change)
     stored, stop = ask(planned, carriers, progress=progress, track=track)
     return Runs(list(map(Run, stored)), stop)

@@ -1,21 +1,22 @@
 """From what a user gives to the runs that come of it: what the command line and the Python API have in common."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from medexam.errors import SpecError
-from medexam.experiments.plan.cells import Plan
+from medexam.experiments.plan.cells import AnyCell, Plan
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.specs import SpecSource, load_document
 
 if TYPE_CHECKING:
-    from medexam.experiments.run.executor import RunObserver
+    from medexam.experiments.run.executor import Executor, RunObserver
     from medexam.experiments.run.spending import Stop
+    from medexam.experiments.run.workers.remote import Launcher
     from medexam.experiments.store.stored_run import AnyRun
 
 
@@ -24,11 +25,12 @@ class Carriers:
     """Who asks a plan's questions."""
 
     executor: Literal["local", "ray"] = "local"
-    """`local`: this process asks. `ray`: the workers of a cluster do."""
+    """`local`: this machine asks. `ray`: the workers of a cluster do."""
     ray_address: str | None = None
     """The cluster's head; None starts a cluster on this machine."""
-    ray_workers: int | None = None
-    """None: one on each machine."""
+    workers: int | Literal["auto"] | None = None
+    """local: processes, 1 or None is this one, `auto` as many as help. ray: the machines in turn, None or `auto` is one
+    on each."""
     limits: Limits = NO_LIMITS
     """What may be spent before it stops."""
 
@@ -77,17 +79,44 @@ def carry_out(
     from medexam.experiments.run.runner import Runner
 
     asks = [planned for planned in plan.cells if planned.asks_model and planned.pending]
-    if carriers.executor == "local" or not asks:
-        with watch() as observer:
-            return Runner(plan, observer, limits=carriers.limits).run()
+    with _executor(carriers, asks, say) as executor, watch() as observer:
+        return Runner(plan, observer, limits=carriers.limits, executor=executor).run()
+
+
+@contextmanager
+def _executor(carriers: Carriers, asks: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Executor | None]":
+    """Who asks these cells; None is this process. What is started for it ends with the block."""
+    from medexam.experiments.run.workers.executor import SpreadExecutor
+
+    if not asks:
+        yield None
+    elif carriers.executor == "ray":
+        with _open_ray(carriers, asks, say) as launcher:
+            yield SpreadExecutor(launcher)
+    else:
+        from medexam.experiments.run.workers.number import choose_number
+        from medexam.experiments.run.workers.processes import open_processes
+
+        number, reason = choose_number(asks, carriers.workers)
+        if reason:
+            say(f"{number} process{'es' * (number > 1)} of this machine ask{'s' * (number == 1)}: {reason}")
+        if number == 1:
+            yield None
+            return
+        with open_processes(number) as launcher:
+            yield SpreadExecutor(launcher)
+
+
+@contextmanager
+def _open_ray(carriers: Carriers, asks: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Launcher]":
     if any(planned.cell.model.engine == "batch" for planned in asks):
         raise SpecError("--executor ray: engine batch submits and waits in one process; leave --executor out")
     from medexam.experiments.run.ray.cluster import open_cluster
-    from medexam.experiments.run.ray.executor import RayExecutor
+    from medexam.experiments.run.ray.launcher import RayLauncher
 
     address = carriers.ray_address
     say(f"Preparing {f'the Ray cluster at {address}' if address else 'a Ray cluster on this machine'} ...")
     embedded = any(planned.cell.model.loads_weights for planned in asks)
-    with open_cluster(address) as cluster, watch() as observer:
-        executor = RayExecutor(cluster, workers=carriers.ray_workers, a_gpu_each=embedded)
-        return Runner(plan, observer, limits=carriers.limits, executor=executor).run()
+    number = None if carriers.workers == "auto" else carriers.workers
+    with open_cluster(address) as cluster:
+        yield RayLauncher(cluster, workers=number, a_gpu_each=embedded)

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
@@ -286,7 +287,8 @@ def plan_retrieval(
     planned.check_depth(settings.k)
     return Retrieval(
         settings,
-        build=lambda progress: planned.open(cache, progress),
+        # No function of its own: pickle, which workers of other processes get it by, takes none.
+        build=partial(planned.open, cache),
         cache=HitCache(cache / "retrieval", digest(planned.identity)),
         size=planned.size,
         warnings=planned.warnings(settings.query_language or language),

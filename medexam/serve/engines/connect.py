@@ -33,12 +33,12 @@ from medexam.specs import EngineNeeds, ModelSpec
 _log = logging.getLogger(__name__)
 
 
-async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | None) -> VLLMEngine:
+async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | None, sharers: int) -> VLLMEngine:
     """The engine of a spec, on the background loop; raises as `build_engine` does."""
     if spec.start:
         return await _start_and_connect(spec, needs)
     endpoints, finder = await find_endpoints(spec, prefer_host)
-    return await _connect(endpoints, finder, spec, needs)
+    return await _connect(endpoints, finder, spec, needs, sharers)
 
 
 async def _start_and_connect(spec: ModelSpec, needs: EngineNeeds) -> VLLMEngine:
@@ -54,7 +54,7 @@ async def _start_and_connect(spec: ModelSpec, needs: EngineNeeds) -> VLLMEngine:
 
 
 async def _connect(
-    endpoints: Sequence[Endpoint], finder: ServerFinder | None, spec: ModelSpec, needs: EngineNeeds
+    endpoints: Sequence[Endpoint], finder: ServerFinder | None, spec: ModelSpec, needs: EngineNeeds, sharers: int = 1
 ) -> VLLMEngine:
     timeout_s = min(PROBE_TIMEOUT_S, spec.timeout_s)
     look = partial(probe_endpoint, pictures=needs.pictures, timeout_s=timeout_s)
@@ -67,7 +67,7 @@ async def _connect(
     _check_same_model(seen)
     for one in seen:
         _check_needs(needs, one)
-    pool = ServerPool(tuple(answering), spec.timeout_s, spec.wait_s if finder else 0.0)
+    pool = ServerPool(tuple(answering), spec.timeout_s, spec.wait_s if finder else 0.0, sharers)
     settings = RequestSettings.of(spec)
     remote = ServerRenderer(pool.available, seen[0].model, timeout_s=timeout_s, told=settings.template)
     try:

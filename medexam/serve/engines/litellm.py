@@ -57,11 +57,11 @@ _REFUSALS = (500, 501)
 """What some servers answer to a field that they do not take; asking again would not help."""
 
 
-async def connect_litellm(spec: ModelSpec, needs: EngineNeeds) -> "LiteLLMEngine":
+async def connect_litellm(spec: ModelSpec, needs: EngineNeeds, sharers: int = 1) -> "LiteLLMEngine":
     """The engine of a spec, on the background loop; raises as `build_engine` does."""
     check_needs(spec, needs)
     await asyncio.to_thread(get_litellm)
-    return await look(LiteLLMEngine(spec), spec, needs)
+    return await look(LiteLLMEngine(spec, sharers), spec, needs)
 
 
 async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
@@ -91,9 +91,10 @@ class LiteLLMEngine(HostedEngine):
     kind: ClassVar[str] = "litellm"
     """The engine's name in specs and records."""
 
-    def __init__(self, spec: ModelSpec) -> None:
+    def __init__(self, spec: ModelSpec, sharers: int = 1) -> None:
+        """`sharers` processes ask the same provider."""
         assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
-        super().__init__(AdaptiveLimit(spec.timeout_s, initial=_INITIAL))
+        super().__init__(AdaptiveLimit(spec.timeout_s, initial=_INITIAL, sharers=sharers))
         self.model = spec.name
         self.timeout_s = spec.timeout_s
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None

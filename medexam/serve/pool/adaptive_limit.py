@@ -53,10 +53,15 @@ class AdaptiveLimit:
     servers: int = 1
     """`MINIMUM`, `MAXIMUM` and `initial` are for each."""
     initial: int = INITIAL
+    sharers: int = 1
+    """Processes that ask the same servers, each with a limit of its own; the three numbers are divided among them."""
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self.value = self.initial * self.servers
+        self._first, self._least, self._most = (
+            max(1, number // self.sharers) for number in (self.initial, MINIMUM, MAXIMUM)
+        )
+        self.value = self._first * self.servers
         """How many may be in flight now."""
         self.in_flight = 0
         self._before_trial: tuple[int, float] | None = None
@@ -73,7 +78,7 @@ class AdaptiveLimit:
     def add_server(self) -> None:
         """Raise the limit for one more server."""
         self.servers += 1
-        self.value += self.initial
+        self.value += self._first
         self._change_to(self.value)
 
     def remove_server(self) -> None:
@@ -135,7 +140,7 @@ class AdaptiveLimit:
         if self._pause:
             self._pause -= 1
         # A limit that was never reached did not hold the throughput down; a higher one would change nothing.
-        elif full and self.value < MAXIMUM * self.servers:
+        elif full and self.value < self._most * self.servers:
             before = self.value
             self._change_to(2 * before)
             self._before_trial = (before, throughput)
@@ -148,6 +153,6 @@ class AdaptiveLimit:
 
     def _change_to(self, value: int) -> None:
         servers = max(self.servers, 1)
-        self.value = min(max(value, MINIMUM * servers), MAXIMUM * servers)
+        self.value = min(max(value, self._least * servers), self._most * servers)
         self._before_trial, self._settling, self._pause = None, True, 0
         self._period = _Period(self.clock())

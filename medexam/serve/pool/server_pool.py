@@ -77,6 +77,8 @@ class ServerPool:
     """Seconds one request may take, waiting in the server's queue included."""
     wait_s: float = 0.0
     """Seconds that a call waits for a server if there is none."""
+    sharers: int = 1
+    """Processes that ask the same servers."""
     check: Callable[[Endpoint], Awaitable[None]] | None = None
     """Raises `EngineError` unless the model at an address is still the one that was asked first; `EndpointSilentError`
     while nothing answers there. None: every server is trusted."""
@@ -90,7 +92,7 @@ class ServerPool:
     _any_active: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.limit = AdaptiveLimit(self.timeout_s, servers=0)
+        self.limit = AdaptiveLimit(self.timeout_s, servers=0, sharers=self.sharers)
         for endpoint in self.endpoints:
             self.add(endpoint)
 

@@ -13,8 +13,8 @@ from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.words import read_words
-from medexam.experiments.run.ray.messages import Assignment, LookedUp
-from medexam.experiments.run.ray.worker import Worker
+from medexam.experiments.run.workers.messages import Assignment, LookedUp
+from medexam.experiments.run.workers.worker import Worker
 from medexam.programs import WithNearest, build_program
 from medexam.programs.loading import save_program
 from medexam.specs import CellSpec, ZeroShotSpec

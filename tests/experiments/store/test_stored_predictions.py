@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from medexam.errors import RunFolderError
-from medexam.experiments.run.ray.dispatcher import Dispatcher, RemoteWorker
-from medexam.experiments.run.ray.messages import WorkerReport
 from medexam.experiments.run.spending import Spending
+from medexam.experiments.run.workers.dispatcher import Dispatcher
+from medexam.experiments.run.workers.messages import WorkerReport
+from medexam.experiments.run.workers.remote import RemoteWorker
 from medexam.experiments.store.log_lines import cut_torn_line
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.predictions import Failure, Outcome, Prediction, Status
@@ -113,7 +114,7 @@ def test_a_line_of_another_run_is_named_whoever_reads(folder, file) -> None:
 def test_a_worker_that_answers_for_another_run_is_refused(folder) -> None:
     planned = SimpleNamespace(spec_digest="d", pending=())
     dispatcher = Dispatcher(planned, [], None, Spending())
-    worker = RemoteWorker("w", None, None, host="node7")
+    worker = RemoteWorker("w", "node7", None)
     done = (_answered("a").model_copy(update={"spec_digest": "other"}),)
     with pytest.raises(RunFolderError, match="worker on node7 belongs to another run"):
         dispatcher.hear(worker, WorkerReport(0, done, 0, 1, over=False))

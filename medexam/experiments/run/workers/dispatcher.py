@@ -5,73 +5,26 @@ come back in batches, for the progress alone: they count once they lie in the wo
 """
 
 import asyncio
-import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from medexam.errors import EngineError
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.run.ray.cluster import Machine
-from medexam.experiments.run.ray.messages import WorkerReport
 from medexam.experiments.run.scheduler import GRACE_S, QuestionObserver
 from medexam.experiments.run.spending import Spending
+from medexam.experiments.run.workers.messages import WorkerReport
+from medexam.experiments.run.workers.remote import RemoteWorker, WorkerLostError, ask_all
+from medexam.experiments.run.workers.worker import Worker
 from medexam.experiments.store.prediction_lines import check_own, scan_predictions
 from medexam.experiments.store.shards import shard_path
 from medexam.predictions import Prediction
-from medexam.serve.pool.prefix_cache import PrefixCount
 
-T = TypeVar("T")
-
-FIRST_CONCURRENCY = 16
-"""How many questions a worker is taken to hold in flight until it says so."""
 AHEAD = 2
 """How many questions wait at a worker, as a multiple of those in flight."""
 _LAST_WRITE_S = 2.0
 """Seconds that workers get to put their answers on the disk after a second Ctrl-C."""
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass
-class RemoteWorker:
-    """A worker, as the driver sees it."""
-
-    name: str
-    machine: Machine
-    actor: Any
-    """Ray's handle of a `Worker`."""
-    host: str = ""
-    pid: int = 0
-    endpoints: tuple[str, ...] = ()
-    lost: bool = False
-    """Whether it died; it asks nothing again."""
-    asked: int = 0
-    """Questions of all cells that it has done."""
-    concurrency: int = FIRST_CONCURRENCY
-    given: dict[str, Any] = field(default_factory=dict)
-    """Questions of the cell that it has not reported as done, by key."""
-    begun: int = 0
-    """How many of them it has begun."""
-    waiting: int = 0
-    over: bool = False
-    """Whether it begins no more questions of the cell."""
-    cached_before: PrefixCount | None = None
-    """What its servers' prefix caches had counted before the cell."""
-
-    def begin_cell(self, cached_before: PrefixCount | None) -> None:
-        """Forget the cell before."""
-        self.given, self.begun, self.waiting, self.over, self.cached_before = {}, 0, 0, False, cached_before
-
-    def lose(self, when: str) -> None:
-        """Count it as dead and kill it: a worker that is only out of reach must not continue asking."""
-        import ray
-
-        self.lost = True
-        ray.kill(self.actor)
-        _log.warning("medexam: warning: the worker on %s died %s", self.host, when)
 
 
 class Dispatcher:
@@ -123,8 +76,8 @@ class Dispatcher:
                 raise fault
         if self._queue and all(one.lost for one in self._workers):
             raise EngineError(
-                f"{self._planned.run_id}: every worker of the Ray cluster is gone; {len(self._queue)} questions "
-                "are still pending: run the same again"
+                f"{self._planned.run_id}: every worker is gone; {len(self._queue)} questions are still pending: "
+                "run the same again"
             )
 
     def hear(self, worker: RemoteWorker, report: WorkerReport) -> None:
@@ -154,7 +107,7 @@ class Dispatcher:
             raise
 
     async def _stop_all(self, grace_s: float | None) -> None:
-        for worker, report in await ask_all(self._active, lambda one: one.actor.stop.remote(grace_s)):
+        for worker, report in await ask_all(self._active, lambda one: one.handle.call(Worker.stop, grace_s)):
             if isinstance(report, WorkerReport):
                 self.hear(worker, report)
                 worker.over = True
@@ -162,8 +115,6 @@ class Dispatcher:
 
     async def _drive(self, worker: RemoteWorker) -> None:
         """Keep one worker supplied until nothing is left to ask."""
-        from ray.exceptions import RayActorError
-
         try:
             while not worker.over:
                 given = self._next_questions(worker)
@@ -171,7 +122,7 @@ class Dispatcher:
                     if not await self._find_work(worker):
                         return
                     continue
-                report = await answer(worker.actor.exchange.remote(given, bool(self._queue) and not self._stopping))
+                report = await worker.handle.call(Worker.exchange, given, bool(self._queue) and not self._stopping)
                 self.hear(worker, report)
                 if report.fault is not None:
                     raise report.fault
@@ -180,7 +131,7 @@ class Dispatcher:
                 elif self._spending.exhausted and not self._stopping:
                     self._stopping = True
                     await self._stop_all(None)
-        except RayActorError:
+        except WorkerLostError:
             await self._replace_lost(worker)
         finally:
             # Others wait for work that this worker may have returned, or for it to end.
@@ -200,8 +151,6 @@ class Dispatcher:
 
     async def _find_work(self, worker: RemoteWorker) -> bool:
         """For a worker that has nothing: take from the one with most, or wait; False where nothing can come."""
-        from ray.exceptions import RayActorError
-
         others = [one for one in self._active if one is not worker and one.given]
         if self._stopping or not (others or self._queue):
             return False
@@ -211,8 +160,8 @@ class Dispatcher:
             # Subtracted before the reply: a second idle worker would otherwise ask the same one for the same questions.
             fullest.waiting -= wanted
             try:
-                keys = await answer(fullest.actor.take_back.remote(wanted))
-            except RayActorError:
+                keys = await fullest.handle.call(Worker.take_back, wanted)
+            except WorkerLostError:
                 # The other one died, not this one: its own driving task replaces it.
                 keys = []
             # What it was given may be in the queue already, if it was retired or lost meanwhile.
@@ -252,25 +201,3 @@ class Dispatcher:
         """End all current waits; a later wait ends at the next change."""
         self._changed.set()
         self._changed = asyncio.Event()
-
-
-async def answer(reference: Awaitable[T]) -> T:
-    """What a worker answers; what it raised is raised here as it was."""
-    from ray.exceptions import RayTaskError
-
-    try:
-        return await reference
-    except RayTaskError as error:
-        cause = getattr(error, "cause", None)
-        raise (cause if isinstance(cause, Exception) else error) from None
-
-
-async def ask_all(
-    workers: Sequence[RemoteWorker], call: Callable[[RemoteWorker], Awaitable[Any]]
-) -> list[tuple[RemoteWorker, Any]]:
-    """What each of the workers answers or raises."""
-    answers = await asyncio.gather(*(answer(call(one)) for one in workers), return_exceptions=True)
-    for one in answers:
-        if isinstance(one, BaseException) and not isinstance(one, Exception):
-            raise one
-    return list(zip(workers, answers, strict=True))

@@ -1,4 +1,4 @@
-"""What the driver of a distributed run and its workers tell each other; plain data, no Ray."""
+"""What the driver of a distributed run and its workers tell each other; plain data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """A worker of a distributed run: asks the questions that it is given, by its own engine, and writes its own shard.
 
-It is an actor of Ray's, and knows nothing of Ray: its methods are coroutines that the driver calls from afar. The work
-itself lives on the process's network loop, as a local run does.
+Its methods are coroutines that the driver calls from afar; it does not know how. The work itself lives on the process's
+network loop, as a local run does.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.plan.words import read_words
 from medexam.experiments.run.language_model import build_lm, count_cached
-from medexam.experiments.run.ray.messages import Assignment, LookedUp, WorkerReport
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Spending
+from medexam.experiments.run.workers.messages import Assignment, LookedUp, WorkerReport
 from medexam.experiments.store.run_folder import PredictionLog
 from medexam.experiments.store.shards import shard_path
 from medexam.files import host_name, make_private_folder, open_private
@@ -177,13 +177,17 @@ def _text_search(retrieval: Retrieval | None) -> TextSearch | None:
 
 
 class Worker:
-    """The actor; one cell at a time."""
+    """Asks one cell at a time."""
 
-    def __init__(self, name: str, directory: str, threads: int) -> None:
-        """`name` is that of its shards, `directory` the driver's, `threads` how many this process may compute with."""
+    def __init__(self, name: str, directory: str, threads: int, sharers: int = 1) -> None:
+        """`name` is that of its shards, `directory` the driver's, `threads` how many this process may compute with.
+
+        `sharers` workers of this machine, this one included, ask the same servers.
+        """
         os.environ["OMP_NUM_THREADS"] = str(threads)
         self._name = name
         self._directory = directory
+        self._sharers = sharers
         self._engines: dict[ModelSpec, Engine] = {}
         self._cell: _CellRun | None = None
 
@@ -217,7 +221,7 @@ class Worker:
         """Load or reach the model; raises `EngineError` where it cannot be used."""
         if model not in self._engines:
             self._engines[model] = await background_loop().run_async(
-                build_engine(model, needs, prefer_host=host_name())
+                build_engine(model, needs, prefer_host=host_name(), sharers=self._sharers)
             )
         return self._engines[model].info()
 
@@ -264,6 +268,13 @@ class Worker:
         cell, self._cell = self._begun_cell, None
         await background_loop().run_async(cell.finish())
         return await count_cached(cell.model, cell.engine)
+
+    async def close(self) -> None:
+        """Stop asking at once, with every answer on the disk, and close the engines."""
+        if self._cell is not None:
+            await self.stop(0.0)
+        for engine in self._engines.values():
+            await engine.aclose()
 
     @property
     def _begun_cell(self) -> _CellRun:

@@ -4,12 +4,12 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-from ray.exceptions import RayActorError
 
 from medexam.errors import EngineError
-from medexam.experiments.run.ray.dispatcher import Dispatcher, RemoteWorker
-from medexam.experiments.run.ray.messages import WorkerReport
 from medexam.experiments.run.spending import Spending
+from medexam.experiments.run.workers.dispatcher import Dispatcher
+from medexam.experiments.run.workers.messages import WorkerReport
+from medexam.experiments.run.workers.remote import RemoteWorker, WorkerLostError
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.predictions import Prediction, Status
 from watching import Silent
@@ -32,7 +32,7 @@ class Counting(Silent):
 
 
 class Played:
-    """Does one question for each exchange, once it is released; a dead one raises as Ray does."""
+    """A worker and its handle: does one question for each exchange, once it is released."""
 
     def __init__(
         self, *, held: bool = False, dies_when_asked_back: bool = False, fault: Exception | None = None
@@ -45,6 +45,12 @@ class Played:
         if not held:
             self._released.set()
 
+    async def call(self, method, *arguments):
+        return await getattr(self, method.__name__)(*arguments)
+
+    def kill(self) -> None:
+        self.dead = True
+
     def release(self) -> None:
         self._released.set()
 
@@ -52,7 +58,7 @@ class Played:
         self.waiting += questions
         await self._released.wait()
         if self.dead:
-            raise RayActorError
+            raise WorkerLostError
         done = [self.waiting.pop(0).key] if self.waiting else []
         self.asked += done
         answers = [
@@ -66,7 +72,7 @@ class Played:
         if self._dies_when_asked_back:
             self.dead = True
             self.release()
-            raise RayActorError
+            raise WorkerLostError
         return [self.waiting.pop().key for _ in range(min(number, len(self.waiting)))]
 
     async def stop(self, grace_s):
@@ -76,18 +82,11 @@ class Played:
 
 
 @pytest.fixture
-def dispatch(tmp_path, monkeypatch):
+def dispatch(tmp_path):
     """`dispatch(*played)` -> the workers as the driver sees them, and what the observer heard."""
-    monkeypatch.setattr("ray.kill", lambda actor: None)
 
     async def start(*played):
-        calls = [
-            {name: SimpleNamespace(remote=getattr(one, name)) for name in ("exchange", "take_back", "stop")}
-            for one in played
-        ]
-        workers = [
-            RemoteWorker(f"w{n}", None, SimpleNamespace(**each), host=f"host{n}") for n, each in enumerate(calls)
-        ]
+        workers = [RemoteWorker(f"w{n}", f"host{n}", one) for n, one in enumerate(played)]
         planned = SimpleNamespace(pending=QUESTIONS, spec_digest="d", run_id="run", folder=RunFolder(tmp_path, "d"))
         observer = Counting()
         async with asyncio.timeout(TIMEOUT_S):
@@ -119,7 +118,7 @@ async def test_a_worker_that_dies_while_another_takes_from_it_is_the_only_one_lo
 async def test_without_any_worker_left_the_rest_stays_pending(dispatch) -> None:
     dead = Played()
     dead.dead = True
-    with pytest.raises(EngineError, match="every worker of the Ray cluster is gone; 40 questions are still pending"):
+    with pytest.raises(EngineError, match="every worker is gone; 40 questions are still pending"):
         await dispatch(dead)
 
 

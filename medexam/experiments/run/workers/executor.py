@@ -1,7 +1,7 @@
-"""A run spread over a Ray cluster: workers are started, see to it that they can work, and ask cell after cell.
+"""A run spread over workers: they are started, see to it that they can work, and ask cell after cell.
 
-Who gets which question is known to `dispatcher.py`, what a worker does with it to `worker.py`, and what becomes of the
-answers to `shards.py`.
+Who gets which question is known to `dispatcher.py`, what a worker does with it to `worker.py`, where workers run to a
+launcher, and what becomes of the answers to `shards.py`.
 """
 
 import logging
@@ -15,11 +15,11 @@ from medexam.errors import EndpointSilentError, EngineError, MedExamError, RunFo
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.plan.words import read_words
 from medexam.experiments.run.executor import RunObserver
-from medexam.experiments.run.ray.cluster import Cluster
-from medexam.experiments.run.ray.dispatcher import Dispatcher, RemoteWorker, ask_all
-from medexam.experiments.run.ray.messages import Assignment, LookedUp
-from medexam.experiments.run.ray.worker import Worker
 from medexam.experiments.run.spending import Spending
+from medexam.experiments.run.workers.dispatcher import Dispatcher
+from medexam.experiments.run.workers.messages import Assignment, LookedUp
+from medexam.experiments.run.workers.remote import Launcher, RemoteWorker, WorkerLostError, ask_all
+from medexam.experiments.run.workers.worker import Worker
 from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
@@ -36,34 +36,14 @@ _LOOPBACK = ("://127.", "://localhost", "://[::1]")
 _log = logging.getLogger(__name__)
 
 
-class RayExecutor:
-    """An `Executor` over the machines of a cluster: a worker on each, or as many as are wanted."""
+class SpreadExecutor:
+    """An `Executor` over the workers of a launcher, which are started when the first cell is prepared."""
 
-    def __init__(self, cluster: Cluster, *, workers: int | None = None, a_gpu_each: bool = False) -> None:
-        """`workers` None: one on each machine, or with `a_gpu_each` one for each GPU, for models in the workers."""
-        self._cluster = cluster
-        self.workers = self._start(workers, a_gpu_each)
+    def __init__(self, launcher: Launcher) -> None:
+        """The workers are the launcher's."""
+        self._launcher = launcher
+        self.workers: list[RemoteWorker] = []
         self._reached: dict[ModelSpec, tuple[list[RemoteWorker], EngineInfo]] = {}
-
-    def _start(self, number: int | None, a_gpu_each: bool) -> list[RemoteWorker]:
-        """Start the actors, the machines in turn."""
-        machines = self._cluster.machines()
-        with_gpus = [machine for machine in machines for _ in range(machine.gpus)] if a_gpu_each else []
-        hosts = with_gpus or machines
-        if number is not None:
-            hosts = [hosts[turn % len(hosts)] for turn in range(number)]
-        session = uuid.uuid4().hex[:8]
-        actor_class = self._cluster.ray.remote(Worker)
-        workers = []
-        for turn, machine in enumerate(hosts):
-            name, beside = f"{session}-{turn}", hosts.count(machine)
-            actor = actor_class.options(
-                num_cpus=0,
-                num_gpus=min(1.0, machine.gpus / beside) if with_gpus else 0,
-                scheduling_strategy=self._cluster.on_machine(machine),
-            ).remote(name, str(Path.cwd()), max(1, machine.cpus // beside))
-            workers.append(RemoteWorker(name, machine, actor))
-        return workers
 
     async def prepare(self, planned: AnyCell, observer: RunObserver, needs: EngineNeeds) -> None:
         """Have every worker see the run's folder and reach the model.
@@ -75,10 +55,11 @@ class RayExecutor:
         if planned.cell.program.local_reader is not None:
             raise EngineError(
                 f"{planned.run_id}: its passages are read by a local model (program.reader), which workers do not "
-                "load; run it without --executor ray"
+                "load; run it without --workers and --executor ray"
             )
         if model not in self._reached:
             observer.engine_starts(model)
+        self.workers = self.workers or await self._launcher.launch()
         await self._check_shared(planned.folder.path.absolute())
         if model not in self._reached:
             self._reached[model] = await self._reach(model, needs)
@@ -101,13 +82,12 @@ class RayExecutor:
             await Dispatcher(planned, workers, observer, spending).run()
         finally:
             left = [one for one in workers if not one.lost]
-            _count_cached(await ask_all(left, lambda one: one.actor.finish.remote()), invocation)
+            _count_cached(await ask_all(left, lambda one: one.handle.call(Worker.finish)), invocation)
 
     def describe(self) -> dict[str, Any]:
-        """What `environment.json` says: the cluster, and who asked how many questions in this invocation."""
+        """What `environment.json` says: what the workers are, and how many questions each asked in this invocation."""
         return {
-            "kind": "ray",
-            "ray": self._cluster.version,
+            **self._launcher.describe(),
             "workers": [{"name": one.name, "host": one.host, "asked": one.asked} for one in self.workers],
             "lost": [one.name for one in self.workers if one.lost],
         }
@@ -124,31 +104,29 @@ class RayExecutor:
             raise RunFolderError(f"cannot write {shards}: {error.strerror}") from None
         try:
             living = [one for one in self.workers if not one.lost]
-            for worker, seen in await ask_all(living, lambda one: one.actor.look.remote(__version__, path)):
+            for worker, seen in await ask_all(living, lambda one: one.handle.call(Worker.look, __version__, path)):
                 if isinstance(seen, tuple):
                     worker.host, worker.pid = seen
                 elif isinstance(seen, MedExamError):
                     raise seen
-                elif worker.host:
+                elif worker.pid is not None:
                     worker.lose("between two cells")
                 else:
                     raise EngineError(
-                        f"a worker cannot start on {worker.machine.host}: {_last_line(seen)}; every machine of the "
-                        "cluster needs this environment"
+                        f"a worker cannot start on {worker.host}: {_last_line(seen)}; every machine needs this "
+                        "environment"
                     )
         finally:
             path.unlink(missing_ok=True)
 
     async def _reach(self, model: ModelSpec, needs: EngineNeeds) -> tuple[list[RemoteWorker], EngineInfo]:
-        from ray.exceptions import RayActorError
-
         living = [one for one in self.workers if not one.lost]
-        found = await ask_all(living, lambda one: one.actor.prepare.remote(model, needs))
+        found = await ask_all(living, lambda one: one.handle.call(Worker.prepare, model, needs))
         reached: list[tuple[RemoteWorker, EngineInfo]] = []
         for worker, info in found:
             if isinstance(info, EndpointSilentError):
                 _log.warning("medexam: warning: %s: %s; the run goes on without this worker", worker.host, info)
-            elif isinstance(info, RayActorError):
+            elif isinstance(info, WorkerLostError):
                 raise EngineError(f"the worker on {worker.host} died while it prepared {model.label}")
             elif isinstance(info, Exception):
                 raise info
@@ -162,8 +140,6 @@ class RayExecutor:
 
     async def _begin(self, planned: AnyCell) -> list[RemoteWorker]:
         """The workers that took up the cell."""
-        from ray.exceptions import RayActorError
-
         assignment = Assignment(
             planned.cell,
             planned.spec_digest,
@@ -171,15 +147,15 @@ class RayExecutor:
             planned.folder.path.absolute(),
             read_words(planned.cell.program, planned.cell.dataset.language),
         )
-        looked_up = self._cluster.ray.put(
+        looked_up = self._launcher.share(
             LookedUp(
                 planned.retrieval.only_for(planned.pending) if planned.retrieval is not None else None,
                 planned.nearest.vectors if planned.nearest is not None else {},
             )
         )
         living = [one for one in self._reached[planned.cell.model][0] if not one.lost]
-        for worker, counted in await ask_all(living, lambda one: one.actor.begin.remote(assignment, looked_up)):
-            if isinstance(counted, RayActorError):
+        for worker, counted in await ask_all(living, lambda one: one.handle.call(Worker.begin, assignment, looked_up)):
+            if isinstance(counted, WorkerLostError):
                 worker.lose("before it asked anything")
             elif isinstance(counted, Exception):
                 raise counted
@@ -187,7 +163,7 @@ class RayExecutor:
                 worker.begin_cell(counted)
         if begun := [one for one in living if not one.lost]:
             return begun
-        raise EngineError("every worker of the Ray cluster is gone; run the same again to ask what is pending")
+        raise EngineError("every worker is gone; run the same again to ask what is pending")
 
 
 def _check_same_model(reached: Sequence[tuple[RemoteWorker, EngineInfo]]) -> None:

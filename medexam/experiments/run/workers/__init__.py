@@ -1,0 +1,1 @@
+"""A run whose questions several workers ask, wherever these are."""

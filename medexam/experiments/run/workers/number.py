@@ -1,0 +1,57 @@
+"""How many processes of this machine ask a plan's questions, and whether several can."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from medexam.errors import SpecError
+from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.run.workers.processes import usable_cores
+
+Wanted = int | Literal["auto"] | None
+"""How many workers a user wants; None: the executor's default."""
+QUESTIONS_EACH = 4000
+"""Questions that make a process worth its start: it computes for 3 s, and then asks one in 1.2 ms."""
+
+
+def choose_number(asks: Sequence[AnyCell], wanted: Wanted) -> tuple[int, str]:
+    """How many processes ask the cells, and why; 1 stands for this process.
+
+    `auto` is as many as help, None is 1. Raises `SpecError` if several are wanted and a cell can have one alone.
+    """
+    if wanted is None or wanted == 1:
+        return 1, ""
+    reason = next(filter(None, map(_why_one_alone, asks)), "")
+    pending = sum(len(planned.pending) for planned in asks)
+    if wanted != "auto":
+        if reason:
+            raise SpecError(f"--workers {wanted}: {reason}; leave --workers out")
+        return min(wanted, pending), "as --workers says"
+    if reason or (reason := next(filter(None, map(_why_rather_one, asks)), "")):
+        return 1, reason
+    cores, helpful = usable_cores(), max(1, pending // QUESTIONS_EACH)
+    if helpful < cores:
+        return helpful, f"one for each {QUESTIONS_EACH:,} of {pending:,} questions"
+    return cores, f"one for each of {cores} cores"
+
+
+def _why_one_alone(planned: AnyCell) -> str:
+    """What a cell has that several processes of a machine cannot share; empty if nothing."""
+    model = planned.cell.model
+    if model.engine == "batch":
+        return "engine batch submits and waits in one process"
+    if model.loads_weights:
+        return "engine embedded holds the model in the process that asks"
+    if model.start:
+        return "model.start starts a server for one process; several can ask one of `medexam serve`"
+    if planned.cell.program.local_reader is not None:
+        return "program.reader reads passages in the process that asks"
+    return ""
+
+
+def _why_rather_one(planned: AnyCell) -> str:
+    """What a cell has that every process would hold once more; empty if nothing."""
+    if planned.cell.model.is_own:
+        return "an engine of your own may hold the model"
+    if planned.retrieval is not None and planned.retrieval.settings.query == "written":
+        return "each process would open the index"
+    return ""

@@ -1,0 +1,104 @@
+"""Workers as the driver sees them, wherever they run: what it calls, what it knows of each, and when one is lost.
+
+A launcher starts workers and says nothing of what they ask: `processes.py` starts processes of this machine, and
+`medexam.experiments.run.ray.launcher` actors of a Ray cluster.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from medexam.experiments.run.workers.worker import Worker
+from medexam.serve.pool.prefix_cache import PrefixCount
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FIRST_CONCURRENCY = 16
+"""How many questions a worker is taken to hold in flight until it says so."""
+
+_log = logging.getLogger(__name__)
+
+
+class WorkerLostError(Exception):
+    """A worker ended, or cannot be reached; the message is the last that is known of it."""
+
+
+class Handle(Protocol):
+    """Reaches one worker."""
+
+    async def call(
+        self, method: Callable[Concatenate[Worker, P], Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs
+    ) -> T:
+        """What the worker's method returns; raises what it raised, and `WorkerLostError` where the worker is gone."""
+        ...
+
+    def kill(self) -> None:
+        """End the worker at once."""
+
+
+@dataclass
+class RemoteWorker:
+    """A worker, as the driver sees it."""
+
+    name: str
+    """That of its shards."""
+    host: str
+    """Its machine."""
+    handle: Handle
+    pid: int | None = None
+    """None until it has answered for the first time."""
+    endpoints: tuple[str, ...] = ()
+    lost: bool = False
+    """Whether it died; it asks nothing again."""
+    asked: int = 0
+    """Questions of all cells that it has done."""
+    concurrency: int = FIRST_CONCURRENCY
+    given: dict[str, Any] = field(default_factory=dict)
+    """Questions of the cell that it has not reported as done, by key."""
+    begun: int = 0
+    """How many of them it has begun."""
+    waiting: int = 0
+    over: bool = False
+    """Whether it begins no more questions of the cell."""
+    cached_before: PrefixCount | None = None
+    """What its servers' prefix caches had counted before the cell."""
+
+    def begin_cell(self, cached_before: PrefixCount | None) -> None:
+        """Forget the cell before."""
+        self.given, self.begun, self.waiting, self.over, self.cached_before = {}, 0, 0, False, cached_before
+
+    def lose(self, when: str) -> None:
+        """Count it as dead and kill it: a worker that is only out of reach must not continue asking."""
+        self.lost = True
+        self.handle.kill()
+        _log.warning("medexam: warning: the worker on %s (process %s) died %s", self.host, self.pid, when)
+
+
+class Launcher(Protocol):
+    """Starts the workers of a run."""
+
+    async def launch(self) -> list[RemoteWorker]:
+        """The workers, which may still be starting: the first call of each waits for it."""
+        ...
+
+    def share(self, value: T) -> T:
+        """What stands for `value` among the arguments of calls, so that it is serialized once for all workers."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What `environment.json` says of it, `kind` first."""
+        ...
+
+
+async def ask_all(
+    workers: Sequence[RemoteWorker], call: Callable[[RemoteWorker], Awaitable[Any]]
+) -> list[tuple[RemoteWorker, Any]]:
+    """What each of the workers answers or raises."""
+    answers = await asyncio.gather(*(call(one) for one in workers), return_exceptions=True)
+    for one in answers:
+        if isinstance(one, BaseException) and not isinstance(one, Exception):
+            raise one
+    return list(zip(workers, answers, strict=True))
