@@ -115,7 +115,7 @@ def test_a_worker_that_answers_for_another_run_is_refused(folder) -> None:
     planned = SimpleNamespace(spec_digest="d", pending=())
     dispatcher = Dispatcher(planned, [], None, Spending())
     worker = RemoteWorker("w", "node7", None)
-    done = (_answered("a").model_copy(update={"spec_digest": "other"}),)
+    done = (_answered("a").model_copy(update={"spec_digest": "other"}).to_line(),)
     with pytest.raises(RunFolderError, match="worker on node7 belongs to another run"):
         dispatcher.hear(worker, WorkerReport(0, done, 0, 1, over=False))
 

@@ -87,7 +87,7 @@ class Dispatcher:
         for _ in range(report.begun - heard_before):
             self._observer.asked()
         worker.begun += report.begun
-        for prediction in report.done:
+        for prediction in map(Prediction.model_validate_json, report.done):
             check_own(prediction, self._planned.spec_digest, f"an answer of the worker on {worker.host}")
             self._count(worker, prediction)
         worker.waiting, worker.concurrency = report.waiting, report.concurrency

@@ -24,6 +24,7 @@ from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
 from medexam.files import make_private_folder, open_private
+from medexam.gc_pause import gc_paused
 from medexam.serve import EngineInfo
 from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.specs import EngineNeeds, ModelSpec
@@ -79,7 +80,8 @@ class SpreadExecutor:
             os.utime(stream.fileno())
         workers = await self._begin(planned)
         try:
-            await Dispatcher(planned, workers, observer, spending).run()
+            with gc_paused():
+                await Dispatcher(planned, workers, observer, spending).run()
         finally:
             left = [one for one in workers if not one.lost]
             _count_cached(await ask_all(left, lambda one: one.handle.call(Worker.finish)), invocation)

@@ -7,7 +7,6 @@ from typing import Any
 
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.model_identity import Answerer
-from medexam.predictions import Prediction
 from medexam.specs import CellSpec
 
 
@@ -39,8 +38,8 @@ class WorkerReport:
     """What happened since the report before."""
 
     begun: int
-    done: tuple[Prediction, ...]
-    """Answers and failures, all on the disk."""
+    done: tuple[bytes, ...]
+    """The lines of answers and failures, all on the disk."""
     waiting: int
     """Questions that the worker was given and has not begun."""
     concurrency: int

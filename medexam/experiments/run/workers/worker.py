@@ -48,20 +48,15 @@ class _ShardLog(PredictionLog):
 
     def __init__(self, path: Path, descriptor: int) -> None:
         super().__init__(path, descriptor)
-        self._unflushed: list[Prediction] = []
-        self._flushed: list[Prediction] = []
-
-    def append(self, prediction: Prediction) -> None:
-        super().append(prediction)
-        self._unflushed.append(prediction)
+        self._flushed: list[bytes] = []
 
     def flush(self) -> None:
+        lines = tuple(self._waiting)
         super().flush()
-        self._flushed += self._unflushed
-        self._unflushed = []
+        self._flushed += lines
 
-    def take_flushed(self) -> tuple[Prediction, ...]:
-        """What reached the disk since this was last called."""
+    def take_flushed(self) -> tuple[bytes, ...]:
+        """The lines that reached the disk since this was last called."""
         taken, self._flushed = tuple(self._flushed), []
         return taken
 

@@ -65,7 +65,12 @@ class Played:
             Prediction(question=key, program="p", spec_digest="d", status=Status.ANSWERED, answer=1) for key in done
         ]
         return WorkerReport(
-            len(done), tuple(answers), len(self.waiting), 2, over=self._fault is not None, fault=self._fault
+            len(done),
+            tuple(one.to_line() for one in answers),
+            len(self.waiting),
+            2,
+            over=self._fault is not None,
+            fault=self._fault,
         )
 
     async def take_back(self, number):
