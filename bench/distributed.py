@@ -124,7 +124,7 @@ def compare_ray(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
         for turn in range(arguments.rounds):
             for side in ("ray", "by_hand") if turn % 2 == 0 else ("by_hand", "ray"):
                 if side == "ray":
-                    extra = ["--executor", "ray", "--ray-workers", "2"]
+                    extra = ["--executor", "ray", "--workers", "2"]
                     took = run_side([make_spec(whole, [server.endpoint])], scratch, extra)
                 else:
                     took = run_side([make_spec(half, [server.endpoint]) for half in halves], scratch)

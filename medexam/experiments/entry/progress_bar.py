@@ -1,5 +1,6 @@
 """A run's progress as `tqdm` shows it: one bar a run, in a terminal and in a notebook alike."""
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -55,7 +56,7 @@ class ProgressBar(WorkBar):
 
     def __init__(self, *, disable: bool = False) -> None:
         super().__init__(disable=disable)
-        self._planned: AnyCell | None = None
+        self._is_right: Callable[[Prediction], bool] | None = None
         self._bars: dict[str, Any] = {}
         """Id of a run -> its bar; a run that is asked in blocks keeps one."""
         self._right = 0
@@ -75,7 +76,8 @@ class ProgressBar(WorkBar):
 
     def cell_starts(self, planned: AnyCell) -> None:
         """Open the run's bar, or go on with it."""
-        self._planned, self._right, self._failed = planned, planned.right, 0
+        # Once: it looks at every question of the cell.
+        self._is_right, self._right, self._failed = planned.is_right, planned.right, 0
         self._bar = self._bars.get(planned.run_id)
         if self._bar is None:
             self._open(planned.label, planned.total, planned.done)
@@ -86,10 +88,10 @@ class ProgressBar(WorkBar):
 
     def answered(self, prediction: Prediction) -> None:
         """Move the bar, and say how many are right so far."""
-        if self._bar is None or self._planned is None:
+        if self._bar is None:
             return
         self._bar.update()
-        is_right = self._planned.is_right
+        is_right = self._is_right
         self._failed += prediction.status is Status.FAILED
         figures: dict[str, str | int] = {"failed": self._failed} if self._failed else {}
         if is_right is not None and prediction.status is not Status.FAILED:

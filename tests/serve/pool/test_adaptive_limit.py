@@ -101,6 +101,17 @@ def test_servers_that_join_bring_room_of_their_own() -> None:
     assert load.value == 2 * INITIAL
 
 
+def test_processes_that_ask_the_same_servers_divide_the_numbers() -> None:
+    alone, one_of_four = AdaptiveLimit(60.0, servers=2), AdaptiveLimit(60.0, servers=2, sharers=4)
+    assert 4 * one_of_four.value == alone.value == 2 * INITIAL
+    for second in range(100):
+        one_of_four.clock = lambda second=second: float(second)
+        one_of_four.record_refusal()
+    assert 4 * one_of_four.value == 2 * MINIMUM
+    one_of_four.add_server()
+    assert 4 * one_of_four.value == 2 * MINIMUM + INITIAL
+
+
 def test_what_failed_is_not_in_flight_any_more_and_counts_as_no_answer() -> None:
     load = AdaptiveLimit(60.0)
     track = load.track()

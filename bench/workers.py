@@ -1,0 +1,104 @@
+"""What several processes of this machine ask, beside one: `medexam run --workers N`.
+
+    python bench/workers.py --number 2 --rounds 3
+
+The same questions are asked by one process and by N, in pairs whose order alternates, guided, of `instant_server.py` in
+another process. Two figures compare them. `questions_per_s` is by the clock, from the first question to the merged
+answers; where the cores have other work too, N processes get a smaller share of them than one. So
+`processor_ms` gives the processor time of a question, of the driver and all workers: on N cores without other work, N
+processes ask `on_idle_cores` times as many questions a second as one, if the driver takes turns with them. Starting the
+processes is in neither. Prints one JSON document.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from client_capacity import instant_server, read_source, say, write_workload
+from distributed import make_spec
+
+from medexam.experiments.entry.progress_bar import ProgressBar
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import Runner
+from medexam.experiments.run.workers.executor import SpreadExecutor
+from medexam.experiments.run.workers.processes import open_processes
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class TimedRunner(Runner):
+    """Measures the asking, the merging of the answers included."""
+
+    seconds: float
+    processor_s: float
+    """Of this process and of the workers."""
+
+    async def _ask(self, *arguments: Any) -> None:
+        begun, spent = time.perf_counter(), self._spent()
+        await super()._ask(*arguments)
+        self.seconds, self.processor_s = time.perf_counter() - begun, self._spent() - spent
+
+    def _spent(self) -> float:
+        workers = self._executor.workers if isinstance(self._executor, SpreadExecutor) else []
+        return time.process_time() + sum(processor_s(worker.pid) for worker in workers)
+
+
+def processor_s(pid: int | None) -> float:
+    """Seconds of processor time that a process has had."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def ask_by(many: int, spec: dict[str, Any], number: int) -> tuple[float, float]:
+    """Questions a second, and milliseconds of processor time of one, where `many` processes ask."""
+    with tempfile.TemporaryDirectory() as runs_dir:
+        plan = plan_experiment(spec, {}, runs_dir=Path(runs_dir))
+        with ProgressBar(disable=True) as observer, open_processes(many) as launcher:
+            runner = TimedRunner(plan, observer, executor=None if many == 1 else SpreadExecutor(launcher))
+            (run,), _ = runner.run()
+    if run.metrics.n != number:
+        raise RuntimeError(f"{run.metrics.n} of {number} questions were answered")
+    return number / runner.seconds, 1000 * runner.processor_s / number
+
+
+def measure(arguments: argparse.Namespace, endpoint: str, exams: Path) -> dict[str, Any]:
+    """The document."""
+    spec, many = make_spec(exams, [endpoint]), arguments.number
+    pairs: list[Sequence[tuple[float, float]]] = []
+    for turn in range(arguments.rounds):
+        found = {each: ask_by(each, spec, arguments.questions) for each in ((1, many) if turn % 2 == 0 else (many, 1))}
+        pairs.append((found[1], found[many]))
+        for each, (rate, spent_ms) in found.items():
+            say(f"round {turn + 1}, {each} at work: {rate:.0f} questions/s, {spent_ms:.3f} ms of processor time each")
+    return {
+        "number": many,
+        "questions": arguments.questions,
+        "questions_per_s": [[round(rate) for rate, _ in pair] for pair in pairs],
+        "processor_ms": [[round(spent_ms, 3) for _, spent_ms in pair] for pair in pairs],
+        "by_the_clock": round(statistics.median(more[0] / one[0] for one, more in pairs), 2),
+        "on_idle_cores": round(many * statistics.median(one[1] / more[1] for one, more in pairs), 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("MEDEXAM_DATA", ".")))
+    parser.add_argument("--number", type=int, default=2, help="processes that ask")
+    parser.add_argument("--questions", type=int, default=30_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    load_average = round(os.getloadavg()[0], 2)
+    with tempfile.TemporaryDirectory(prefix="medexam-workers-") as scratch, instant_server(None) as server:
+        exams = write_workload(read_source(arguments.data), arguments.questions, Path(scratch)).exams
+        report = measure(arguments, server.endpoint, exams)
+    print(json.dumps({"load_average": load_average, **report}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
