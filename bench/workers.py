@@ -2,8 +2,8 @@
 
     python bench/workers.py --number 2 --rounds 3
 
-The same questions are asked by one process and by N, in pairs whose order alternates, guided, of `instant_server.py` in
-another process. Two figures compare them. `questions_per_s` is by the clock, from the first question to the merged
+The same questions are asked by one process and by N, in pairs whose order alternates, of `instant_server.py` in another
+process. Two figures compare them. `questions_per_s` is by the clock, from the first question to the merged
 answers; where the cores have other work too, N processes get a smaller share of them than one. So
 `processor_ms` gives the processor time of a question, of the driver and all workers: on N cores without other work, N
 processes ask `on_idle_cores` times as many questions a second as one, if the driver takes turns with them. Starting the
@@ -70,6 +70,7 @@ def ask_by(many: int, spec: dict[str, Any], number: int) -> tuple[float, float]:
 def measure(arguments: argparse.Namespace, endpoint: str, exams: Path) -> dict[str, Any]:
     """The document."""
     spec, many = make_spec(exams, [endpoint]), arguments.number
+    spec["program"]["answer_format"] = arguments.answer_format
     pairs: list[Sequence[tuple[float, float]]] = []
     for turn in range(arguments.rounds):
         found = {each: ask_by(each, spec, arguments.questions) for each in ((1, many) if turn % 2 == 0 else (many, 1))}
@@ -78,6 +79,7 @@ def measure(arguments: argparse.Namespace, endpoint: str, exams: Path) -> dict[s
             say(f"round {turn + 1}, {each} at work: {rate:.0f} questions/s, {spent_ms:.3f} ms of processor time each")
     return {
         "number": many,
+        "answer_format": arguments.answer_format,
         "questions": arguments.questions,
         "questions_per_s": [[round(rate) for rate, _ in pair] for pair in pairs],
         "processor_ms": [[round(spent_ms, 3) for _, spent_ms in pair] for pair in pairs],
@@ -92,6 +94,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=2, help="processes that ask")
     parser.add_argument("--questions", type=int, default=30_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--answer-format", choices=["guided", "free"], default="guided")
     arguments = parser.parse_args()
     load_average = round(os.getloadavg()[0], 2)
     with tempfile.TemporaryDirectory(prefix="medexam-workers-") as scratch, instant_server(None) as server:
