@@ -23,7 +23,7 @@ async def build_engine(
     If a server does not honour what the requests need, this raises before anything is asked: `AnswerFormatError` if it
     is choices, `LogprobsUnavailableError` if it is log-probabilities of given texts. Of a registry only the servers on
     the machine `prefer_host` are used, if it has some; None: those of all machines. `sharers` processes, this one
-    included, ask the same servers, and divide among them how many requests may be in flight.
+    included, ask the same servers, and divide among them how many requests may be in flight at most.
     """
     if spec.engine == "scripted":
         assert spec.path is not None  # noqa: S101 - the spec's own validator requires it

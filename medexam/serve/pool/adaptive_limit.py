@@ -54,13 +54,13 @@ class AdaptiveLimit:
     """`MINIMUM`, `MAXIMUM` and `initial` are for each."""
     initial: int = INITIAL
     sharers: int = 1
-    """Processes that ask the same servers, each with a limit of its own; the three numbers are divided among them."""
+    """Processes that ask the same servers, each with a limit of its own: `MINIMUM` and `MAXIMUM` are divided among
+    them. `initial` is not, unless it is over that share: smaller batches would cost each of them more."""
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self._first, self._least, self._most = (
-            max(1, number // self.sharers) for number in (self.initial, MINIMUM, MAXIMUM)
-        )
+        self._least, self._most = (max(1, number // self.sharers) for number in (MINIMUM, MAXIMUM))
+        self._first = min(self.initial, self._most)
         self.value = self._first * self.servers
         """How many may be in flight now."""
         self.in_flight = 0

@@ -101,15 +101,15 @@ def test_servers_that_join_bring_room_of_their_own() -> None:
     assert load.value == 2 * INITIAL
 
 
-def test_processes_that_ask_the_same_servers_divide_the_numbers() -> None:
-    alone, one_of_four = AdaptiveLimit(60.0, servers=2), AdaptiveLimit(60.0, servers=2, sharers=4)
-    assert 4 * one_of_four.value == alone.value == 2 * INITIAL
+def test_processes_that_ask_the_same_servers_divide_the_least_and_the_most() -> None:
+    of_four, of_sixteen = (AdaptiveLimit(60.0, sharers=number, clock=lambda: 0.0) for number in (4, 16))
+    assert (of_four.value, of_sixteen.value) == (INITIAL, MAXIMUM // 16)
+    of_sixteen.add_server()
+    assert of_sixteen.value == 2 * MAXIMUM // 16
     for second in range(100):
-        one_of_four.clock = lambda second=second: float(second)
-        one_of_four.record_refusal()
-    assert 4 * one_of_four.value == 2 * MINIMUM
-    one_of_four.add_server()
-    assert 4 * one_of_four.value == 2 * MINIMUM + INITIAL
+        of_four.clock = lambda second=second: float(second)
+        of_four.record_refusal()
+    assert 4 * of_four.value == MINIMUM
 
 
 def test_what_failed_is_not_in_flight_any_more_and_counts_as_no_answer() -> None:
