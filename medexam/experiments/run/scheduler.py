@@ -35,6 +35,9 @@ GIVE_UP_AFTER = 32
 """Failures in a row after which the server is taken for gone and the rest of the cell stays pending."""
 GRACE_S = 5.0
 """Seconds that Ctrl-C waits for the questions in flight; a second one does not wait."""
+_BEGUN_AT_ONCE = 64
+"""Questions begun in one turn of the event loop. All requests would otherwise wait until the last question is prepared:
+1.4 s for 64 servers."""
 
 _HOPELESS = (LMAuthError, LMConfigurationError, LMUnsupportedFeatureError, LMUnsupportedModelError)
 """Faults that no other question would escape."""
@@ -180,12 +183,19 @@ class Scheduler:
             if not self.tasks and (self.over or not self.open):
                 return
             await self._changed.wait()
+            # A turn for what was begun, so that it is sent before more is prepared.
+            await asyncio.sleep(0)
             if self._broken is not None:
                 raise self._broken
 
     def _start_tasks(self) -> None:
-        """Have as many questions asked as may be in flight now."""
+        """Have as many questions asked as may be in flight now, some in this turn and the rest in the next ones."""
+        begun = 0
         while self.waiting and not self.over and len(self.tasks) < self.concurrency():
+            if begun == _BEGUN_AT_ONCE:
+                self._changed.set()
+                return
+            begun += 1
             task = asyncio.create_task(self._ask_in_turn(self.waiting.popleft()))
             self.tasks.add(task)
             task.add_done_callback(self._task_ended)

@@ -95,33 +95,43 @@ async def follow(
     `probe` raises `EngineError` for one that must stay out, `EndpointSilentError` for one to be looked at again.
     """
     rejected: set[str] = set()
-    fault = ""
-    while True:
-        await asyncio.sleep(POLL_S)
+    probing: set[str] = set()
+
+    async def admit(endpoint: Endpoint) -> None:
         try:
-            listed = {endpoint.base: endpoint for endpoint in await asyncio.to_thread(find)}
-        except MedExamError as error:
-            # A file that cannot be read now says nothing of the servers, which may well run on.
-            if str(error) != fault:
-                fault = str(error)
-                _log.warning("medexam: warning: %s; the servers stay those that were known", fault)
-            continue
-        fault = ""
-        active = {server.endpoint.base for server in pool.active}
-        for address in active - listed.keys():
-            await pool.remove(address)
-        # One that left the registry may come back as another, so it is probed again then.
-        rejected &= listed.keys()
-        for address in listed.keys() - active - rejected:
+            await probe(endpoint)
+        except EndpointSilentError:
+            pass
+        except EngineError as error:
+            rejected.add(endpoint.base)
+            _log.warning("medexam: warning: %s stays out of this run: %s", endpoint.base, error)
+        else:
+            pool.add(endpoint)
+        finally:
+            probing.discard(endpoint.base)
+
+    fault = ""
+    # Probes run beside each other and beside the next looks: one slow server must not keep the others waiting.
+    async with asyncio.TaskGroup() as group:
+        while True:
+            await asyncio.sleep(POLL_S)
             try:
-                await probe(listed[address])
-            except EndpointSilentError:
+                listed = {endpoint.base: endpoint for endpoint in await asyncio.to_thread(find)}
+            except MedExamError as error:
+                # A file that cannot be read now says nothing of the servers, which may well run on.
+                if str(error) != fault:
+                    fault = str(error)
+                    _log.warning("medexam: warning: %s; the servers stay those that were known", fault)
                 continue
-            except EngineError as error:
-                rejected.add(address)
-                _log.warning("medexam: warning: %s stays out of this run: %s", address, error)
-                continue
-            pool.add(listed[address])
+            fault = ""
+            active = {server.endpoint.base for server in pool.active}
+            for address in active - listed.keys():
+                await pool.remove(address)
+            # One that left the registry may come back as another, so it is probed again then.
+            rejected &= listed.keys()
+            for address in listed.keys() - active - rejected - probing:
+                probing.add(address)
+                group.create_task(admit(listed[address]))
 
 
 async def find_endpoints(

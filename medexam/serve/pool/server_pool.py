@@ -6,8 +6,8 @@ It knows addresses and failures; what is said to a server is its callers' busine
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -47,6 +47,10 @@ class Server:
     """End of its cooldown, on the monotonic clock."""
     draining: bool = False
     """It is asked nothing more; its connections close with its last answer."""
+    heard_at: float = 0.0
+    """When it last answered, or got something to do after it had nothing; on the monotonic clock."""
+    calls: set[asyncio.Timeout] = field(default_factory=set)
+    """What ends the calls that it has not answered."""
     unverified: bool = False
     """Its connection was lost, so another model may answer at its address now."""
     check_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -59,13 +63,45 @@ class Server:
         """
         return not self.failures or (now >= self.retry_at and not self.outstanding)
 
+    @asynccontextmanager
+    async def calling(self, weight: int) -> AsyncIterator[None]:
+        """Count prompts as outstanding; raises `TransportError` if the server is given up meanwhile."""
+        if not self.outstanding:
+            self.heard_at = time.monotonic()
+        self.outstanding += weight
+        call = asyncio.timeout(None)
+        try:
+            async with call:
+                self.calls.add(call)
+                yield
+                self.heard_at = time.monotonic()
+        except TimeoutError:
+            if not call.expired():
+                raise
+            raise TransportError(f"{self.endpoint.base} does not answer any more") from None
+        finally:
+            self.calls.discard(call)
+            self.outstanding -= weight
+
+    def give_up(self) -> None:
+        """End all calls that it has not answered, so that they are asked elsewhere."""
+        for call in [one for one in self.calls if not one.expired()]:
+            call.reschedule(asyncio.get_running_loop().time())
+
     def record_failure(self, fault: Exception) -> None:
-        """Begin a cooldown: as long as the server asks for, or longer with each failure in a row."""
-        self.failures += 1
+        """Begin a cooldown: as long as the server asks for, or longer with each failure in a row.
+
+        What fails during a cooldown failed with the rest: a server that dies loses all its calls at once, and would
+        otherwise be left alone for a minute after a restart of seconds.
+        """
         lost = isinstance(fault, TransportError) or getattr(fault, "status", None) in _GATEWAY
         self.unverified = self.unverified or lost
+        now = time.monotonic()
+        if self.failures and now < self.retry_at:
+            return
+        self.failures += 1
         cooldown_s = getattr(fault, "retry_after", None) or COOLDOWN_S * min(self.failures, _LONGEST_COOLDOWN)
-        self.retry_at = time.monotonic() + cooldown_s
+        self.retry_at = now + cooldown_s
 
 
 @dataclass
@@ -84,6 +120,8 @@ class ServerPool:
     while nothing answers there. None: every server is trusted."""
     active: list[Server] = field(default_factory=list)
     """Those that take part now."""
+    leaving: list[Server] = field(default_factory=list)
+    """Those that are asked nothing more and have not answered all."""
     addresses: list[str] = field(default_factory=list)
     """Addresses of all that ever took part."""
     limit: AdaptiveLimit = field(init=False)
@@ -110,6 +148,7 @@ class ServerPool:
             self.active.remove(server)
             self.limit.remove_server()
             server.draining = True
+            self.leaving.append(server)
             await self._close_drained(server)
         if not self.active:
             self._any_active.clear()
@@ -146,19 +185,18 @@ class ServerPool:
             first = None if preferred is None or preferred.draining else preferred
             # The preferred one is for the first attempt alone: if it fails, another may be ready.
             server, preferred = first or self.least_busy() or await self._wait_for_server(), None
-            # Counted before the await: calls that begin meanwhile must see it, or all would take the same server.
-            server.outstanding += weight
             try:
-                reply = await send(server)
-                # Only now: a reply of another model, started at the same address, must not count as this one's.
-                await self._verify(server)
+                # Counted before the await: calls that begin meanwhile must see it, or all would take the same server.
+                async with server.calling(weight):
+                    reply = await send(server)
+                    # Only now: a reply of another model, started at the same address, must not count as this one's.
+                    await self._verify(server)
             except CURABLE as fault:
                 server.record_failure(fault)
                 if is_refusal(fault):
                     self.limit.record_refusal()
                 raise
             finally:
-                server.outstanding -= weight
                 await self._close_drained(server)
             server.failures = 0
             return reply
@@ -177,7 +215,7 @@ class ServerPool:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for server in self.active:
+        for server in (*self.active, *self.leaving):
             await server.client.close()
 
     async def _verify(self, server: Server) -> None:
@@ -214,7 +252,8 @@ class ServerPool:
 
     async def _close_drained(self, server: Server) -> None:
         # Closed any earlier, the connections would cut off the answers that are still on their way.
-        if server.draining and not server.outstanding:
+        if server in self.leaving and not server.outstanding:
+            self.leaving.remove(server)
             await server.client.close()
 
     def _any_ready(self) -> bool:

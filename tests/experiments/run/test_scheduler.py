@@ -184,3 +184,26 @@ async def test_nothing_more_is_asked_once_answers_cannot_be_kept(planned, monkey
         engine.released.set()
     assert isinstance(task.exception(), RunFolderError)
     assert watcher.answers == IN_FLIGHT
+
+
+async def test_the_first_questions_are_sent_before_the_last_are_prepared(planned) -> None:
+    class Noting(Silent):
+        """Notes how many questions were begun when the first one's turn of the event loop was over."""
+
+        begun = in_first_turn = 0
+
+        def asked(self) -> None:
+            self.begun += 1
+            if self.begun == 1:
+                asyncio.get_running_loop().call_soon(self.note)
+
+        def note(self) -> None:
+            self.in_first_turn = self.begun
+
+    questions, noting = list(planned.pending) * 100, Noting()
+    engine = ScriptedEngine({"*": "{Answer: 1}"})
+    lm = dspy.LM("medexam/held", engine=engine.sync, async_engine=engine, cache=False)
+    with planned.folder.appending() as file, dspy.context(lm=lm):
+        await Scheduler(Work.of(planned), file, noting, Spending(), lambda: len(questions), questions).run()
+    assert noting.begun == len(questions)
+    assert 1 <= noting.in_first_turn <= 64

@@ -1,0 +1,47 @@
+"""Servers that fell silent: a machine without power or network says nothing, not even that a connection is gone.
+
+Its calls would wait for their timeout, ten minutes by default. A server that has been quiet is therefore looked at: any
+HTTP reply means that it only works long. This module knows servers and looks; it asks no model.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
+
+import httpx
+
+from medexam.serve.network.connections import open_client
+from medexam.serve.network.endpoints import Endpoint
+from medexam.serve.pool.server_pool import ServerPool
+
+LOOK_S = 5.0
+"""Seconds between two looks, and what one may take. A server that answered since the last look is not looked at."""
+_LOOKS = 3
+"""Looks in a row without a reply after which its calls are given up: a server may be too busy to reply to one."""
+
+
+async def watch(pool: ServerPool, replies: Callable[[Endpoint], Awaitable[bool]]) -> NoReturn:
+    """Give up the calls of servers that do not reply, as long as another one can be asked, until it is cancelled."""
+    missed: Counter[int] = Counter()
+    while True:
+        await asyncio.sleep(LOOK_S)
+        before = time.monotonic() - LOOK_S
+        quiet = [one for one in (*pool.active, *pool.leaving) if one.outstanding and one.heard_at <= before]
+        found = await asyncio.gather(*(replies(one.endpoint) for one in quiet))
+        missed = Counter({id(one): missed[id(one)] + 1 for one, there in zip(quiet, found, strict=True) if not there})
+        for one in quiet:
+            # Without another server nothing would be gained: its questions could only be asked of it again.
+            if missed[id(one)] >= _LOOKS and any(other is not one and not other.failures for other in pool.active):
+                one.give_up()
+
+
+async def replies(endpoint: Endpoint) -> bool:
+    """Whether anything is said at an address; what is said does not matter. Raises `SpecError` as `open_client`."""
+    try:
+        async with open_client(endpoint, LOOK_S) as client:
+            await client.get(f"{endpoint.root}/health")
+    except httpx.HTTPError:
+        return False
+    return True
