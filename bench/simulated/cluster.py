@@ -1,0 +1,287 @@
+"""Whole simulated clusters: servers in a registry, workers that ask them, and what happens to servers meanwhile."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from simulated.client import MODEL, Processor, Program, open_engine, simulated_wire
+from simulated.server import SimulatedServer, State
+from simulated.virtual_time import run_virtually
+
+from medexam.experiments.run.ray.dispatcher import Dispatcher, RemoteWorker
+from medexam.experiments.run.ray.messages import Assignment, LookedUp
+from medexam.experiments.run.ray.worker import _CellRun
+from medexam.experiments.run.scheduler import Scheduler, Work
+from medexam.experiments.run.spending import Spending
+from medexam.experiments.store.run_folder import PredictionLog, RunFolder
+from medexam.experiments.store.shards import shard_path
+from medexam.files import make_private_folder, open_private
+from medexam.gc_pause import gc_paused
+from medexam.serve.discovery.finder import ServerFinder
+from medexam.serve.discovery.registry import RegisteredServer, Registry
+from medexam.serve.launch.fleet import HEARTBEAT_S
+from medexam.specs import ModelSpec
+
+WORKER_MODULE = "medexam.experiments.run.ray.worker"
+DIGEST = "simulated"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens to a server."""
+
+    at_s: float
+    server: int
+    """Its place."""
+    state: State | None = None
+    """None: it joins now, and was not there before."""
+    rate: float = 1.0
+    """The share of its rate that it works at from now on."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A cluster and the work that it is given."""
+
+    servers: int
+    workers: int
+    questions: int
+    rate: float = 600.0
+    """Questions a second of one server."""
+    latency_s: float = 0.05
+    slots: int = 256
+    cost_ms: float = 0.35
+    """Processor time of a worker for each question, half before it is sent and half when the reply is read."""
+    driver_ms: float = 0.02
+    """Processor time of the driver of several workers for each question."""
+    exchange_ms: float = 2.0
+    """What a message between driver and worker takes there and back."""
+    events: tuple[Event, ...] = ()
+    seed: int = 8
+
+    @property
+    def possible(self) -> float:
+        """Questions a second that servers and workers' processors allow."""
+        asked = 1000 * self.workers / self.cost_ms if self.cost_ms else float("inf")
+        return min(self.servers * self.rate, asked)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came out."""
+
+    took_s: float
+    """From the first question to the last answer."""
+    all_begun_s: float
+    """When the last question was begun: from then on the servers run dry."""
+    answered: int
+    failed: int
+    asked: int
+    """Prompts that servers answered: more than questions were answered, if work was done twice."""
+    busy: float
+    """Share of the servers' capacity that was used while there were questions for all: from a fifth of `all_begun_s`
+    to its end."""
+    busy_whole: float
+    """The same from begin to end."""
+    shares: tuple[float, float]
+    """The least and the most that a server answered in the same time, by the mean of all."""
+    client_busy: float
+    """Share of the time that the workers' processors worked."""
+    driver_busy: float
+    in_flight: int
+    """Most questions that were in flight at once."""
+    first_answers_s: dict[int, float]
+    """When servers that joined answered for the first time."""
+    each_s: tuple[int, ...] = field(repr=False)
+    """Questions answered in each second."""
+    real_s: float
+
+
+class _Progress:
+    """Observes what is asked and answered by all workers."""
+
+    def __init__(self, questions: int) -> None:
+        self.questions = questions
+        self.begun = self.answers = self.failures = self.most = 0
+        self.all_begun_at = self.last_answer_at = 0.0
+        self.each_s: list[int] = []
+
+    def begin(self) -> None:
+        self.begun += 1
+        self.most = max(self.most, self.begun - self.answers)
+        if self.begun == self.questions:
+            self.all_begun_at = asyncio.get_running_loop().time()
+
+    def asked(self) -> None:
+        pass
+
+    def answered(self, prediction: Any) -> None:
+        self.answers += 1
+        self.failures += prediction.failure is not None
+        self.last_answer_at = asyncio.get_running_loop().time()
+        second = int(self.last_answer_at)
+        self.each_s += [0] * (second + 1 - len(self.each_s))
+        self.each_s[second] += 1
+
+    def stopping(self, in_flight: int) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class _Question:
+    key: str
+
+
+def simulate(setting: Setting, folder: Path) -> Found:
+    """Ask all questions of a setting; `folder` is empty and takes the registry and what workers write."""
+    with simulated_wire(), gc_paused():
+        return run_virtually(lambda: _Cluster(setting, folder).run(), setting.seed)
+
+
+class _Cluster:
+    def __init__(self, setting: Setting, folder: Path) -> None:
+        self.setting = setting
+        self.folder = folder
+        self.servers = {
+            f"http://node-{place:03}:8000/v1": SimulatedServer(
+                f"http://node-{place:03}:8000/v1", setting.rate, setting.latency_s, setting.slots
+            )
+            for place in range(setting.servers)
+        }
+        self.joining = {event.server for event in setting.events if event.state is None and event.rate == 1.0}
+        self.registry = Registry(folder / "servers.json")
+        self.spec = ModelSpec(engine="vllm", name=MODEL, endpoints=(f"registry:{self.registry.path}",))
+        self.finder = ServerFinder(self.registry, self.spec)
+        self.progress = _Progress(setting.questions)
+        self.questions = [_Question(f"q{place}") for place in range(setting.questions)]
+
+    async def run(self) -> Found:
+        begun = time.perf_counter()
+        for place in range(self.setting.servers):
+            if place not in self.joining:
+                self._register(place)
+        beside = [asyncio.create_task(work) for work in (self._send_heartbeats(), self._make_events())]
+        processors = [Processor() for _ in range(self.setting.workers)]
+        driver = Processor()
+        try:
+            async with AsyncExitStack() as opened:
+                if self.setting.workers == 1:
+                    await self._run_alone(processors[0], opened)
+                else:
+                    await self._dispatch(processors, driver, opened)
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+        return self._found(processors, driver, time.perf_counter() - begun)
+
+    async def _open(self, processor: Processor, opened: AsyncExitStack) -> tuple[Any, Program]:
+        half_s = self.setting.cost_ms / 2000
+        engine = await open_engine(self.servers, self.finder, processor, half_s)
+        opened.push_async_callback(engine.pool.close)
+        return engine, Program(engine, processor, half_s, self.progress.begin)
+
+    async def _run_alone(self, processor: Processor, opened: AsyncExitStack) -> None:
+        engine, program = await self._open(processor, opened)
+        path = self.folder / "predictions.jsonl"
+        with open_private(path, "ab") as stream:
+            log = PredictionLog(path, stream.fileno())
+            work = Work(DIGEST, program, MODEL, DIGEST, None)  # type: ignore[arg-type]
+            concurrency: Callable[[], int] = lambda: engine.concurrency  # noqa: E731
+            await Scheduler(work, log, self.progress, Spending(), concurrency, self.questions).run()
+
+    async def _dispatch(self, processors: Sequence[Processor], driver: Processor, opened: AsyncExitStack) -> None:
+        """The run of several workers, under the real dispatcher."""
+        workers = []
+        for place, processor in enumerate(processors):
+            # In a task of its own: what a worker's pool opens later is for this worker's context.
+            run = await asyncio.create_task(self._start_worker(f"w{place}", processor, opened))
+            calls = {name: SimpleNamespace(remote=getattr(run, name)) for name in ("take_back", "stop")}
+            exchange = SimpleNamespace(remote=self._exchange(run, driver))
+            actor = SimpleNamespace(exchange=exchange, **calls)
+            workers.append(RemoteWorker(f"w{place}", None, actor, host=f"host{place}"))  # type: ignore[arg-type]
+        planned = SimpleNamespace(
+            pending=self.questions, spec_digest=DIGEST, run_id=DIGEST, folder=RunFolder(self.folder, DIGEST)
+        )
+        await Dispatcher(planned, workers, self.progress, Spending()).run()  # type: ignore[arg-type]
+
+    async def _start_worker(self, name: str, processor: Processor, opened: AsyncExitStack) -> _CellRun:
+        engine, program = await self._open(processor, opened)
+        path = shard_path(self.folder, name)
+        make_private_folder(path.parent)
+        cell = SimpleNamespace(
+            program=SimpleNamespace(label=MODEL), dataset=SimpleNamespace(language="en"), model=self.spec
+        )
+        assignment = Assignment(cell, DIGEST, None, self.folder, {})  # type: ignore[arg-type]
+        with patch(f"{WORKER_MODULE}.build_program", lambda *_: program):
+            run = _CellRun(assignment, LookedUp(None, {}), engine, path, open_private(path, "ab"))
+        opened.push_async_callback(run.finish)
+        return run
+
+    def _exchange(self, run: _CellRun, driver: Processor) -> Callable[..., Any]:
+        async def exchange(questions: Sequence[Any], more: bool) -> Any:
+            await asyncio.sleep(self.setting.exchange_ms / 1000)
+            report = await run.exchange(questions, more)
+            await driver.work(len(report.done) * self.setting.driver_ms / 1000)
+            return report
+
+        return exchange
+
+    def _register(self, place: int) -> None:
+        address = list(self.servers)[place]
+        self.registry.add(RegisteredServer(address, MODEL, f"node-{place:03}", 1))
+
+    async def _send_heartbeats(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            known = {entry.address for entry in self.registry.read()}
+            living = [one.address for one in self.servers.values() if one.state in (State.WORKS, State.REFUSES)]
+            self.registry.heartbeat(*(address for address in living if address in known))
+
+    async def _make_events(self) -> None:
+        loop = asyncio.get_running_loop()
+        for event in sorted(self.setting.events, key=lambda one: one.at_s):
+            await asyncio.sleep(event.at_s - loop.time())
+            server = list(self.servers.values())[event.server]
+            if event.state is not None:
+                server.change(event.state)
+            if event.rate != 1.0:
+                server.slow_down(event.rate)
+            if event.state in (None, State.WORKS) and event.rate == 1.0:
+                self._register(event.server)
+
+    def _found(self, processors: Sequence[Processor], driver: Processor, real_s: float) -> Found:
+        progress, setting = self.progress, self.setting
+        capacity = setting.servers * setting.rate
+        begin_s, end_s = progress.all_begun_at / 5, progress.all_begun_at
+        counts = [server.count(begin_s, end_s) for server in self.servers.values()]
+        mean = sum(counts) / len(counts)
+        spans = {place for server in self.servers.values() for place in server.answered}
+        counted_s = 0.5 * sum(begin_s <= place * 0.5 and (place + 1) * 0.5 <= end_s for place in spans)
+        took_s = progress.last_answer_at
+        return Found(
+            took_s=round(took_s, 3),
+            all_begun_s=round(progress.all_begun_at, 3),
+            answered=progress.answers - progress.failures,
+            failed=progress.failures,
+            asked=sum(sum(server.answered.values()) for server in self.servers.values()),
+            busy=round(sum(counts) / (capacity * counted_s), 3) if counted_s else 0.0,
+            busy_whole=round(progress.answers / (capacity * took_s), 3),
+            shares=(round(min(counts) / mean, 3), round(max(counts) / mean, 3)) if mean else (0.0, 0.0),
+            client_busy=round(sum(one.worked_s for one in processors) / (took_s * len(processors)), 3),
+            driver_busy=round(driver.worked_s / took_s, 3),
+            in_flight=progress.most,
+            first_answers_s={
+                place: round(first, 2)
+                for place, server in enumerate(self.servers.values())
+                if place in self.joining and (first := server.first_answer_at) is not None
+            },
+            each_s=tuple(progress.each_s),
+            real_s=round(real_s, 1),
+        )
