@@ -129,7 +129,7 @@ class Program:
 
 
 async def open_engine(
-    servers: Mapping[str, SimulatedServer], finder: ServerFinder, processor: Processor, read_s: float
+    servers: Mapping[str, SimulatedServer], finder: ServerFinder, processor: Processor, read_s: float, sharers: int
 ) -> VLLMEngine:
     """An engine over the servers that the registry lists now, and those that come later."""
 
@@ -145,8 +145,8 @@ async def open_engine(
 
     _processor.set(processor)
     _open.set(lambda endpoint: Client(servers[endpoint.base], processor, read_s))
-    pool = ServerPool((), TIMEOUT_S, finder.spec.wait_s, probe)
-    pool.limit = AdaptiveLimit(TIMEOUT_S, servers=0, clock=asyncio.get_running_loop().time)
+    pool = ServerPool((), TIMEOUT_S, finder.spec.wait_s, sharers, probe)
+    pool.limit = AdaptiveLimit(TIMEOUT_S, servers=0, sharers=sharers, clock=asyncio.get_running_loop().time)
     for endpoint in finder.find(MODEL):
         pool.add(endpoint)
     pool.run_in_background(follow(partial(finder.find, MODEL), pool, probe))

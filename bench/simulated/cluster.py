@@ -14,11 +14,12 @@ from simulated.client import MODEL, Processor, Program, open_engine, simulated_w
 from simulated.server import SimulatedServer, State
 from simulated.virtual_time import run_virtually
 
-from medexam.experiments.run.ray.dispatcher import Dispatcher, RemoteWorker
-from medexam.experiments.run.ray.messages import Assignment, LookedUp
-from medexam.experiments.run.ray.worker import _CellRun
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Spending
+from medexam.experiments.run.workers.dispatcher import Dispatcher
+from medexam.experiments.run.workers.messages import Assignment, LookedUp, WorkerReport
+from medexam.experiments.run.workers.remote import RemoteWorker
+from medexam.experiments.run.workers.worker import _CellRun
 from medexam.experiments.store.run_folder import PredictionLog, RunFolder
 from medexam.experiments.store.shards import shard_path
 from medexam.files import make_private_folder, open_private
@@ -28,7 +29,7 @@ from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.launch.fleet import HEARTBEAT_S
 from medexam.specs import ModelSpec
 
-WORKER_MODULE = "medexam.experiments.run.ray.worker"
+WORKER_MODULE = "medexam.experiments.run.workers.worker"
 DIGEST = "simulated"
 
 
@@ -144,6 +145,25 @@ def simulate(setting: Setting, folder: Path) -> Found:
         return run_virtually(lambda: _Cluster(setting, folder).run(), setting.seed)
 
 
+@dataclass(frozen=True)
+class _Handle:
+    """Reaches a worker of this process, after the time that a message takes."""
+
+    run: _CellRun
+    driver: Processor
+    setting: Setting
+
+    async def call(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        await asyncio.sleep(self.setting.exchange_ms / 1000)
+        report = await getattr(self.run, method.__name__)(*arguments)
+        if isinstance(report, WorkerReport):
+            await self.driver.work(len(report.done) * self.setting.driver_ms / 1000)
+        return report
+
+    def kill(self) -> None:
+        """No worker is lost here."""
+
+
 class _Cluster:
     def __init__(self, setting: Setting, folder: Path) -> None:
         self.setting = setting
@@ -183,7 +203,7 @@ class _Cluster:
 
     async def _open(self, processor: Processor, opened: AsyncExitStack) -> tuple[Any, Program]:
         half_s = self.setting.cost_ms / 2000
-        engine = await open_engine(self.servers, self.finder, processor, half_s)
+        engine = await open_engine(self.servers, self.finder, processor, half_s, self.setting.workers)
         opened.push_async_callback(engine.pool.close)
         return engine, Program(engine, processor, half_s, self.progress.begin)
 
@@ -202,10 +222,7 @@ class _Cluster:
         for place, processor in enumerate(processors):
             # In a task of its own: what a worker's pool opens later is for this worker's context.
             run = await asyncio.create_task(self._start_worker(f"w{place}", processor, opened))
-            calls = {name: SimpleNamespace(remote=getattr(run, name)) for name in ("take_back", "stop")}
-            exchange = SimpleNamespace(remote=self._exchange(run, driver))
-            actor = SimpleNamespace(exchange=exchange, **calls)
-            workers.append(RemoteWorker(f"w{place}", None, actor, host=f"host{place}"))  # type: ignore[arg-type]
+            workers.append(RemoteWorker(f"w{place}", f"host{place}", _Handle(run, driver, self.setting)))
         planned = SimpleNamespace(
             pending=self.questions, spec_digest=DIGEST, run_id=DIGEST, folder=RunFolder(self.folder, DIGEST)
         )
@@ -223,15 +240,6 @@ class _Cluster:
             run = _CellRun(assignment, LookedUp(None, {}), engine, path, open_private(path, "ab"))
         opened.push_async_callback(run.finish)
         return run
-
-    def _exchange(self, run: _CellRun, driver: Processor) -> Callable[..., Any]:
-        async def exchange(questions: Sequence[Any], more: bool) -> Any:
-            await asyncio.sleep(self.setting.exchange_ms / 1000)
-            report = await run.exchange(questions, more)
-            await driver.work(len(report.done) * self.setting.driver_ms / 1000)
-            return report
-
-        return exchange
 
     def _register(self, place: int) -> None:
         address = list(self.servers)[place]
