@@ -2,10 +2,11 @@
 
 A redirect is followed nowhere, not even on the same host: a prompt or a key shall reach the address that was written
 down and no other, and the error says which address to write instead. The proxies of the environment are used
-(`HTTPS_PROXY`, `NO_PROXY`). This module knows addresses and certificates, not what is asked.
+(`HTTPS_PROXY`, `NO_PROXY`), except for this machine's own servers, which no proxy elsewhere can reach. This module knows addresses and certificates, not what is asked.
 """
 
 import asyncio
+import ipaddress
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
@@ -117,6 +118,7 @@ def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
         verify=trusted(endpoint.ca_bundle),
         limits=_LIMITS,
         follow_redirects=False,
+        trust_env=not _is_loopback(endpoint),
         event_hooks={"response": [_bound]},
     )
 
@@ -144,6 +146,7 @@ def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
             timeout=timeout,
             verify=trusted(endpoint.ca_bundle),
             follow_redirects=False,
+            trust_env=not _is_loopback(endpoint),
             event_hooks={"response": [_bound, _refuse_redirect]},
         ),
     )
@@ -201,6 +204,14 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 def _usual() -> ssl.SSLContext:
     """What httpx trusts of itself; read once, since it takes longer than a probe."""
     return httpx.create_ssl_context()
+
+
+def _is_loopback(endpoint: Endpoint) -> bool:
+    host = urlsplit(endpoint.base).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 async def _bound(response: httpx.Response) -> None:

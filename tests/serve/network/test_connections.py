@@ -1,5 +1,6 @@
 """Connections over real TLS: whose certificates are believed, and where a redirect does not lead."""
 
+import asyncio
 import ssl
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from medexam.errors import EndpointUnreachableError, EngineError, SpecError
 from medexam.serve import build_engine
 from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.network.connections import open_client, open_model_client
-from medexam.serve.network.endpoints import Endpoint, read_key
+from medexam.serve.network.endpoints import Endpoint, normalise_address, read_key
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.network.retry import CURABLE
 from medexam.specs import EngineNeeds, ModelSpec
@@ -236,6 +237,43 @@ async def test_the_proxies_of_the_environment_are_used(monkeypatch: pytest.Monke
         with pytest.raises(openai.NotFoundError):
             await background_loop().run_async(_list_models(far))
     assert [path for path, _ in proxy.requests] == [f"{far.base}/models"] * 2
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+async def test_a_server_on_this_machine_is_asked_without_the_proxy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+    with serving(Wire()) as wire, serving(Wire()) as proxy:
+        for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(variable, proxy.address.removesuffix("/v1"))
+        near = Endpoint(wire.address.replace("127.0.0.1", name), KEY)
+        async with open_client(near, 5.0) as client:
+            await client.get(f"{near.base}/models")
+        await background_loop().run_async(_list_models(near))
+    assert [path for path, _ in wire.requests] == ["/v1/models"] * 2
+    assert proxy.requests == []
+
+
+async def test_a_server_that_has_an_ipv6_address_alone() -> None:
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = b'{"object": "list", "data": []}'
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+        writer.write(head + body)
+        await writer.drain()
+        writer.close()
+
+    try:
+        server = await asyncio.start_server(reply, "::1", 0)
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    async with server:
+        written = f"http://[::1]:{server.sockets[0].getsockname()[1]}"
+        endpoint = Endpoint(normalise_address(written), KEY)
+        assert endpoint.base == f"{written}/v1"
+        async with open_client(endpoint, 5.0) as client:
+            assert (await client.get(f"{endpoint.base}/models")).is_success
+        await background_loop().run_async(_list_models(endpoint))
 
 
 async def _list_models(endpoint: Endpoint) -> None:
