@@ -10,8 +10,8 @@ costs a worker `--cost-ms`, and the driver of several workers `--driver-ms`. A w
 question.
 
 `table` asks enough questions for `--seconds` at each number of servers and workers. `busy` is the share of the servers'
-capacity that was used from a fifth of the time to the moment when the last question was begun; `whole` counts from the
-first question to the last answer. `faults` lets something happen to one server at 0.4 of `--seconds`, and compares the
+capacity that was used between a fifth and four fifths of the answers; `whole` counts from the first question to the
+last answer. `faults` lets something happen to one server at 0.4 of `--seconds`, and compares the
 time to the last answer with the best possible: that of the same run without the fault, plus the lost capacity over what
 is left. `--seed` decides all that is random. Prints a table to standard error and one JSON document.
 """

@@ -86,8 +86,7 @@ class Found:
     asked: int
     """Prompts that servers answered: more than questions were answered, if work was done twice."""
     busy: float
-    """Share of the servers' capacity that was used while there were questions for all: from a fifth of `all_begun_s`
-    to its end."""
+    """Share of the servers' capacity that was used between a fifth and four fifths of all answers."""
     busy_whole: float
     """The same from begin to end."""
     shares: tuple[float, float]
@@ -111,6 +110,8 @@ class _Progress:
         self.questions = questions
         self.begun = self.answers = self.failures = self.most = 0
         self.all_begun_at = self.last_answer_at = 0.0
+        self.ended = 0
+        self.fifth_at = self.four_fifths_at = 0.0
         self.each_s: list[int] = []
 
     def begin(self) -> None:
@@ -118,6 +119,15 @@ class _Progress:
         self.most = max(self.most, self.begun - self.answers)
         if self.begun == self.questions:
             self.all_begun_at = asyncio.get_running_loop().time()
+
+    def end(self, prompts: int) -> None:
+        """Servers have answered them; workers read the answers later."""
+        self.ended += prompts
+        now = asyncio.get_running_loop().time()
+        if not self.fifth_at and self.ended >= self.questions / 5:
+            self.fifth_at = now
+        if not self.four_fifths_at and self.ended >= self.questions * 4 / 5:
+            self.four_fifths_at = now
 
     def asked(self) -> None:
         pass
@@ -179,6 +189,8 @@ class _Cluster:
         self.spec = ModelSpec(engine="vllm", name=MODEL, endpoints=(f"registry:{self.registry.path}",))
         self.finder = ServerFinder(self.registry, self.spec)
         self.progress = _Progress(setting.questions)
+        for server in self.servers.values():
+            server.ended = self.progress.end
         self.questions = [_Question(f"q{place}") for place in range(setting.questions)]
 
     async def run(self) -> Found:
@@ -267,11 +279,9 @@ class _Cluster:
     def _found(self, processors: Sequence[Processor], driver: Processor, real_s: float) -> Found:
         progress, setting = self.progress, self.setting
         capacity = setting.servers * setting.rate
-        begin_s, end_s = progress.all_begun_at / 5, progress.all_begun_at
-        counts = [server.count(begin_s, end_s) for server in self.servers.values()]
+        counts = [server.count(progress.fifth_at, progress.four_fifths_at) for server in self.servers.values()]
         mean = sum(counts) / len(counts)
-        spans = {place for server in self.servers.values() for place in server.answered}
-        counted_s = 0.5 * sum(begin_s <= place * 0.5 and (place + 1) * 0.5 <= end_s for place in spans)
+        steady_s = progress.four_fifths_at - progress.fifth_at
         took_s = progress.last_answer_at
         return Found(
             took_s=round(took_s, 3),
@@ -279,7 +289,7 @@ class _Cluster:
             answered=progress.answers - progress.failures,
             failed=progress.failures,
             asked=sum(sum(server.answered.values()) for server in self.servers.values()),
-            busy=round(sum(counts) / (capacity * counted_s), 3) if counted_s else 0.0,
+            busy=round(0.6 * setting.questions / (capacity * steady_s), 3) if steady_s else 0.0,
             busy_whole=round(progress.answers / (capacity * took_s), 3),
             shares=(round(min(counts) / mean, 3), round(max(counts) / mean, 3)) if mean else (0.0, 0.0),
             client_busy=round(sum(one.worked_s for one in processors) / (took_s * len(processors)), 3),

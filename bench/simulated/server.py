@@ -7,7 +7,7 @@ throughput is therefore the least of c / latency, slots / latency and rate (Litt
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -54,6 +54,8 @@ class SimulatedServer:
     answered: dict[int, int] = field(default_factory=dict)
     """Prompts answered in each span of `BIN_S`."""
     first_answer_at: float | None = None
+    ended: Callable[[int], None] = lambda _prompts: None
+    """Hears of prompts when they are answered."""
     _held: dict[_Held, None] = field(default_factory=dict)
     """In the order of coming."""
     _ends: deque[float] = field(default_factory=deque)
@@ -116,6 +118,7 @@ class SimulatedServer:
         now = asyncio.get_running_loop().time()
         self._held.pop(held, None)
         self.answered[int(now / BIN_S)] = self.answered.get(int(now / BIN_S), 0) + held.prompts
+        self.ended(held.prompts)
         if self.first_answer_at is None:
             self.first_answer_at = now
         if not held.done.done():
