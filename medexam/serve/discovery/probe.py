@@ -307,11 +307,13 @@ async def _together(*asked: Any) -> Any:
     """The results of calls that run beside each other; if one fails, the others end before its fault is raised."""
     tasks = [asyncio.ensure_future(one) for one in asked]
     try:
-        return await asyncio.gather(*tasks)
+        # The others are waited for, since a connection whose opening is cancelled stays open until it is garbage.
+        await asyncio.wait(tasks)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    return [task.result() for task in tasks]
 
 
 def _user(content: str) -> ChatMessage:
