@@ -2,7 +2,8 @@
 
 A redirect is followed nowhere, not even on the same host: a prompt or a key shall reach the address that was written
 down and no other, and the error says which address to write instead. The proxies of the environment are used
-(`HTTPS_PROXY`, `NO_PROXY`), except for this machine's own servers, which no proxy elsewhere can reach. This module knows addresses and certificates, not what is asked.
+(`HTTPS_PROXY`, `NO_PROXY`), except for this machine's own servers, which no proxy elsewhere can reach. This module
+knows addresses and certificates, not what is asked.
 """
 
 import asyncio
