@@ -1,7 +1,7 @@
 """A worker as a process of its own: carries out the calls that come on standard input, until that ends.
 
 The driver starts it as `python -m`. Standard input ends with the driver, however that ends, and so does this process;
-what it has answered by then is in its shard. What libraries print goes to standard error.
+what it has answered by then is in its shard. What it writes on standard error reaches the driver.
 """
 
 import asyncio
@@ -65,8 +65,11 @@ def main() -> None:
     """Serve the driver; nothing runs at exit, where libraries would wait or print."""
     # The driver hears Ctrl-C and says when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    replies, sys.stderr = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(2), "w", buffering=1)
+    # What an engine starts gets these two: it may live on, and must not hold the pipes open.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
     with contextlib.suppress(EOFError), truncation_unlogged():
         Child(sys.stdin.buffer, replies).serve()
     sys.stderr.flush()

@@ -17,7 +17,7 @@ from medexam.experiments.entry.carry_out import Carriers, carry_out
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import Limits, Stop
-from medexam.experiments.run.workers import number
+from medexam.experiments.run.workers import number, processes
 from medexam.experiments.run.workers.executor import SpreadExecutor
 from medexam.experiments.run.workers.processes import open_processes
 from medexam.experiments.store.run_folder import PREDICTIONS
@@ -175,6 +175,21 @@ def test_a_fault_of_a_process_is_raised_as_it_is(spec, tmp_path, executor) -> No
     spec["model"]["args"]["more"] = 1
     with pytest.raises(SpecError, match="making it failed: TypeError"):
         run(planned(spec, tmp_path / "runs"), executor)
+
+
+def test_a_process_that_cannot_start_is_one_line(spec, tmp_path, executor, monkeypatch) -> None:
+    monkeypatch.setattr(processes, "_MODULE", "medexam.nothing_here")
+    with pytest.raises(EngineError, match=r"a worker cannot start on .*: No module named medexam.nothing_here; "):
+        run(planned(spec, tmp_path / "runs"), executor)
+
+
+def test_a_dead_process_whose_own_child_lives_on_is_noticed(spec, tmp_path, executor) -> None:
+    # The child holds the pipe open on which the process wrote what it meant for the user.
+    (tmp_path / "slow.py").write_text(f"import subprocess\nsubprocess.Popen(['sleep', '20'])\n{SLOW}")
+    watcher = Watcher(20, lambda: os.kill(executor.workers[0].pid, signal.SIGKILL))
+    stored, _ = run(planned(spec, tmp_path / "runs"), executor, watcher)
+    assert len(answers(stored)) == QUESTIONS
+    assert stored.environment["executor"]["lost"] == [executor.workers[0].name]
 
 
 def test_processes_of_a_killed_driver_end_and_leave_their_answers(spec, tmp_path) -> None:
