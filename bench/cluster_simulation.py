@@ -133,7 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parts = parser.add_subparsers(dest="part", required=True)
     table = parts.add_parser("table", parents=[shared])
-    table.add_argument("--seconds", type=float, default=6.0, help="how long the questions last at best")
+    table.add_argument("--seconds", type=float, default=5.0, help="how long the questions last at best")
     trials = parts.add_parser("faults", parents=[shared])
     trials.add_argument("--seconds", type=float, default=30.0, help="how long the questions last at best")
     trials.add_argument("--only", nargs="+", choices=list(faults(1.0)))

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, EngineError, MedExamError
-from medexam.serve.discovery.registry import RegisteredServer, Registry, local_registry
+from medexam.serve.discovery.registry import STALE_S, RegisteredServer, Registry, local_registry
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_key
 from medexam.serve.network.keys import read_key_file
 from medexam.serve.pool.server_pool import ServerPool
@@ -79,7 +79,12 @@ class ServerFinder:
         which = f" of {self.spec.name}" if self.spec.name else ""
         others = sorted({entry.model for entry in self.registry.read()} - {self.spec.name})
         but = f", only of {', '.join(others)}" if others else ""
-        return f"no server{which} is registered in {self.registry.path}{but}"
+        stale = [entry.host for entry in self.registry.read_stale() if self.spec.name in (None, entry.model)]
+        old = (
+            f" (by this machine's clock the last heartbeat of {', '.join(dict.fromkeys(stale))} is more than "
+            f"{STALE_S:.0f} s old: if they run, set the machines' clocks)"
+        )
+        return f"no server{which} is registered in {self.registry.path}{but}{old if stale else ''}"
 
     def _remedy(self) -> str:
         model = self.spec.profile or self.spec.name or "smollm2-cpu"

@@ -91,6 +91,10 @@ class Registry:
         """The servers that do not answer yet, oldest first; raises as `read` does."""
         return tuple(entry for entry in self._entries() if not entry.ready and _runs(entry))
 
+    def read_stale(self) -> tuple[RegisteredServer, ...]:
+        """The servers whose last heartbeat is too long ago by this machine's clock, oldest first; raises as `read`."""
+        return tuple(entry for entry in self._entries() if _is_stale(entry))
+
     def _entries(self) -> tuple[RegisteredServer, ...]:
         try:
             return _File.model_validate_json(self.path.read_bytes()).servers
@@ -135,7 +139,11 @@ def local_registry() -> Registry:
 
 
 def _runs(entry: RegisteredServer) -> bool:
-    if time.time() - entry.seen_at > STALE_S:
+    if _is_stale(entry):
         return False
     # A process of another machine cannot be looked up here; its heartbeat alone says that it runs.
     return entry.host != host_name() or process_lives(entry.pid)
+
+
+def _is_stale(entry: RegisteredServer) -> bool:
+    return time.time() - entry.seen_at > STALE_S

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,14 @@ async def test_a_server_that_never_loaded_is_waited_for_no_longer(registry, capl
 async def test_nobody_came(registry) -> None:
     with pytest.raises(EndpointUnreachableError, match=r"no server is registered in .*--registry"):
         await build_engine(spec(registry, wait_s=0.2))
+
+
+async def test_a_clock_that_is_minutes_apart_is_named(registry, caplog) -> None:
+    with serving(Wire()) as wire:
+        registry.add(entry(wire, host="n7", seen_at=time.time() - 4000))
+        with pytest.raises(EndpointUnreachableError, match=r"last heartbeat of n7 is .* set the machines' clocks"):
+            await build_engine(spec(registry, wait_s=0.2))
+        assert not wire.requests
 
 
 async def test_without_endpoints_the_servers_of_this_machine_are_asked(tmp_path, monkeypatch) -> None:
