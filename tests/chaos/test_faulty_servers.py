@@ -36,6 +36,8 @@ def scores(run: StoredRun) -> dict[str, object]:
     return run.metrics.model_dump(exclude=set(TIMES))
 
 
+# anyio leaves the socket of a connect that is cancelled to the garbage collector.
+@pytest.mark.filterwarnings("ignore:Exception ignored in.*socket:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "lists", [pytest.param(True, marks=pytest.mark.data), False], ids=["600 in batches", "one by one"]
 )
