@@ -101,7 +101,7 @@ class DSPySide:
     """Stock DSPy; see `dspy_driver.py`."""
 
     name: ClassVar[str] = "dspy"
-    scale: ClassVar[float] = 1
+    scale: ClassVar[float] = 0.25
     variants: ClassVar[Sequence[Settings]] = (
         {"mode": "evaluate", "engine": "auto", "in-flight": 16},
         {"mode": "evaluate", "engine": "auto", "in-flight": 64},
@@ -132,7 +132,7 @@ class InspectSide:
 
     python: Path
     name: ClassVar[str] = "inspect_ai"
-    scale: ClassVar[float] = 0.2
+    scale: ClassVar[float] = 0.1
     variants: ClassVar[Sequence[Settings]] = ({"connections": 32}, {"connections": 256})
 
     def command(self, work: Workload, folder: Path, endpoint: str, settings: Settings) -> list[str]:
@@ -198,7 +198,7 @@ class LMEvalSide:
 
     @property
     def scale(self) -> float:
-        return 4 if self.generates else 1
+        return 1 if self.generates else 0.5
 
     def command(self, work: Workload, folder: Path, endpoint: str, settings: Settings) -> list[str]:
         task = GENERATE_YAML if self.generates else LOGLIKELIHOOD_YAML
