@@ -14,6 +14,7 @@ from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_m
 from medexam.errors import EngineError
 from medexam.serve import build_engine
 from medexam.serve.discovery import finder as finding
+from medexam.serve.launch.own_servers import OwnServers
 from medexam.serve.launch.processes import group_lives
 from medexam.specs import EngineNeeds, ModelSpec
 from waiting import soon
@@ -66,8 +67,9 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def own_servers(engine):
-    (task,) = engine.pool._tasks - {one for one in engine.pool._tasks if one.get_coro().__name__ == "follow"}
-    return task.get_coro().cr_frame.f_locals["self"]
+    owners = [task.get_coro().cr_frame.f_locals.get("self") for task in engine.pool._tasks]
+    (own,) = [owner for owner in owners if isinstance(owner, OwnServers)]
+    return own
 
 
 async def test_a_server_lives_as_long_as_the_engine(profile: Path, ask) -> None:
