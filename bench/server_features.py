@@ -11,10 +11,14 @@ import argparse
 import asyncio
 import json
 from dataclasses import dataclass
+from typing import get_args
 
+from medexam.model_calls import ReadBy
+from medexam.serve.choice_schema import SCHEMA_FORMS
 from medexam.serve.diagnostics.diagnosis import Diagnosis, diagnose, find_targets
 
 COLUMNS = {
+    "programs": "programs",
     "choice": "guided, `engine: vllm`",
     "schema": "guided, `engine: litellm`",
     "reads": "log-probabilities of given texts",
@@ -53,6 +57,19 @@ READ = (
         {"schema": "`response_format`", "logprobs": "yes", "seed": "yes"},
     ),
     Row(
+        "TGI",
+        "read in [its API](https://github.com/huggingface/text-generation-inference/blob/main/docs/openapi.json) and "
+        "[issue 3058](https://github.com/huggingface/text-generation-inference/issues/3058), November 2026",
+        {
+            "schema": "`json_object with value`",
+            "reads": "by its own `/generate`, which medexam does not ask",
+            "logprobs": "yes, up to 5",
+            "n": "no, ignored",
+            "seed": "yes",
+            "lists": "yes",
+        },
+    ),
+    Row(
         "SGLang",
         "read in [its documentation](https://docs.sglang.io/docs/advanced_features/structured_outputs.md), "
         "November 2026",
@@ -67,7 +84,7 @@ def describe(name: str, found: Diagnosis) -> Row:
     if found.seen is None:
         raise SystemExit(f"{name}: {found.fault}")
     verdicts = {check.what: check.verdict for check in found.api}
-    forms = [f"`{form}`" for form in ("json_schema", "json_object") if verdicts.get(f"choices by {form}") == "honoured"]
+    forms = [f"`{form}`" for form in SCHEMA_FORMS if verdicts.get(f"choices by {form}") == "honoured"]
     reads = [check.way for check in found.reads if check.refusal is None]
     said = {"honoured": "yes", "ignored": "no, ignored", "refused": "no, refused"}
     cells = {
@@ -81,6 +98,14 @@ def describe(name: str, found: Diagnosis) -> Row:
     }
     version = found.seen.server_version
     return Row(name, f"asked{f', {version}' if version else ''}", cells)
+
+
+def list_programs(cells: dict[str, str]) -> str:
+    """Which programs a server's features let run."""
+    guided = any(cells.get(key, "no")[:2] != "no" for key in ("choice", "schema"))
+    # Only vLLM's ways of reading begin with their name.
+    likelihood = cells.get("reads", "no").startswith(get_args(ReadBy))
+    return ", ".join(["free", *["guided"] * guided, *["`likelihood`"] * likelihood])
 
 
 def ask(named: str) -> Row:
@@ -104,7 +129,8 @@ def main() -> None:
     print(f"| server | {' | '.join(COLUMNS.values())} | how it is known |")
     print("|---|" + "---|" * (len(COLUMNS) + 1))
     for row in rows:
-        print(f"| {row.name} | {' | '.join(row.cells.get(key, UNSAID) for key in COLUMNS)} | {row.source} |")
+        cells = {"programs": list_programs(row.cells), **row.cells}
+        print(f"| {row.name} | {' | '.join(cells.get(key, UNSAID) for key in COLUMNS)} | {row.source} |")
 
 
 if __name__ == "__main__":

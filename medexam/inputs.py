@@ -112,6 +112,18 @@ def decode(content: bytes) -> str:
         raise UnreadableError(f"is not UTF-8 ({place})") from None
 
 
+def load_json(text: str | bytes) -> Any:
+    """The value that `json.loads` gives, in half the time; raises `ValueError` and `RecursionError` as it does."""
+    # Imported here: `medexam --help` imports no pydantic.
+    from pydantic_core import from_json
+
+    try:
+        return from_json(text)
+    except ValueError:
+        # It takes less than `json.loads`: no half of a surrogate pair, and no lists 200 deep.
+        return json.loads(text)
+
+
 def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
     """The value of a JSON text, with each half of a surrogate pair as its escape.
 
@@ -121,7 +133,7 @@ def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] |
     decoded = isinstance(text, bytes) or text.isascii()
     text = decode(text) if isinstance(text, bytes) else text
     try:
-        value = json.loads(text, object_hook=object_hook)
+        value = json.loads(text, object_hook=object_hook) if object_hook else load_json(text)
     except RecursionError:
         raise UnreadableError(_TOO_DEEP) from None
     except ValueError as error:

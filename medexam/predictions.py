@@ -106,30 +106,6 @@ class Reply(FrozenModel):
     """The seed that it was drawn under. Left out where nothing was drawn, and in older files."""
 
 
-class Usage(FrozenModel):
-    """Tokens and time of one question, over all its calls."""
-
-    prompt_tokens: Count | None = None
-    """None when the engine did not report it."""
-    completion_tokens: Count | None = None
-    """None when the engine did not report it."""
-    thinking_tokens: Count | None = None
-    """Those of the completion's that are thinking; None where no call's are reported."""
-
-    def __add__(self, other: "Usage") -> "Usage":
-        def both(a: int | None, b: int | None) -> int | None:
-            return None if a is None or b is None else a + b
-
-        def either(a: int | None, b: int | None) -> int | None:
-            return (a or 0) + (b or 0) if (a, b) != (None, None) else None
-
-        return Usage(
-            prompt_tokens=both(self.prompt_tokens, other.prompt_tokens),
-            completion_tokens=both(self.completion_tokens, other.completion_tokens),
-            thinking_tokens=either(self.thinking_tokens, other.thinking_tokens),
-        )
-
-
 def _writable_fields(given: Any) -> Any:
     """The fields of a mapping, or those that a prediction is made with, as `writable` leaves them."""
     if not isinstance(given, ArgsKwargs):

@@ -45,7 +45,7 @@ _FIRST = re.compile(r"\w")
 
 
 def nearest(written: str, known: Iterable[str], *, most: int = 2, alike: float = 0.6) -> str:
-    """`a or b`: what somebody may have meant, at most so many names; empty if none is at least so alike (0 to 1)."""
+    """`a or b`: what somebody may have meant, `most` names at most; empty if none is `alike` (0 to 1)."""
     return " or ".join(difflib.get_close_matches(written, dict.fromkeys(known), n=most, cutoff=alike))
 
 

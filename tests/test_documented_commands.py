@@ -1,66 +1,65 @@
-"""Every command that the README and the pages print is right usage, and the first steps are run."""
+"""Every command that the README and the pages print is right usage, and is run.
 
-import re
-import shlex
+A page is read from top to bottom in a folder of its own. What is typed instead of a printed word, and which commands
+cannot do their work on a machine without network, cards and cluster, stands in `documented/tables.py`.
+"""
+
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from medexam.cli.main import load_command, main
+from documented.desk import Desk, set_up
+from documented.printed import PAGES, Command, commands_of
+from documented.tables import BEFORE, MORE, REFUSED, WORDS
+from medexam.cli.main import load_command
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "README.md"]
-ENDS = {"|", ">", "&&", ";", "2>&1", "&"}
-"""Words of the shell that end a command's own."""
-
-
-def _lines(text: str) -> Iterator[str]:
-    """The commands of a page's blocks of code, each on one line and without its comment."""
-    joined = re.sub(r"\\\n\s*", " ", text)
-    for line in joined.splitlines():
-        if re.match(r"(    |\$ )medexam [a-z-]", line):
-            yield re.sub(r"\s+# .*|\s{4,}\(.*", "", line.strip()).removeprefix("$ ")
+READ = {page: commands for page, path in PAGES.items() if (commands := commands_of(path))}
+"""Page -> its commands; pages without one are left out."""
+LINES = {command.line: command for commands in READ.values() for command in commands}
 
 
-COMMANDS = sorted({line for page in PAGES for line in _lines(page.read_text(encoding="utf-8"))})
-
-
-def _words(line: str) -> list[str]:
-    words = shlex.split(line)
-    end = next((at for at, word in enumerate(words) if word in ENDS), len(words))
-    return [word for word in words[1:end] if word != "[…]"]
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory, compiled_umap: None) -> Iterator[Desk]:
+    with set_up(tmp_path_factory.mktemp("desk")) as desk:
+        yield desk
 
 
 def test_pages_print_commands() -> None:
-    assert len(COMMANDS) > 100
+    assert len(LINES) > 150
+    assert WORDS.keys() - {"*"} <= READ.keys() >= BEFORE.keys()
+    assert REFUSED.keys() <= LINES.keys(), "a command is not printed any more"
+    typed = [" ".join(command.words) for command in LINES.values()]
+    assert not [begins for begins in MORE if not any(words.startswith(begins) for words in typed)]
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_a_printed_command_is_right_usage(line) -> None:
-    name, *words = _words(line)
+@pytest.mark.parametrize("line", sorted(LINES))
+def test_a_printed_command_is_right_usage(line: str) -> None:
+    name, *words = (word for word in LINES[line].words if word != "[…]")
     command = load_command(name)
     while inside := getattr(command, "commands", None):
         command, words = inside[words[0]], words[1:]
     command.make_context(name, words)
 
 
-def _exit_code() -> int | str:
-    try:
-        main()
-    except SystemExit as ended:
-        return ended.code or 0
-    return 0
-
-
 @pytest.mark.model
-def test_the_first_steps_are_run_from_top_to_bottom(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MEDEXAM_RUNS", raising=False)
-    for line in _lines((ROOT / "docs" / "start.md").read_text(encoding="utf-8")):
-        monkeypatch.setattr("sys.argv", ["medexam", *_words(line)])
-        code = _exit_code()
-        printed = capsys.readouterr()
-        assert code == 0, f"{line}: {printed.err}"
-        assert printed.out or "wrote" in printed.err, line
-    assert (tmp_path / "report.html").stat().st_size > 100_000
+@pytest.mark.parametrize("page", READ)
+def test_the_commands_of_a_page_run_from_top_to_bottom(page: str, desk: Desk, tmp_path: Path) -> None:
+    with desk.open(page, tmp_path / "folder") as reader:
+        faults = [fault for command in READ[page] for fault in _faults(reader.read(command), command)]
+    assert not faults, "\n".join(faults)
+
+
+def _faults(ended, command: Command) -> Iterator[str]:
+    """What is wrong with how a command ended."""
+    refusal = REFUSED.get(command.line)
+    if "Traceback" in ended.err:
+        yield f"{command.line}: ends with a traceback: {ended.err}"
+    elif refusal is None and ended.code != 0:
+        yield f"{command.line}: ends with {ended.code}: {ended.err}"
+    elif refusal is None and not ended.out.strip() + ended.err.strip():
+        yield f"{command.line}: prints nothing"
+    elif refusal is not None:
+        last = ended.err.rstrip("\n").rpartition("\n")[2]
+        if ended.code != refusal.code or not last.startswith("medexam: ") or refusal.says not in last:
+            yield f"{command.line}: should end with {refusal}, and ends with {ended.code}: {ended.err}"

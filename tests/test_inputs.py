@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import json
 import lzma
 import tarfile
 import tracemalloc
@@ -13,6 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from medexam import inputs
 from medexam.datasets.casimedicos.files import read_files
@@ -21,7 +24,7 @@ from medexam.datasets.headqa_v1 import read_headqa_v1
 from medexam.datasets.own.tables import read_file
 from medexam.datasets.squad import read_squad
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, open_parquet, parquet_rows, parse_json, read_bytes
+from medexam.inputs import UnreadableError, load_json, open_parquet, parquet_rows, parse_json, read_bytes
 from medexam.retrievers.corpora import load_corpus
 
 MEGABYTE = 1 << 20
@@ -86,6 +89,13 @@ def test_json_is_read_to_a_depth_and_without_halves_of_pairs() -> None:
         parse_json("9" * 5000)
     with pytest.raises(UnreadableError, match="is not UTF-8"):
         parse_json(b'"\xed\xa0\x80"')
+
+
+@given(st.lists(st.floats(allow_nan=False)))
+def test_numbers_and_odd_texts_are_those_of_the_standard_parser(numbers: list[float]) -> None:
+    assert load_json(json.dumps(numbers)) == numbers
+    for text in ('{"a": 1, "a": 2}', "[1e400, -0, 12345678901234567890]", '"\\ud800"', "[" * 300 + "]" * 300):
+        assert load_json(text) == json.loads(text)
 
 
 def _tar(path: Path) -> None:

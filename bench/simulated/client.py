@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import dspy
@@ -120,6 +120,8 @@ class Program:
     processor: Processor
     prepare_s: float
     begun: Callable[[], None]
+    callbacks: ClassVar[tuple[()]] = ()
+    """As of DSPy's modules: nobody listens."""
 
     async def acall(self, question: Any) -> dspy.Prediction:  # noqa: ARG002 - each is the same here
         self.begun()
@@ -187,7 +189,7 @@ def simulated_wire() -> Iterator[None]:
     turns = SimpleNamespace(**{**vars(asyncio), "sleep": _sleep})
     here = SimpleNamespace(run_async=lambda work: work)
     with (
-        patch("medexam.serve.engines.vllm.post_completions", _post),
+        patch("medexam.serve.engines.completions.post_completions", _post),
         patch("medexam.experiments.run.scheduler.asyncio", turns),
         patch("medexam.serve.engines.hosted.background_loop", lambda: here),
         patch("medexam.serve.pool.server_pool.open_model_client", lambda endpoint, _timeout_s: _open.get()(endpoint)),

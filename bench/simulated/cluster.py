@@ -255,7 +255,7 @@ class _Cluster:
 
     def _register(self, place: int) -> None:
         address = list(self.servers)[place]
-        self.registry.add(RegisteredServer(address, MODEL, f"node-{place:03}", 1))
+        self.registry.add(RegisteredServer(address, MODEL, f"node-{place:03}", 1, seen_at=time.time()))
 
     async def _send_heartbeats(self) -> None:
         while True:

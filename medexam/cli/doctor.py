@@ -41,6 +41,9 @@ def doctor(
     cluster: Annotated[
         bool, typer.Option("--cluster", help="In a Slurm job, by srun: say what would fail on its nodes.")
     ] = False,
+    container: Annotated[
+        str | None, typer.Option(help="With --cluster: the image that vLLM runs from.", metavar="IMAGE")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask servers what they are and what they honour, and say what to change.
@@ -50,9 +53,10 @@ def doctor(
     if cluster:
         from medexam.cli.serving.cluster_doctor import examine_nodes
 
-        refuse_others(context, {"cluster", "endpoints", "model"}, "--cluster asks no server: leave it out")
-        examine_nodes(endpoints or (), model)
+        refuse_others(context, {"cluster", "container", "endpoints", "model"}, "--cluster asks no server: leave it out")
+        examine_nodes(endpoints or (), model, container)
         return
+    refuse(context, {"container"}, "only the nodes of a job are examined for it: add --cluster")
     from medexam.experiments.run.signals import run_interruptibly
     from medexam.serve.diagnostics.advice import advise
     from medexam.serve.diagnostics.diagnosis import diagnose, find_targets

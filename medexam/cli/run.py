@@ -1,6 +1,8 @@
 """`medexam run` and `medexam plan`: carry out an experiment, or say what carrying it out would do."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -100,7 +102,17 @@ class RunSettings(PlanSettings):
             raise typer.BadParameter("needs --executor ray", param_hint="--ray-address")
 
 
+@contextmanager
+def _reads_kept() -> Iterator[None]:
+    """A run's data is read once; the module that keeps it takes a moment to import."""
+    from medexam.datasets.kept import reads_kept
+
+    with reads_kept():
+        yield
+
+
 @settings_as_flags
+@_reads_kept()
 def run(
     settings: RunSettings,
     spec: OptionalSpec = None,

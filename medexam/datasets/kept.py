@@ -1,12 +1,12 @@
 """What is read once within a scope, such as a data set that several steps of one command need."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-K = TypeVar("K", bound=Hashable)
+P = ParamSpec("P")
 V = TypeVar("V")
 
 _kept: ContextVar[dict[tuple[str, Any], Any] | None] = ContextVar("kept", default=None)
@@ -25,17 +25,17 @@ def reads_kept() -> Iterator[None]:
         _kept.reset(token)
 
 
-def keep(worth: Callable[[V], bool]) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
-    """Makes a function of one hashable argument hold what it returned, within `reads_kept`, if that is `worth` it."""
+def keep(worth: Callable[[V], bool]) -> Callable[[Callable[P, V]], Callable[P, V]]:
+    """Makes a function of hashable arguments hold what it returned, within `reads_kept`, if that is `worth` it."""
 
-    def decorate(read: Callable[[K], V]) -> Callable[[K], V]:
+    def decorate(read: Callable[P, V]) -> Callable[P, V]:
         @wraps(read)
-        def once(what: K) -> V:
-            kept, place = _kept.get(), (read.__qualname__, what)
+        def once(*args: P.args, **kwargs: P.kwargs) -> V:
+            kept, place = _kept.get(), (read.__qualname__, (args, *kwargs.items()))
             if kept is not None and place in kept:
                 held: V = kept[place]
                 return held
-            found = read(what)
+            found = read(*args, **kwargs)
             if kept is not None and worth(found):
                 kept[place] = found
             return found

@@ -227,10 +227,11 @@ def _select(reading: TaskReading, spec: DatasetSpec) -> list[TaskRow]:
     ]
     if not wanted:
         there = ", ".join(sorted({row.task.group for row in reading.rows}))
-        splits = ", ".join(sorted({row.split for row in reading.rows if row.split})) or "none"
+        splits = ", ".join(sorted({row.split for row in reading.rows if row.split}))
+        way_out = "widen the filters" if splits or spec.split == "all" else "set dataset.split=all"
         raise DatasetError(
             f"{spec.name}: no question matches split={spec.split}, groups {', '.join(groups or ('all',))}: there are "
-            f"splits {splits}; groups {there}; widen the filters"
+            f"splits {splits or 'none'}; groups {there}; {way_out}"
         )
     return wanted if spec.limit is None else _sample(wanted, spec.limit, spec.seed)
 

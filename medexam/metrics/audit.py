@@ -120,10 +120,10 @@ class Correlation:
     n: int
     """Items with a value on both sides."""
     spearman: float | None
-    """Spearman's rho (scipy)."""
+    """Spearman's rho."""
     spearman_interval: Interval | None
     kendall: float | None
-    """Kendall's tau-b, which allows for ties (scipy)."""
+    """Kendall's tau-b, which allows for ties."""
     kendall_interval: Interval | None
 
 
@@ -153,11 +153,10 @@ def correlate(first: Sequence[float], second: Sequence[float], questions: Sequen
     n = len(first)
     if n < FEWEST or len(set(first)) < 2 or len(set(second)) < 2:
         return Correlation(n, None, None, None, None)
-    from scipy.stats import kendalltau, spearmanr
-
-    rho, tau = float(spearmanr(first, second).statistic), float(kendalltau(first, second).statistic)
-    intervals = _intervals(_order(first), _order(second), questions)
-    return Correlation(n, rho, intervals[0], tau, intervals[1])
+    orders = _order(first), _order(second)
+    (rho,), (tau,) = _coefficients(np.ones((1, n)), *orders)
+    intervals = _intervals(*orders, questions)
+    return Correlation(n, float(rho), intervals[0], float(tau), intervals[1])
 
 
 def compare_raters(

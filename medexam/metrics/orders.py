@@ -10,6 +10,7 @@ from math import fsum
 import numpy as np
 
 from medexam.items import AnswerKey, Gold
+from medexam.metrics.distributions import chi_square_tail
 from medexam.metrics.intervals import rate_interval
 from medexam.metrics.vote_results import OrderMetrics, PlaceCount
 from medexam.metrics.votes import majority
@@ -79,8 +80,6 @@ def homogeneity(clusters: Sequence[Sequence[tuple[int, int]]]) -> tuple[float | 
     test of marginal homogeneity (Stuart 1955; Maxwell 1970); here the differences of a question are added up before
     their products, since its orders depend on each other. The first and third are None if no pair differs.
     """
-    from scipy.stats import chi2
-
     places = 1 + max((place for pairs in clusters for pair in pairs for place in pair), default=0)
     differences = np.zeros((len(clusters), places))
     for row, pairs in enumerate(clusters):
@@ -93,7 +92,7 @@ def homogeneity(clusters: Sequence[Sequence[tuple[int, int]]]) -> tuple[float | 
         return None, 0, None
     whole = differences.sum(axis=0)
     statistic = float(whole @ np.linalg.pinv(covariance, hermitian=True) @ whole)
-    return statistic, degrees, float(chi2.sf(statistic, degrees))
+    return statistic, degrees, chi_square_tail(statistic, degrees)
 
 
 def _read(prediction: Prediction, gold: Gold) -> _Shown:

@@ -3,15 +3,17 @@
 What a prediction says was found is all that is read: this knows neither retrievers nor the passages' words.
 """
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import NormalDist, fmean
 
 import numpy as np
 
 from medexam.items import AnswerKey
+from medexam.metrics.distributions import beta_share
 from medexam.metrics.intervals import LEVEL, rate_interval
 from medexam.metrics.retrieval_results import (
     Checked,
@@ -91,11 +93,14 @@ def score_correctness(scores: Sequence[float], right: Sequence[bool]) -> Correla
     """
     if len(scores) < _FEWEST or len(set(right)) < 2 or np.allclose(scores, scores[0], rtol=_SAME, atol=0.0):
         return None
-    from scipy.stats import pearsonr
-
-    found = pearsonr(scores, np.asarray(right, dtype=float))
-    low, high = found.confidence_interval(LEVEL)
-    return Correlation(r=float(found.statistic), interval=(float(low), float(high)), p=float(found.pvalue))
+    r = float(np.clip(np.corrcoef(scores, np.asarray(right, dtype=float))[0, 1], -1, 1))
+    # Fisher's transformation; that of a correlation of 1 is infinite, and its interval a point.
+    with np.errstate(divide="ignore"):
+        middle = np.arctanh(r)
+    half = NormalDist().inv_cdf((1 + LEVEL) / 2) / math.sqrt(len(scores) - 3)
+    # The t-test of no correlation: degrees / (degrees + t * t) is 1 - r * r.
+    p = beta_share((len(scores) - 2) / 2, 0.5, (1 - r) * (1 + r), r * r)
+    return Correlation(r=r, interval=(float(np.tanh(middle - half)), float(np.tanh(middle + half))), p=p)
 
 
 def quartile_borders(scores: Sequence[float]) -> Borders | None:

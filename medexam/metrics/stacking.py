@@ -5,7 +5,7 @@ softmax of its members' probabilities, each times the member's weight. So one we
 number of options, in any order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 RIDGE = 0.01
 """Half of it times the squared weights is added to the loss, so that a member without a fault has a finite weight."""
+_MOST_STEPS = 200
+_SMALL = 1e-12
+"""Share of the value below which a step is the last."""
 
 Floats = NDArray[np.float64]
 
@@ -38,27 +41,41 @@ def fit_stacking(chances: Sequence[Floats], rights: Sequence[Sequence[bool]]) ->
     Item i of both is question i. Row j of `chances[i]` holds each member's probability of option j; `rights[i][j]` says
     whether the option is right, of which at least one is. There is at least one question.
     """
-    from scipy.optimize import minimize
-
     features, is_option, is_right = _padded(chances, rights)
 
-    def loss(weights: Floats) -> tuple[float, Floats]:
+    def look(weights: Floats) -> tuple[float, Floats, Floats]:
+        """The loss, its gradient, and the second derivatives if one option of each question is right."""
         logits = np.where(is_option, features @ weights, -np.inf)
-        logits -= logits.max(axis=1, keepdims=True)
-        odds = np.exp(logits)
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         whole = odds / odds.sum(axis=1, keepdims=True)
         among = np.where(is_right, odds, 0.0)
         right = among.sum(axis=1) / odds.sum(axis=1)
-        expected = np.einsum("nj,njm->m", whole, features)
+        expected = np.einsum("nj,njm->nm", whole, features)
         observed = np.einsum("nj,njm->m", among / among.sum(axis=1, keepdims=True), features)
-        value = -np.log(right).sum() + RIDGE / 2 * weights @ weights
-        return float(value), expected - observed + RIDGE * weights
+        spread = np.einsum("nj,njm,njk->mk", whole, features, features) - expected.T @ expected
+        value = float(-np.log(right).sum() + RIDGE / 2 * weights @ weights)
+        return value, expected.sum(axis=0) - observed + RIDGE * weights, spread + RIDGE * np.eye(len(weights))
 
     start = np.zeros(features.shape[2])
-    found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "ftol": 1e-14})
+    weights = _minimise(look, start)
     n = len(features)
-    mean = (loss(found.x)[0] - RIDGE / 2 * found.x @ found.x) / n
-    return Stacking(tuple(float(weight) for weight in found.x), n, float(mean), loss(start)[0] / n)
+    mean = (look(weights)[0] - RIDGE / 2 * weights @ weights) / n
+    return Stacking(tuple(float(weight) for weight in weights), n, float(mean), look(start)[0] / n)
+
+
+def _minimise(look: Callable[[Floats], tuple[float, Floats, Floats]], at: Floats) -> Floats:
+    """Newton's method; a step that does not lower the value by enough is halved."""
+    for _ in range(_MOST_STEPS):
+        value, slope, curvature = look(at)
+        step = np.linalg.lstsq(curvature, slope)[0]
+        gain = float(slope @ step)
+        if gain <= _SMALL * max(1.0, abs(value)):
+            # Nearer, the value's rounding hides what a step gains.
+            return np.asarray(at - step)
+        while look(at - step)[0] > value - gain / 4:
+            step, gain = step / 2, gain / 2
+        at = at - step
+    return at
 
 
 def _padded(chances: Sequence[Floats], rights: Sequence[Sequence[bool]]) -> tuple[Floats, Any, Any]:

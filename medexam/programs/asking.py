@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import dspy
 
-from medexam.continuations import ContinuationLogprobs
+from medexam.model_calls import ContinuationLogprobs
 from medexam.predictions import Prediction
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.likelihood import UNITS, OptionScores

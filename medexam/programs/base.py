@@ -104,15 +104,14 @@ class AskingProgram(dspy.Module):
         check_question(question)
         steps = self.steps(question)
         call = next(steps)
-        with dspy.context(adapter=self.adapter):
-            while True:
-                try:
-                    said = await ask_predictor(call.predictor, call.inputs, call.options)
-                    call = steps.send(said)
-                except ContextWindowExceededError as error:
-                    call = steps.throw(error)
-                except StopIteration as finished:
-                    return finished.value
+        while True:
+            try:
+                said = await ask_predictor(call.predictor, call.inputs, call.options, self.adapter)
+                call = steps.send(said)
+            except ContextWindowExceededError as error:
+                call = steps.throw(error)
+            except StopIteration as finished:
+                return finished.value
 
 
 class ExamProgram(AskingProgram):

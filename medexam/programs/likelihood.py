@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import dspy
 
-from medexam.continuations import Continuation, ContinuationLogprobs
+from medexam.model_calls import Continuation, ContinuationLogprobs
 from medexam.predictions import Prediction, normalise_scores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.orders import Order, orders_of, shown_in

@@ -4,6 +4,7 @@ A fault is attributed here, once: a prompt that does not fit leaves its question
 fault makes it failed, and anything else is no answer at all but an error of the run.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import dspy
@@ -11,7 +12,7 @@ from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
 from medexam.errors import ProgramFaultError
 from medexam.model_identity import Answerer
-from medexam.predictions import Failure, Prediction, Reason, Reply, Status, Usage
+from medexam.predictions import Failure, Prediction, Reason, Reply, Status
 from medexam.programs.base import AskingProgram
 from medexam.programs.likelihood import OptionScores
 from medexam.programs.retrieval.iterative import kept_passage
@@ -39,25 +40,25 @@ def build_prediction(
     generations: list[Generation] = said.generations
     last: Generation | None = said.get("told") or (generations[-1] if generations else None)
     scores: OptionScores | EntailmentScores | None = said.get("scores")
-    usage = _usage(generations)
-    return Prediction(
-        question=question.key,
-        program=program,
-        spec_digest=spec_digest,
+    fields = {
         **_read_fields(said, last, replied=last is not None and scores is None),
-        reply=last.reply if last else None,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        thinking_tokens=usage.thinking_tokens,
-        latency_s=round(latency_s, 4) if last else None,
-        waiting_s=round(waiting_s, 4) if last and waiting_s is not None else None,
-        model=last.model if last else None,
-        answered_by=answerer.print_of(last.model, cut=bool(said.get("passages_cut"))) if answerer and last else None,
-        finish_reason=last.finish_reason if last else None,
-        generations=tuple(map(_reply, generations)) if said.get("traced") else None,
         **(vars(scores) if scores else {}),
         **_passages(said),
-    )
+        **_usage(generations),
+        "generations": tuple(map(_reply, generations)) if said.get("traced") else None,
+    }
+    if last is not None:
+        fields |= {
+            "reply": last.reply,
+            "latency_s": round(latency_s, 4),
+            "waiting_s": None if waiting_s is None else round(waiting_s, 4),
+            "model": last.model,
+            "answered_by": answerer and answerer.print_of(last.model, cut=bool(said.get("passages_cut"))),
+            "finish_reason": last.finish_reason,
+        }
+    # A field that is None is not given: to check that it may be takes longer than to leave it out.
+    given = {name: value for name, value in fields.items() if value is not None}
+    return Prediction(question=question.key, program=program, spec_digest=spec_digest, **given)
 
 
 def read_again(program: AskingProgram, question: Question | Task, stored: Prediction) -> Prediction | None:
@@ -159,14 +160,16 @@ def _reply(generation: Generation) -> Reply:
     )
 
 
-def _usage(generations: list[Generation]) -> Usage:
-    if not generations:
-        return Usage()
-    total = Usage(prompt_tokens=0, completion_tokens=0)
-    for generation in generations:
-        total += Usage(
-            prompt_tokens=generation.prompt_tokens,
-            completion_tokens=generation.completion_tokens,
-            thinking_tokens=generation.thinking_tokens,
-        )
-    return total
+def _usage(generations: Sequence[Generation]) -> dict[str, int | None]:
+    """The tokens of all replies together; None for prompts or completions if those of one of them are unknown."""
+    thinking = [one.thinking_tokens for one in generations if one.thinking_tokens is not None]
+    return {
+        "prompt_tokens": _total([one.prompt_tokens for one in generations]),
+        "completion_tokens": _total([one.completion_tokens for one in generations]),
+        "thinking_tokens": sum(thinking) if thinking else None,
+    }
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None

@@ -12,7 +12,9 @@ from typing import Protocol
 import dspy
 from dspy.lm15 import Request, Response
 
-from medexam.signatures.single_call import Generation, read_generation
+from medexam.model_calls import Generation
+from medexam.signatures.direct import DialogueWriter
+from medexam.signatures.single_call import read_generation
 
 _KEY = "medexam_calls"
 
@@ -72,6 +74,12 @@ class AsyncRecordingEngine:
 
     def __init__(self, engine: _Async) -> None:
         self._engine = engine
+        self._writer: DialogueWriter | None = engine if isinstance(engine, DialogueWriter) else None
+
+    @property
+    def writer(self) -> DialogueWriter | None:
+        """The engine as one that replies to dialogues; None while calls are kept, which are requests."""
+        return None if self._writer is None or dspy.settings.get(_KEY) is not None else self._writer
 
     async def complete(self, request: Request) -> Response:
         """The engine's reply."""

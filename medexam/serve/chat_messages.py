@@ -16,11 +16,8 @@ from typing import Any
 from dspy.lm15 import ImagePart, InvalidRequestError, Message, Request, TextPart, UnsupportedFeatureError
 from pydantic import ValidationError
 
-from medexam.continuations import CONTINUATIONS, ContinuationRequest
+from medexam.model_calls import CONTINUATIONS, ChatMessage, ContinuationRequest
 from medexam.serve.contract import CHOICE, PLAIN
-
-ChatMessage = dict[str, str]
-"""One message of a chat template: `role` (`system`, `user` or `assistant`) and `content`."""
 
 _ROLES = {"user": "user", "assistant": "assistant", "developer": "system"}
 _PROBE_WORDS = "Be brief."

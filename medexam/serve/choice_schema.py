@@ -1,4 +1,4 @@
-"""A choice as a JSON schema with one field, in the two ways in which servers of OpenAI's API take schemas.
+"""A choice as a JSON schema with one field, in the three ways in which servers of OpenAI's API take schemas.
 
 This module knows fields and words; who is asked is the engine's business.
 """
@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-SchemaForm = Literal["json_schema", "json_object"]
-"""OpenAI's own form, and the older one of llama.cpp's Python server, with the schema beside it."""
+SchemaForm = Literal["json_schema", "json_object", "json_object with value"]
+"""OpenAI's own form, that of llama.cpp's Python server with the schema beside it, and that of TGI with a `value`."""
 SCHEMA_FORMS: tuple[SchemaForm, ...] = get_args(SchemaForm)
 IMPOSSIBLE = ("zyzzyva", "syzygy")
 """Choices that no model makes unless it is held to them."""
@@ -25,8 +25,8 @@ def response_format(choices: Sequence[str], form: SchemaForm) -> dict[str, Any]:
         "required": [_FIELD],
         "additionalProperties": False,
     }
-    if form == "json_object":
-        return {"type": form, "schema": schema}
+    if form != "json_schema":
+        return {"type": "json_object", "value" if form.endswith("value") else "schema": schema}
     return {"type": form, "json_schema": {"name": "choice", "schema": schema, "strict": True}}
 
 

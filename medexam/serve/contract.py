@@ -5,7 +5,7 @@ conventions, and engines whose `shares_prompts` is true keep a fifth:
 
 - a request whose last message is the assistant's continues that message: the reply is only what comes after it;
 - `request.config.extensions["choice"]`, a list of distinct strings, makes the reply exactly one of them;
-- `request.config.extensions["continuations"]`, a `medexam.continuations.ContinuationRequest` as data, asks how likely
+- `request.config.extensions["continuations"]`, a `medexam.model_calls.ContinuationRequest` as data, asks how likely
   texts are as what follows: `response.provider_data["continuations"]` is the `ContinuationLogprobs`, and the reply is
   the likeliest;
 - `request.config.extensions["plain"]`, true, makes the one user message a plain text that the reply continues, without

@@ -13,7 +13,7 @@ from typing import Any, cast
 import dspy
 from dspy.lm15 import Request, Response
 
-from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
+from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.questions import Question
 from medexam.signatures.answer_format import answer_closing, answer_opening, find_answers, parse_answer, render_answer
 from medexam.signatures.citations import CLOSING, OPENING, read_citation
@@ -99,7 +99,7 @@ class ExamAdapter(SingleCallAdapter):
 
     def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:
         """The turns of a prompt; the last is the assistant's where the reply is begun for it."""
-        turns = [{"role": self.turn, "content": signature.instructions}]
+        turns = [{"role": self.turn, "content": _instructions(signature)}]
         if self.turn != "system":
             turns.insert(0, {"role": "system", "content": ""})
         for demo in demos:
@@ -115,25 +115,37 @@ class ExamAdapter(SingleCallAdapter):
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
         """The prompt as turns, with the question's picture if it is shown, and the choice if the answer is guided."""
+        choices = self._choices(signature, inputs)
         extensions: dict[str, Any] = {}
-        if _cites(signature):
-            extensions = {"choice": [str(number) for number in range(inputs["count"] + 1)]}
-        elif self._chooses(signature):
-            extensions = self._choice([str(number) for number in _question(inputs).option_numbers])
+        if choices is not None:
+            weighs = self.weighs and not _cites(signature)
+            extensions = _weighed(choices) if weighs else {"choice": list(choices)}
         turns = self.format(signature, demos, inputs)
         return chat_request(model, turns, settings, extensions, _question(inputs).picture)
 
+    def build_dialogue(
+        self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
+    ) -> Dialogue | None:
+        """The prompt as messages; None for a question with a picture, or whose options are weighed."""
+        if self.weighs or _question(inputs).picture is not None:
+            return None
+        turns = self.format(signature, demos, inputs)
+        return Dialogue.of(turns, Sampling.of(settings), self._choices(signature, inputs))
+
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
         """The answer and the rationale that the reply holds, and the reply itself."""
-        generation = read_generation(response)
+        outputs = self.read_outputs(signature, inputs, read_generation(response))
+        if self._chooses(signature) and self.weighs:
+            outputs["reading"] = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
+        return outputs
+
+    def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:
+        """The answer and the rationale that a reply holds, and the reply itself."""
         if self._chooses(signature) or _cites(signature):
             closing = CLOSING if _cites(signature) else answer_closing(self.answer_form)
             whole = f"{self._beginning(signature, inputs)}{generation.reply}{closing}"
             generation = replace(generation, reply=whole)
-        outputs: Fields = {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "")}
-        if self._chooses(signature) and self.weighs:
-            outputs["reading"] = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
-        return outputs
+        return {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "")}
 
     def read_reply(self, signature: Signature, inputs: Fields, reply: str) -> Fields:
         """The signature's outputs that a whole reply holds."""
@@ -150,11 +162,13 @@ class ExamAdapter(SingleCallAdapter):
             outputs["rationale"] = _rationale(thinking, said)
         return outputs
 
-    def _choice(self, numbers: list[str]) -> dict[str, Any]:
-        if not self.weighs:
-            return {"choice": numbers}
-        asked = ContinuationRequest(texts=tuple(numbers), given_opening=True, template=True)
-        return {CONTINUATIONS: asked.model_dump(mode="json")}
+    def _choices(self, signature: Signature, inputs: Fields) -> tuple[str, ...] | None:
+        """What the reply is one of; None if it is free."""
+        if _cites(signature):
+            return tuple(str(number) for number in range(inputs["count"] + 1))
+        if self._chooses(signature):
+            return tuple(str(number) for number in _question(inputs).option_numbers)
+        return None
 
     def _chooses(self, signature: Signature) -> bool:
         guided = self.answer_format == "guided" and _outputs(signature) == {"answer"}
@@ -175,6 +189,11 @@ class ExamAdapter(SingleCallAdapter):
         return "\n\n".join(parts)
 
 
+def _weighed(choices: tuple[str, ...]) -> dict[str, Any]:
+    asked = ContinuationRequest(texts=choices, given_opening=True, template=True)
+    return {CONTINUATIONS: asked.model_dump(mode="json")}
+
+
 def _cites(signature: Signature) -> bool:
     return "citation" in _outputs(signature)
 
@@ -185,6 +204,16 @@ def _inputs(signature: Signature) -> frozenset[str]:
 
 def _outputs(signature: Signature) -> frozenset[str]:
     return _names(cast("Any", signature))[1]
+
+
+def _instructions(signature: Signature) -> str:
+    return _cleaned(cast("Any", signature), signature.__doc__)
+
+
+@lru_cache(maxsize=256)
+def _cleaned(signature: Any, written: str | None) -> str:  # noqa: ARG001
+    """The instructions as they are `written`, which DSPy frees from their indentation at each look."""
+    return str(signature.instructions)
 
 
 @lru_cache(maxsize=256)

@@ -7,20 +7,41 @@ request of the same engine, and the same errors come out. If anything listens, i
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import dspy
 from dspy.clients.errors import error_boundary
+from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
 from dspy.lm15 import Request, Response
 from pydantic_core import PydanticUndefined
+
+from medexam.model_calls import Dialogue, Generation
 
 Fields = dict[str, Any]
 _SEVERAL = {"n", "num_generations"}
 """Settings of a call for several replies, under which DSPy raises the temperature."""
 
 
+@runtime_checkable
+class DialogueWriter(Protocol):
+    """An engine that replies to dialogues."""
+
+    def writes(self, dialogue: Dialogue) -> bool:
+        """Whether it can reply to this one; if not, it is asked by a request."""
+        ...
+
+    async def write(self, dialogue: Dialogue) -> Generation:
+        """What it replies to a request of the same messages under the same settings."""
+        ...
+
+
 class DirectEngine(Protocol):
     """An engine that a language model may be asked through."""
+
+    @property
+    def writer(self) -> DialogueWriter | None:
+        """The engine as one that replies to dialogues; None if it does not, or if its requests are to be kept."""
+        ...
 
     async def complete(self, request: Request) -> Response:
         """One reply to one request."""
@@ -34,15 +55,10 @@ def in_bulk(lm: dspy.LM | None) -> Any:
 
 def is_heard() -> bool:
     """Whether anything of DSPy's listens to calls now."""
-    told = dspy.settings
-    return bool(
-        told.trace is not None
-        or not told.disable_history
-        or told.callbacks
-        or told.track_usage
-        or told.usage_tracker
-        or told.send_stream
-    )
+    # `dspy.settings` looks these two up for each of its attributes, which takes five times as long.
+    told = {**main_thread_config, **thread_local_overrides.get()}
+    listens = told["callbacks"] or told["track_usage"] or told["usage_tracker"] or told["send_stream"]
+    return bool(listens) or told["trace"] is not None or not told["disable_history"]
 
 
 async def ask_model(lm: dspy.LM, request: Request, options: Fields) -> Response:
@@ -58,20 +74,37 @@ async def ask_model(lm: dspy.LM, request: Request, options: Fields) -> Response:
         return await engine.complete(request)
 
 
-async def ask_predictor(predictor: dspy.Module, inputs: Mapping[str, Any], options: Fields) -> dspy.Prediction:
-    """What `predictor.acall` gives; directly only for a plain `dspy.Predict` with exactly its signature's inputs."""
-    adapter = dspy.settings.adapter
-    plain = type(predictor) is dspy.Predict and getattr(adapter, "calls_once", False)
-    if not plain or predictor.callbacks or adapter.callbacks or is_heard() or not _takes(predictor.signature, inputs):
+def find_writer(lm: dspy.LM) -> DialogueWriter | None:
+    """What replies to dialogues in `lm`'s name, where nobody listens to calls; None if only requests can be made."""
+    engine: DirectEngine | None = getattr(lm, "direct_engine", None)
+    return None if engine is None or lm.callbacks else engine.writer
+
+
+async def run_program(program: dspy.Module, question: Any) -> dspy.Prediction:
+    """What `program.acall` gives."""
+    listened = program.callbacks or is_heard() or type(program).acall is not dspy.Module.acall
+    said: dspy.Prediction = await (program.acall if listened else program.aforward)(question=question)
+    return said
+
+
+async def ask_predictor(
+    predictor: dspy.Module, inputs: Mapping[str, Any], options: Fields, adapter: dspy.Adapter
+) -> dspy.Prediction:
+    """What `predictor.acall` gives under an adapter.
+
+    Directly only for a plain `dspy.Predict` with exactly its signature's inputs.
+    """
+    if type(predictor) is dspy.Predict and getattr(adapter, "calls_once", False) and not is_heard():
+        # Looked up once: a module of DSPy's takes a function's time for each of its attributes.
+        own = vars(predictor)
+        signature, config = own["signature"], {**own["config"], **options.get("config", {})}
+        lm = own["lm"] or dspy.settings.lm
+        listens = own["callbacks"] or adapter.callbacks or own["fields"]
+        if lm is not None and not listens and _takes(signature, inputs) and _SEVERAL.isdisjoint([*config, *lm.kwargs]):
+            outputs = await adapter.ask_unheard(lm, config, signature, own["demos"], dict(inputs))
+            return dspy.Prediction.from_completions(outputs, signature=signature)
+    with dspy.context(adapter=adapter):
         return await predictor.acall(**inputs, **options)
-    config = {**predictor.config, **options.get("config", {})}
-    lm = predictor.lm or dspy.settings.lm
-    if lm is None or predictor.fields or not _SEVERAL.isdisjoint([*config, *lm.kwargs]):
-        return await predictor.acall(**inputs, **options)
-    outputs = await adapter.acall(
-        lm, lm_kwargs=config, signature=predictor.signature, demos=predictor.demos, inputs=dict(inputs)
-    )
-    return dspy.Prediction.from_completions(outputs, signature=predictor.signature)
 
 
 def _takes(signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> bool:

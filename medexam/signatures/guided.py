@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 import dspy
 from dspy.lm15 import Request, Response
 
-from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
+from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
 from medexam.predictions import normalise_scores
 from medexam.signatures.single_call import Fields, Signature, call_settings, chat_request, read_text
 

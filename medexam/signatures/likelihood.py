@@ -10,7 +10,7 @@ from typing import Literal
 import dspy
 from dspy.lm15 import Request, Response
 
-from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, ReadBy
+from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.questions import Question
 from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter, chat_request, read_generation

@@ -1,14 +1,16 @@
 """What the adapters share: one call for one question, never a second, and a reply as the engine gave it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import dspy
+from dspy.clients.errors import error_boundary
 from dspy.lm15 import Config, ImagePart, Message, Request, Response, TextPart, ThinkingPart, Usage
 
-from medexam.signatures.direct import ask_model
+from medexam.model_calls import Dialogue, Generation
+from medexam.signatures.direct import ask_model, find_writer
 from medexam.signatures.thinking import join_thinking
 
 Signature = type[dspy.Signature]
@@ -37,6 +39,21 @@ class SingleCallAdapter(dspy.Adapter):
         request = self._request(lm, settings, signature, demos, inputs)
         return self._read(settings, await ask_model(lm, request, _call_options(settings)), signature, inputs)
 
+    async def ask_unheard(
+        self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
+    ) -> list[Fields]:
+        """What `acall` gives where nobody of DSPy's listens."""
+        writer = find_writer(lm)
+        settings = call_settings(lm, lm_kwargs)
+        if writer is not None and settings.keys().isdisjoint(_OUT_OF_DIALOGUE):
+            dialogue = self.build_dialogue(settings, signature, demos, inputs)
+            if dialogue is not None and writer.writes(dialogue):
+                with error_boundary(lm.model, unexpected=True):
+                    generation = await writer.write(dialogue)
+                return [self._seeded(settings, self.read_outputs(signature, inputs, generation))]
+        request = self._request(lm, settings, signature, demos, inputs)
+        return self._read(settings, await ask_model(lm, request, _call_options(settings)), signature, inputs)
+
     def _request(
         self, lm: dspy.LM, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
@@ -48,15 +65,18 @@ class SingleCallAdapter(dspy.Adapter):
         return replace(request, config=replace(request.config, extensions=extensions))
 
     def _read(self, settings: Fields, response: Response, signature: Signature, inputs: Fields) -> list[Fields]:
-        """The outputs of every reply; one that was drawn is kept with its seed."""
+        """The outputs of every reply."""
+        return [
+            self._seeded(settings, self.read_response(signature, inputs, reply), later)
+            for later, reply in enumerate(split_samples(response))
+        ]
+
+    def _seeded(self, settings: Fields, read: Fields, later: int = 0) -> Fields:
+        """The outputs of the reply with this number; one that was drawn is kept with its seed."""
         seed = settings.get("seed") if settings.get("temperature") else None
-        outputs = []
-        for later, reply in enumerate(split_samples(response)):
-            read = self.read_response(signature, inputs, reply)
-            if seed is not None and "generation" in read:
-                read["generation"] = replace(read["generation"], seed=seed + later)
-            outputs.append(read)
-        return outputs
+        if seed is not None and "generation" in read:
+            read["generation"] = replace(read["generation"], seed=seed + later)
+        return read
 
     def build_request(
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
@@ -66,6 +86,20 @@ class SingleCallAdapter(dspy.Adapter):
 
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
         """The signature's outputs, and whatever else the programs keep."""
+        raise NotImplementedError
+
+    def build_dialogue(
+        self,
+        settings: Fields,  # noqa: ARG002
+        signature: Signature,  # noqa: ARG002
+        demos: list[Fields],  # noqa: ARG002
+        inputs: Fields,  # noqa: ARG002
+    ) -> Dialogue | None:
+        """The messages and settings of `build_request`; None where a request says more than a dialogue can."""
+        return None
+
+    def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:
+        """What `read_response` reads from the same reply, where it replies to a dialogue."""
         raise NotImplementedError
 
 
@@ -83,26 +117,9 @@ MOST_TOKENS = 10**9
 """More than any context holds: a larger count of tokens is a server's fault, and counts as not reported."""
 SAMPLES = "samples"
 """Setting of a call: the number of its replies, each under a seed of its own; for engines that share a prompt alone."""
+_OUT_OF_DIALOGUE = {SAMPLES, "rollout_id"}
+"""Settings of a call that a dialogue has no room for."""
 _CONFIG = ("max_tokens", "temperature", "top_p", "top_k", "seed", "stop")
-
-
-@dataclass(frozen=True)
-class Generation:
-    """One reply as the engine gave it."""
-
-    reply: str | None
-    """All that the assistant's turn holds, prefilled text included; thinking stands in its block. None where
-    nothing was written, only read."""
-    finish_reason: str
-    """`stop`, or `length` where the reply was cut off at its budget."""
-    model: str
-    """The model as the server named it."""
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    thinking_tokens: int | None = None
-    """Those of the completion's that are thinking; None where the engine did not report it."""
-    seed: int | None = None
-    """The seed that it was drawn under; None where nothing was drawn."""
 
 
 def chat_request(
@@ -155,12 +172,12 @@ def _one_sample(first: Response, data: Mapping[str, Any]) -> Response:
     return replace(first, message=message, finish_reason=data["finish_reason"], usage=usage, provider_data=None)
 
 
-def read_generation(response: Response, said: str = "") -> Generation:
-    """The reply of a response, behind `said`, which the reply was begun with."""
+def read_generation(response: Response) -> Generation:
+    """The reply of a response."""
     text = read_text(response)
     thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
     return Generation(
-        reply=said + (join_thinking(thinking, text) if thinking else text),
+        reply=join_thinking(thinking, text) if thinking else text,
         finish_reason=response.finish_reason,
         model=response.model,
         prompt_tokens=_count(response.usage.input_tokens),

@@ -7,7 +7,7 @@ not known here.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,7 @@ import dspy
 from dspy.lm15 import Request, Response
 from dspy.signatures.signature import make_signature
 
+from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.signatures.rendering import put_passages_before
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter, chat_request, read_generation
 from medexam.signatures.task_words import fill
@@ -110,8 +111,19 @@ class TaskAdapter(SingleCallAdapter):
         extensions: dict[str, Any] = {"choice": list(asked.choices)} if asked.choices else {}
         return chat_request(model, self.format(signature, demos, inputs), settings, extensions)
 
-    def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:  # noqa: ARG002
+    def build_dialogue(
+        self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
+    ) -> Dialogue | None:
+        """The prompt as messages, with the choices, if any."""
+        choices = tuple(inputs["asked"].choices) or None
+        return Dialogue.of(self.format(signature, demos, inputs), Sampling.of(settings), choices)
+
+    def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
         """What was said, and the reply itself."""
-        generation = read_generation(response, said=inputs["asked"].said)
+        return self.read_outputs(signature, inputs, read_generation(response))
+
+    def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:  # noqa: ARG002
+        """What was said, and the reply itself, behind the words that it was begun with."""
+        generation = replace(generation, reply=inputs["asked"].said + (generation.reply or ""))
         _, answer = split_thinking(generation.reply or "")
         return {"answer": answer.strip(), "generation": generation}

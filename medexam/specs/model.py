@@ -131,6 +131,8 @@ class ModelSpec(Spec):
         self._check_sampling()
         if self.engine == "embedded" and self.name and self.path:
             raise ValueError("engine 'embedded' takes a name from the hub or a path, not both")
+        if self.engine == "embedded" and self.name and self.name.startswith(("/", "./", "../", "~")):
+            raise ValueError(f"name is a model of the hub's: write the folder or file as path: {self.name}")
         return self
 
     def _check_sampling(self) -> None:

@@ -1,7 +1,7 @@
 """Which passages a program sees: the `retriever` part of a program's spec."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -45,6 +45,12 @@ class RetrieverSpec(Spec):
     def __hash__(self) -> int:
         """That of its JSON: `args` may hold lists."""
         return hash(self.model_dump_json())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _kind_alone(cls, tree: Any) -> Any:
+        """`retriever: bm25` for `retriever: {kind: bm25}`."""
+        return {"kind": tree} if isinstance(tree, str) else tree
 
     @field_validator("kind")
     @classmethod

@@ -36,6 +36,7 @@ def spec_schema() -> dict[str, Any]:
         elif name == "OwnSpec":
             kind["not"] = {"enum": sorted(KINDS)}
     _shorten_members(parts)
+    parts["RetrieverSpec"] = {"anyOf": [{"type": "string"}, parts["RetrieverSpec"]]}
     columns = parts["ColumnsSpec"]["properties"]
     columns |= {other: columns[field] for other, field in OTHER_NAMES.items()}
     fields = schema["properties"]

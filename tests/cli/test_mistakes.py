@@ -58,6 +58,7 @@ MISTAKES = [
     ("run ok.yaml --set name=my/run", "letters, digits, dots, hyphens and underscores"),
     ("run ok.yaml --set model.engine=vlm", "embedded, vllm, litellm, batch, scripted"),
     ("run zero.yaml --set model.engine=litellm", "needs a name, such as openai/gpt-4o-mini"),
+    ("run zero.yaml --set model.engine=embedded --set model.name=./weights", "write the folder or file as path"),
     ("run zero.yaml --set model={engine: litellm, name: openai/gpt-4o-mini}", "needs a key: set OPENAI_API_KEY"),
     ("run zero.yaml --set model={engine: vllm, endpoints: [http://127.0.0.1:9/v1]}", "start one with `medexam serve"),
     ("run zero.yaml --set model={engine: embedded, path: nothere.gguf}", "no such model folder or GGUF file"),

@@ -133,6 +133,40 @@ def test_print_shows_a_jobs_script_without_slurm(medexam, model: Path, monkeypat
     assert not Path("shared").exists()
 
 
+@pytest.mark.parametrize(
+    ("given", "replaced"),
+    [
+        ("cpus-per-gpu=8", "cpus-per-task"),
+        ("cpus_per_gpu=8", "cpus-per-task"),
+        ("mem-per-gpu=64G", "mem"),
+        ("mem-per-cpu=4G", "mem"),
+        ("gres=gpu:a100:2", "gpus-per-node"),
+        ("gpus-per-task=a100:2", "gpus-per-node"),
+    ],
+)
+def test_an_option_of_slurms_replaces_what_sbatch_would_not_take_beside_it(medexam, given: str, replaced: str) -> None:
+    words = ("llama-3.1-70b", "--slurm", "--print", "--nodes", 2, "--span", "--slurm-option", given)
+    code, output, errors = medexam("serve", *words)
+    assert code == 0, errors
+    options = [line.removeprefix("#SBATCH --") for line in output.splitlines() if line.startswith("#SBATCH")]
+    assert given.replace("_", "-") in options
+    assert not [option for option in options if option.partition("=")[0] == replaced]
+    assert ("SRUN_CPUS_PER_TASK" in output) == (replaced != "cpus-per-task")
+    assert len(options) == len({option.partition("=")[0] for option in options})
+
+
+def test_sbatch_reads_a_value_with_spaces_whole(medexam, model: Path) -> None:
+    words = ("--slurm-folder", "/my jobs", "--slurm-option", "comment=for exams", "--slurm-option", "no-requeue")
+    code, output, errors = medexam("serve", model, "--slurm", "--print", *words)
+    assert code == 0, errors
+    assert {"#SBATCH --output='/my jobs/%j.log'", "#SBATCH --comment='for exams'"} <= set(output.splitlines())
+    assert "#SBATCH --no-requeue" in output
+    assert "#SBATCH --requeue" not in output
+    _, output, _ = medexam("serve", model, "--slurm", "--print", "--requeues", 0)
+    assert "#SBATCH --no-requeue" in output, "neither at the walltime nor after a preemption"
+    assert "#SBATCH --requeue" not in output
+
+
 def test_a_container_in_a_job_is_apptainers(medexam, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEDEXAM_VLLM_PYTHON", "/somewhere/python")
     code, output, errors = medexam("serve", model, "--slurm", "--print", "--container", "vllm.sif")
@@ -154,6 +188,17 @@ def test_a_profile_over_two_nodes_is_a_script_that_says_its_sum(medexam, model: 
     assert subprocess.run(["bash", "-n"], input=output, text=True, check=False).returncode == 0
 
 
+def test_no_profiles_script_is_longer_than_forty_lines(medexam) -> None:
+    from medexam.serve.launch.profile import profile_names
+
+    words = "--slurm --print --nodes 2 --partition gpu --account me --container /shared/me/vllm.sif"
+    places = "--registry /shared/me/servers.json --slurm-folder /shared/me/jobs"
+    for name in profile_names():
+        code, output, errors = medexam("serve", name, *words.split(), *places.split())
+        assert code == 0, errors
+        assert len(output.splitlines()) <= 40, name
+
+
 def test_submitting_where_no_slurm_is(medexam, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     code, output, errors = medexam("serve", model, "--slurm")
@@ -161,6 +206,20 @@ def test_submitting_where_no_slurm_is(medexam, model: Path, monkeypatch: pytest.
     assert errors == (
         "medexam: no sbatch is found here; submit from a machine of the cluster, or look at the script with --print\n"
     )
+
+
+def test_what_is_submitted_is_what_print_shows(medexam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sbatch = tmp_path / "bin" / "sbatch"
+    sbatch.parent.mkdir()
+    sbatch.write_text(f'#!/bin/sh\ncp "$2" {tmp_path}/submitted\necho "77;cluster"\n', encoding="utf-8")
+    sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{sbatch.parent}:/usr/bin:/bin")
+    words = ("serve", "llama-3.1-70b", "--slurm", "--nodes", 2, "--span", "--slurm-folder", tmp_path / "jobs")
+    code, output, errors = medexam(*words)
+    assert code == 0, errors
+    assert output.startswith("77\nmedexam run ")
+    _, shown, _ = medexam(*words, "--print")
+    assert (tmp_path / "submitted").read_text(encoding="utf-8") == shown
 
 
 @pytest.mark.parametrize(

@@ -59,4 +59,4 @@ def test_a_run_is_sent_with_its_page_by_one_reading(
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code, capsys.readouterr().err
-    assert len(read) == 2, "to ask; to be sent to MLflow with its page and traces"
+    assert len(read) == 1, "to be asked, and to be sent to MLflow with its page and traces"

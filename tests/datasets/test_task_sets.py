@@ -185,7 +185,7 @@ def test_a_limit_takes_the_groups_in_turn_and_a_larger_one_holds_it(spans) -> No
 
 def test_nothing_selected_tells_what_there_is(spans, tmp_path) -> None:
     path = write_squad(tmp_path / "es.jsonl", [("1", "It was hot.", "Why?", "hot")])
-    with pytest.raises(DatasetError, match=r"split=test.*splits none; groups given"):
+    with pytest.raises(DatasetError, match=r"split=test.*splits none; groups given; set dataset.split=all"):
         load_task_set(DatasetSpec(name="casimedicos_spans", path=path, split="test"))
 
 

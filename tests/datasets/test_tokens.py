@@ -3,8 +3,8 @@
 import pytest
 
 from medexam.datasets import load_exam_set
-from medexam.datasets.statistics import compute_statistics
 from medexam.datasets.tokens import count_tokens
+from medexam.experiments.report.dataset_statistics import compute_statistics
 from medexam.specs import DatasetSpec
 
 SPLITS = {

@@ -16,7 +16,7 @@ from wire_server import Wire, serving
 from generated.boundary import Boundary
 from generated.commands import call, refusing
 from generated.mutations import changed_json
-from medexam.continuations import CONTINUATIONS, ContinuationRequest
+from medexam.model_calls import CONTINUATIONS, ContinuationRequest
 from medexam.predictions import Prediction, Status
 from medexam.serve import build_engine
 from medexam.serve.contract import CHOICE

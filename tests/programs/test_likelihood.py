@@ -6,8 +6,8 @@ import dspy
 import pytest
 from pydantic import ValidationError
 
-from medexam.continuations import CONTINUATIONS
 from medexam.errors import SpecError
+from medexam.model_calls import CONTINUATIONS
 from medexam.predictions import Reason, Status, normalise_scores
 from medexam.programs import build_prediction, build_program
 from medexam.programs.likelihood import average_orders

@@ -38,21 +38,25 @@ def test_a_prompt_that_waits_for_the_batch_before_it_says_how_long() -> None:
         return await first, await second
 
     (first_wait, first_took), (second_wait, second_took) = asyncio.run(both())
-    assert first_wait < 0.05 < 0.2 <= first_took
+    assert first_wait <= first_took - 0.19
     assert 0.1 <= second_wait <= second_took - 0.19
 
 
 def test_a_wave_in_this_process_says_how_long_its_requests_waited() -> None:
+    claimed: list[float] = []
+
     def handle(wave):
         for pending in wave:
             assert pending.claim()
+            claimed.append(time.monotonic())
             time.sleep(0.1)
             pending.future.set_result(pending.item)
 
     thread = BatchThread(handle, full=2, name="waits")
+    begun = time.monotonic()
     with recorded() as waits:
         futures = [thread.submit(number) for number in range(2)]
         assert [future.result() for future in futures] == [0, 1]
     thread.close()
     assert len(waits) == 2
-    assert 0.1 <= covered_s(waits) < 0.2
+    assert 0.1 <= covered_s(waits) <= claimed[-1] - begun

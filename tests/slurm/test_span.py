@@ -44,20 +44,21 @@ def test_a_run_survives_a_node_without_power_and_the_walltime(place: Place, tmp_
         "model.engine": "vllm",
         "model.endpoints": f"[registry:{place.registry.path}]",
         "model.wait_s": "900",
-        "model.max_tokens": "64",
+        "model.max_tokens": "32",
         "dataset.name": "headqa_sample",
         "program.answer_format": "free",
     }
+    told = place.cluster.folder / "slurm-run.log"  # so that a wait that fails shows it
     options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    with subprocess.Popen(
-        place.command("run", "headqa_v1", *options, "--limit", str(QUESTIONS), "--runs-dir", str(runs), "--json"),
-        env={key: value for key, value in place.environment.items() if key != "VLLM_API_KEY"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    ) as running:
-        place.cluster.wait_for(lambda: answered(runs) > 0 or running.poll() is not None, "the first answers")
+    asking = place.command("run", "headqa_v1", *options, "--limit", str(QUESTIONS), "--runs-dir", str(runs), "--json")
+    without_key = {key: value for key, value in place.environment.items() if key != "VLLM_API_KEY"}
+    with (
+        told.open("wb") as errors,
+        subprocess.Popen(
+            asking, env=without_key, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=tmp_path
+        ) as running,
+    ):
+        place.cluster.wait_for(lambda: answered(runs) > 0 or running.poll() is not None, "the first answers", LOAD_S)
         place.cluster.cut_power("n2")
         place.cluster.wait_for(lambda: place.cluster.state(job) == "PENDING", "the job to be queued again")
         before = answered(runs)
@@ -65,13 +66,13 @@ def test_a_run_survives_a_node_without_power_and_the_walltime(place: Place, tmp_
         place.cluster.start_node("n2")
         second = place.registered(job, LOAD_S)
         assert second.pid != first.pid
-        place.cluster.wait_for(lambda: computing(second.address) > 0, "requests of the second start")
+        place.cluster.wait_for(lambda: computing(second.address) > 0, "requests of the second start", LOAD_S)
         place.warn(job)
         place.cluster.wait_for(lambda: not place.registry.read(), "the server to leave the registry")
         third = place.registered(job, LOAD_S)
         assert third.pid != second.pid
-        output, errors = running.communicate(timeout=LOAD_S)
-    assert running.returncode == 0, errors
+        output, _ = running.communicate(timeout=LOAD_S)
+    assert running.returncode == 0, told.read_text()
     assert json.loads(output)
     (predictions,) = runs.glob("headqa_v1-*/predictions.jsonl")
     rows = [json.loads(line) for line in predictions.read_text().splitlines()]

@@ -1,5 +1,6 @@
 """What each command does undisturbed: how long it takes, what comes out, and which modules it imports."""
 
+import asyncio  # noqa: F401 - before `_asyncio` is imported by its name: it would be made twice, and no task found
 import gc
 import importlib
 import shutil

@@ -6,7 +6,7 @@ import pytest
 
 from medexam.programs.building import BUILDERS
 from medexam.signatures import load_words
-from medexam.specs import CellSpec, EngineNeeds, TaskSpec
+from medexam.specs import CellSpec, EngineNeeds, RetrieveThenAnswerSpec, TaskSpec
 from medexam.specs.programs.kinds import KINDS
 
 REQUIRED = {
@@ -95,3 +95,7 @@ def test_the_class_knows_its_kind(kind, spec) -> None:
     # Questions in words were asked without passages before.
     left_out |= {"k"} if issubclass(spec, TaskSpec) else set()
     assert list(spec(**required).model_dump()) == [name for name in spec.model_fields if name not in left_out]
+
+
+def test_a_retriever_may_be_its_kind_alone() -> None:
+    assert RetrieveThenAnswerSpec(retriever="bm25") == RetrieveThenAnswerSpec(retriever={"kind": "bm25"})

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from medexam.cli.main import app
-from medexam.continuations import ContinuationLogprobs, ContinuationRequest
 from medexam.datasets import load_exam_set
+from medexam.model_calls import ContinuationLogprobs, ContinuationRequest
 from medexam.programs import build_program
 from medexam.questions import Question
 from medexam.serve import build_engine

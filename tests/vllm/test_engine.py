@@ -10,6 +10,7 @@ import httpx
 import pytest
 from dspy.lm15 import Config, ContextLengthError, Message, Request, Response
 
+from medexam.cli.main import load_command
 from medexam.datasets import load_exam_set
 from medexam.errors import EndpointUnreachableError
 from medexam.serve import build_engine
@@ -207,9 +208,9 @@ async def test_the_litellm_engine_reaches_it_too(endpoint: str, engine: Engine, 
 
 
 def test_doctor_says_what_is_honoured(endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from medexam.cli.doctor import doctor
-
-    doctor([endpoint], burst=20, as_json=True)
+    command = load_command("doctor")
+    with command.make_context("doctor", [endpoint, "--burst", "20", "--json"]) as context:
+        command.invoke(context)
     (document,) = json.loads(capsys.readouterr().out)["endpoints"]
     honoured = (
         "renders",

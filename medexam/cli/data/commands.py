@@ -82,7 +82,7 @@ def stats(
 ) -> None:
     """Questions by discipline, year and split, lengths, where the right answer stands; or explanations in sentences."""
     from medexam.datasets import load_exam_set
-    from medexam.datasets.statistics import compute_statistics
+    from medexam.experiments.report.dataset_statistics import compute_statistics
     from medexam.specs import DatasetSpec
     from medexam.specs.validation import validate
 

@@ -11,7 +11,7 @@ from medexam.cli.options import INCOMPLETE
 _REGISTRY = "registry:"
 
 
-def examine_nodes(endpoints: Sequence[str], model: str | None) -> None:
+def examine_nodes(endpoints: Sequence[str], model: str | None, container: str | None) -> None:
     """Print a line for each thing that was looked at; exit code 3 if one would fail."""
     from medexam.errors import SpecError
     from medexam.serve.cluster.job_node import JobNode
@@ -19,14 +19,19 @@ def examine_nodes(endpoints: Sequence[str], model: str | None) -> None:
     from medexam.serve.cluster.node_checks import check_node
     from medexam.serve.discovery.registry import local_registry
     from medexam.serve.launch.own_servers import vllm_python
+    from medexam.serve.launch.settings import ServerSettings
 
     named = [one.removeprefix(_REGISTRY) for one in endpoints if one.startswith(_REGISTRY)]
     if len(named) != len(endpoints) or len(named) > 1:
         raise SpecError("--cluster looks at nodes and not at servers: name at most registry:FILE")
     here = JobNode.find()
     folder = (Path(named[0]).expanduser().absolute() if named else local_registry().path).parent
+    if container is None:
+        servers = ServerSettings(python=vllm_python())
+    else:
+        servers = ServerSettings(container=container, container_runtime="apptainer")
     faults = 0
-    for finding in (*check_node(here, model, folder, vllm_python()), *check_between(here, folder)):
+    for finding in (*check_node(here, model, folder, servers), *check_between(here, folder)):
         faults += finding.fault is not None
         word, text = ("ok   ", finding.seen) if finding.fault is None else ("FAILS", finding.fault)
         sys.stdout.write(f"{here.name}  {word}  {finding.what}: {text}\n")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.api.asking import ask, say
 from medexam.experiments.api.results import Planned, Run, Runs
@@ -45,6 +46,7 @@ def plan(
     return Planned(plan_spec(spec, settings, limit, runs_dir=_path(runs_dir), only_look=True))
 
 
+@reads_kept()
 def run(
     spec: SpecSource,
     *,

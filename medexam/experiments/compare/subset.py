@@ -72,7 +72,8 @@ def find_subset(n: int, compared: Compared) -> Subset:
         )
     right, keys = compared.matrix[fitted], list(compared.scores[0])
     if not 2 <= n < len(keys):
-        raise SpecError(f"--subset {n}: give a number from 2 to {len(keys) - 1}, for all runs scored {len(keys)}")
+        way_out = f"give a number from 2 to {len(keys) - 1}" if len(keys) > 2 else "run their specs on more"
+        raise SpecError(f"--subset {n}: questions that all runs scored: {len(keys)}; {way_out}")
     places = choose_subset(fit_items(right), n, np.random.default_rng(SEED))
     chosen, drawn = measure_subsets(right, n)
     questions = tuple(keys[place] for place in places)

@@ -4,24 +4,18 @@ Exams repeat questions over the years; a prompt that shows one solved gives the 
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from medexam.errors import SpecError
 from medexam.items import ExamSet
 from medexam.questions import Exam, Question
 from medexam.specs.identity import digest
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 NEAR = 0.8
 """Share of common words (Jaccard, over stem and options) from which two questions count as the same."""
 _WORD = re.compile(r"\w+")
-_ROWS = 512
-"""Questions that are compared at a time."""
 
 
 def check_demonstrations(shown: Iterable[Mapping[str, Any]], asked: Sequence[Question], where: str) -> None:
@@ -76,34 +70,24 @@ def near_duplicates(questions: Sequence[Question], others: Sequence[Question]) -
 
 def _near(questions: Sequence[str], others: Sequence[str]) -> list[int]:
     """The places of those texts in `questions` that share `NEAR` of their words with one of `others`."""
-    if not questions or not others:
-        return []
-    words = [set(_WORD.findall(text.lower())) for text in (*questions, *others)]
-    columns: dict[str, int] = {}
-    for known in words:
+    ours, theirs = (_words(texts) for texts in (questions, others))
+    holders: defaultdict[str, list[int]] = defaultdict(list)
+    for place, known in enumerate(theirs):
         for word in known:
-            columns.setdefault(word, len(columns))
-    ours, theirs = _incidence(words[: len(questions)], columns), _incidence(words[len(questions) :], columns)
-    their_sizes = np.asarray(theirs.sum(axis=1)).ravel()
-    found: list[int] = []
-    for start in range(0, len(questions), _ROWS):
-        rows = ours[start : start + _ROWS]
-        common = (rows @ theirs.T).tocoo()
-        sizes = np.asarray(rows.sum(axis=1)).ravel()
-        either = sizes[common.row] + their_sizes[common.col] - common.data
-        near = np.unique(common.row[common.data >= NEAR * either])
-        found += [start + int(row) for row in near]
+            holders[word].append(place)
+    found = []
+    for place, known in enumerate(ours):
+        # A text that lacks more than the rest shares too few: it has one of any words more than those that may lack.
+        rarest = sorted(known, key=lambda word: len(holders.get(word, ())))[: len(known) - int(NEAR * len(known)) + 1]
+        likely = {other for word in rarest for other in holders.get(word, ())}
+        if any(len(known & theirs[other]) >= NEAR * len(known | theirs[other]) for other in likely):
+            found.append(place)
     return found
+
+
+def _words(texts: Sequence[str]) -> list[set[str]]:
+    return [set(_WORD.findall(text.lower())) for text in texts]
 
 
 def _text(question: Question) -> str:
     return " ".join([question.stem, *(option.text for option in question.options)])
-
-
-def _incidence(words: Sequence[set[str]], columns: dict[str, int]) -> "csr_array":
-    """Row i has a 1 for each word of text i."""
-    held = [columns[word] for known in words for word in known]
-    ends = np.cumsum([0, *(len(known) for known in words)])
-    from scipy.sparse import csr_array  # not above: most plans compare no words
-
-    return csr_array((np.ones(len(held), dtype=np.int32), held, ends), shape=(len(words), len(columns)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.benchmarks import find_benchmark
+from medexam.datasets.kept import keep
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
 from medexam.experiments.plan.context_lookup import ContextReading, PassageReading
@@ -132,6 +133,20 @@ def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> 
         runs_dir=folder.path.parent,
         news=_news(planned),
     )
+
+
+@keep(worth=lambda _: True)
+def plan_stored(path: Path) -> AnyCell:
+    """The run in a folder as it was planned, to show what it asked; raises as `plan_resume` does.
+
+    Within `reads_kept` each run is planned once, and what several runs read is read once.
+    """
+    return plan_resume(str(path), runs_dir=path.parent, sources=_shared_sources()).cells[-1]
+
+
+@keep(worth=lambda _: True)
+def _shared_sources() -> Sources:
+    return Sources(only_look=False)
 
 
 def _plan_cells(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from medexam.datasets.explanations import ExplanationStatistics
-from medexam.datasets.statistics import Lengths, Statistics, TextLengths
+from medexam.experiments.report.dataset_statistics import Lengths, Statistics, TextLengths
 from medexam.formatting import NONE, decimal, p_value, percent
 from medexam.tables import Captioned, Table
 

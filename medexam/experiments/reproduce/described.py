@@ -7,8 +7,8 @@ from typing import Any
 
 from medexam.benchmarks import find_benchmark
 from medexam.datasets.casimedicos.statistics import compute_explanation_statistics
-from medexam.datasets.statistics import Statistics, compute_statistics
 from medexam.errors import SpecError
+from medexam.experiments.report.dataset_statistics import Statistics, compute_statistics
 from medexam.experiments.report.dataset_tables import length_tables
 from medexam.experiments.report.papers.paper import Grid
 from medexam.experiments.report.plots.datasets import statistics_plots

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from statistics import fmean
 from typing import Any
 
@@ -82,7 +83,12 @@ def _profile(planned: AnyCell) -> Profile | None:
     """That of the cell's model, if one ships."""
     if not planned.asks_model or planned.cell.model.engine != "vllm":
         return None
-    wanted = planned.cell.model.profile or planned.cell.model.name
+    return _profile_of(str(planned.cell.model.profile or planned.cell.model.name))
+
+
+@cache
+def _profile_of(wanted: str) -> Profile | None:
+    """The one of this name, or of the model with this name."""
     for name in profile_names():
         try:
             profile = load_profile(name)

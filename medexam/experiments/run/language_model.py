@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import dspy
 from dspy.lm15 import Config, Message, Request, Response
 
-from medexam.continuations import CONTINUATIONS, Continuation, ContinuationLogprobs, ContinuationRequest
+from medexam.model_calls import CONTINUATIONS, Continuation, ContinuationLogprobs, ContinuationRequest
 from medexam.programs import AsyncRecordingEngine, RecordingEngine
 from medexam.serve import CHOICE, Engine
 from medexam.serve.contract import SyncEngine

@@ -28,6 +28,7 @@ from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import build_failure, build_prediction
 from medexam.serve.waits import covered_s, recorded
+from medexam.signatures.direct import run_program
 
 FLUSH_S = 0.5
 """Seconds that a finished prediction waits at most until it is on the disk."""
@@ -234,7 +235,7 @@ class Scheduler:
         program, spec_digest, answerer = work.program_label, work.spec_digest, work.answerer
         try:
             with recorded() as waits:
-                said: dspy.Prediction = await work.program.acall(question=question)
+                said = await run_program(work.program, question)
         except (LMError, ProgramFaultError) as error:
             if isinstance(error, _HOPELESS):
                 self._hopeless = self._hopeless or error

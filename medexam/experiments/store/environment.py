@@ -17,7 +17,7 @@ from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.specs import ModelSpec
 from medexam.version import __version__
 
-PACKAGES = ("dspy", "litellm", "transformers", "torch", "mlflow", "datasets", "pydantic", "numpy", "scipy")
+PACKAGES = ("dspy", "litellm", "transformers", "torch", "mlflow", "datasets", "pydantic", "numpy")
 
 
 @dataclass

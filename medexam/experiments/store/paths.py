@@ -31,11 +31,14 @@ def without_bystanders(named: Sequence[Path]) -> list[Path]:
 
 
 def find_path(run: str, runs_dir: Path) -> Path:
-    """The run of that id in `runs_dir`, or the only one whose id or digest begins so.
+    """The run of that id in `runs_dir`, or in the folder before it; or the only one whose id or digest begins so.
 
     A path that does not exist is given back where no run is meant. Raises `RunFolderError` if several are, or if ids
     come near.
     """
+    named = Path(run)
+    if named.name != run and named.parent.is_dir():
+        return find_path(named.name, named.parent)
     whole = runs_dir / run
     if whole.exists() or not runs_dir.is_dir() or Path(run).name != run:
         return whole

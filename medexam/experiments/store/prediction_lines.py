@@ -15,6 +15,8 @@ from medexam.predictions import Prediction
 
 _BLOCK = 4096
 """Bytes read at once where one line is looked up; most lines are shorter."""
+HELD_BYTES = 2**24
+"""Bytes of a file whose predictions are held: 40,000 short ones, which take about 40 MB."""
 
 
 def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
@@ -39,9 +41,9 @@ def check_own(prediction: Prediction, spec_digest: str, where: str) -> None:
 
 
 class StoredPredictions(Mapping[str, Prediction]):
-    """The last prediction of each question by key, where only the place of its line is held in memory.
+    """The last prediction of each question by key. What is appended after the start is not seen.
 
-    Each look at a prediction reads its line anew. What is appended after the start is not seen.
+    The first ones are held in memory; of the others only the place of the line is, and each look reads it anew.
     """
 
     def __init__(self, path: Path, descriptor: int, spec_digest: str) -> None:
@@ -50,9 +52,18 @@ class StoredPredictions(Mapping[str, Prediction]):
         Raises `RunFolderError` where a line is damaged or not of the run with this digest.
         """
         self._descriptor = descriptor
-        self._begins = {prediction.question: begins for begins, prediction in scan_predictions(path, spec_digest)}
+        self._begins: dict[str, int] = {}
+        self._held: dict[str, Prediction] = {}
+        for begins, prediction in scan_predictions(path, spec_digest):
+            self._begins[prediction.question] = begins
+            if begins < HELD_BYTES:
+                self._held[prediction.question] = prediction
+            else:
+                self._held.pop(prediction.question, None)
 
     def __getitem__(self, key: str) -> Prediction:
+        if (held := self._held.get(key)) is not None:
+            return held
         begins = self._begins[key]
         line = b""
         # `pread` moves no position that several threads would share.

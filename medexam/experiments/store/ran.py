@@ -1,6 +1,6 @@
 """The form of `environment.json`, as far as anything is made of it: what is written there by hand is refused early.
 
-What it says beside this is shown as it stands.
+What it says beside this is shown unchanged.
 """
 
 from datetime import datetime

@@ -20,8 +20,7 @@ from medexam.errors import MedExamError
 from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.plan.conversations import conversation
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
-from medexam.experiments.plan.planner import plan_resume
-from medexam.experiments.plan.sources import Sources
+from medexam.experiments.plan.planner import plan_stored
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.experiments.track.copies import find_traces
 from medexam.experiments.track.store import tracing_client
@@ -42,15 +41,15 @@ _log = logging.getLogger(__name__)
 
 
 def collect_traces(runs: Iterable[ExamRun]) -> dict[int, list[QuestionTrace]]:
-    """The traces of each run's sampled questions, by the `id` of the run; data sets are read once for all.
+    """The traces of each run's sampled questions, by the `id` of the run.
 
     A run that cannot be planned as it was (its data or its words have changed) is left out with a logged warning: its
     traces would show what was not asked.
     """
-    sources, found = Sources(only_look=False), dict[int, list[QuestionTrace]]()
+    found: dict[int, list[QuestionTrace]] = {}
     for run in runs:
         try:
-            found[id(run)] = list(read_traces(run, sources))
+            found[id(run)] = list(read_traces(run))
         except MedExamError as error:
             _log.warning("no traces of %s: %s", run.record.run_id, error)
     return found
@@ -80,13 +79,13 @@ def sample_keys(keys: Iterable[str], limit: int) -> list[str]:
     return sorted(keys, key=lambda key: hashlib.sha256(key.encode()).digest())[:limit]
 
 
-def read_traces(run: ExamRun, sources: Sources | None = None) -> Iterator[QuestionTrace]:
-    """The traces of the sampled questions that have a prediction; `sources` as `plan_resume` takes them.
+def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
+    """The traces of the sampled questions that have a prediction.
 
     Raises `MedExamError` where the run cannot be planned as it was.
     """
     record = run.record
-    planned = plan_resume(str(run.folder.path), runs_dir=run.folder.path.parent, sources=sources).cells[-1]
+    planned = plan_stored(run.folder.path)
     questions = {question.key: question for question in planned.question_set.questions}
     with run.folder.opened_predictions() as predictions:
         sample = [key for key in sample_keys(questions, record.cell.trace_questions) if key in predictions]

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from medexam.frozen_model import FrozenModel
+from medexam.metrics.distributions import find_root, t_tail
 from medexam.metrics.paired.pairs import ALPHA
 from medexam.metrics.paired.results import Difference
 from medexam.metrics.results import Interval
@@ -59,8 +60,6 @@ def score_test(lost: int, gained: int, n: int, margin: float) -> MarginTest:
 
 def score_interval(lost: int, gained: int, n: int) -> Interval:
     """The differences that Tango's score test does not reject at 5 %, two-sided."""
-    from scipy.optimize import brentq
-
     value = (gained - lost) / n
 
     def find(end: float, wanted: float) -> float:
@@ -68,7 +67,7 @@ def score_interval(lost: int, gained: int, n: int) -> Interval:
             return end
         # At the end itself the variance is 0, and the statistic has no value.
         nearly = math.nextafter(end, 0.0)
-        return float(brentq(lambda theta: _score(lost, gained, n, theta) - wanted, value, nearly, xtol=1e-14))
+        return find_root(lambda theta: _score(lost, gained, n, theta) - wanted, value, nearly)
 
     return find(-1.0, _QUANTILE), find(1.0, -_QUANTILE)
 
@@ -120,8 +119,7 @@ def _score(lost: int, gained: int, n: int, theta: float) -> float:
 
 def _greater_p(values: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
     """One-sided: how likely a mean this large is if it is 0."""
-    from scipy.stats import ttest_1samp
-
     if np.ptp(values) < 1e-12:
         return float(0.5 ** len(values)) if values[0] > 0 else 1.0
-    return float(ttest_1samp(values, 0.0, alternative="greater").pvalue)
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    return t_tail(float(values.mean() / error), len(values) - 1)

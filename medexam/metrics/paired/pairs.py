@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from medexam.items import AnswerKey
 from medexam.metrics.counting import POINTS, RIGHT, UNANSWERED, Outcomes, cohens_kappa, find_outcomes
+from medexam.metrics.distributions import coin_tail
 from medexam.metrics.intervals import Floats, resample
 from medexam.metrics.paired.results import Complementarity, Difference, Flips, Paired, Verdict
 from medexam.metrics.paired.sheet import Sheet, number_as_seen
@@ -98,17 +99,7 @@ def _flips(keys: Sequence[str], mine: Outcomes, its: Outcomes) -> Flips:
 
 def mcnemar_p(lost: int, gained: int) -> float:
     """The two-sided exact test of `lost` flips one way against `gained` the other; 1 if there are none."""
-    return float(mcnemar_ps(np.array([lost]), np.array([gained]))[0])
-
-
-def mcnemar_ps(lost: NDArray[np.int64], gained: NDArray[np.int64]) -> Floats:
-    """`mcnemar_p` of each pair of counts; arrays of one shape."""
-    # Both tails of a binomial distribution of 0.5 are alike. `scipy.stats.binomtest` is the same and takes as long to
-    # import as all else that a comparison needs.
-    from scipy.special import bdtr
-
-    p: Floats = np.minimum(1.0, 2 * bdtr(np.minimum(lost, gained), lost + gained, 0.5))
-    return p
+    return min(1.0, 2 * coin_tail(min(lost, gained), lost + gained))
 
 
 def adjust_holm(p_values: Sequence[float]) -> list[float]:

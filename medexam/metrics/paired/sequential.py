@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from medexam.metrics.distributions import find_root
 from medexam.metrics.paired.pairs import ALPHA
 from medexam.metrics.paired.power import FLIPPED
 
@@ -97,10 +98,8 @@ class SequentialTest:
 
     def _lower(self, gained: int, lost: int, n: int) -> float:
         """The largest mean that is rejected from above; -1 where none is."""
-        from scipy.optimize import brentq
-
         over = partial(self._over, gained, lost, n)
-        return -1.0 if over(-1.0) <= 0 else float(brentq(over, -1.0, 1.0, xtol=1e-12))
+        return -1.0 if over(-1.0) <= 0 else find_root(over, -1.0, 1.0)
 
     def _over(self, gained: int, lost: int, n: int, mean: float) -> float:
         return float(self._capital(gained, lost, n, mean, FOUND_BY) - np.log(self.needed))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from medexam.metrics.intervals import SEED
 from medexam.metrics.paired.item_response import ItemFit, fit_items
-from medexam.metrics.paired.pairs import ALPHA, mcnemar_ps
+from medexam.metrics.paired.pairs import ALPHA, mcnemar_p
 
 DRAWS = 50
 """Subsets that are drawn for each run that is held out."""
@@ -73,7 +73,8 @@ def _try(run: Floats, others: Floats, draw: Callable[[], Places]) -> list[tuple[
 def _verdicts(run: Floats, others: Floats) -> Places:
     """What McNemar's exact test says of the run beside each other one: 1, -1, or 0 if it separates them not."""
     gained, lost = ((run > others).sum(axis=1), (run < others).sum(axis=1))
-    return np.where(mcnemar_ps(lost, gained) < ALPHA, np.sign(gained - lost), 0)
+    p_values = [mcnemar_p(*flips) for flips in zip(lost.tolist(), gained.tolist(), strict=True)]
+    return np.where(np.array(p_values) < ALPHA, np.sign(gained - lost), 0)
 
 
 def _sum_up(found: list[tuple[float, float, float]]) -> SubsetError:

@@ -7,20 +7,22 @@ import shutil
 import socket
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
 
-from medexam.errors import MedExamError
+from medexam.errors import EngineError, MedExamError
 from medexam.serve.cluster.addresses import interfaces
 from medexam.serve.cluster.job_node import JobNode
+from medexam.serve.launch.containers import container_command
 from medexam.serve.launch.gpus import find_gpus
 from medexam.serve.launch.model_facts import find_snapshot
 from medexam.serve.launch.ports import next_free
 from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_command import plan_servers
+from medexam.serve.launch.vllm_flags import Node
 from medexam.serve.launch.vllm_source import find_folder, find_profile
 
 _SHM = Path("/dev/shm")  # noqa: S108 - measured, not written
@@ -42,8 +44,11 @@ class Finding:
     """What was seen if nothing is wrong."""
 
 
-def check_node(here: JobNode, model: str | None, folder: Path, python: Path | None) -> Iterator[Finding]:
-    """Everything that one node can see by itself; `model` None: nothing of a model is looked at."""
+def check_node(here: JobNode, model: str | None, folder: Path, servers: ServerSettings) -> Iterator[Finding]:
+    """Everything that one node can see by itself; `model` None: nothing of a model is looked at.
+
+    `servers` say where vLLM is: in a Python or in a container.
+    """
     yield _finding("interfaces", lambda: _interface(os.environ))
     yield _finding("shared memory", lambda: _shared_memory(len(find_gpus())))
     yield _finding("ports", lambda: f"{next_free('', here.first_port)} is free")
@@ -52,9 +57,9 @@ def check_node(here: JobNode, model: str | None, folder: Path, python: Path | No
     yield _finding("proxies", lambda: _proxies(here))
     if model is not None:
         yield _finding("model", lambda: _model_files(model))
-        yield _finding("server", lambda: _server(model, python))
-    if find_gpus() and python is not None:
-        yield _finding("CUDA", lambda: _driver(python))
+        yield _finding("server", lambda: _server(model, servers, here.count))
+    if find_gpus() and (servers.python is not None or servers.container is not None):
+        yield _finding("CUDA", lambda: _driver(servers))
 
 
 def _finding(what: str, look: Callable[[], str]) -> Finding:
@@ -140,32 +145,49 @@ def _model_files(model: str) -> str:
     return f"{files}, {len(wanted)} files of weights"
 
 
-def _server(model: str, python: Path | None) -> str:
-    """Its servers could start here, by the sum of their memory."""
-    launch = plan_servers(model, ServerSettings(python=python))[0]
-    return launch.notes[-1] if launch.notes else f"{launch.model} can start"
+def _server(model: str, servers: ServerSettings, nodes: int) -> str:
+    """Its servers could start here, by the sum of their memory: on each node, or as one over all nodes."""
+    try:
+        launch, where = plan_servers(model, servers)[0], ""
+    except EngineError as alone:
+        try:
+            launch = plan_servers(model, servers, node=Node(0, nodes, "FIRST_NODE"))[0]
+        except EngineError:
+            raise alone from None
+        where = f"as one server over {nodes} nodes (--span): "
+    return where + ("; ".join(launch.notes) or f"{launch.model} can start")
 
 
-def _driver(python: Path) -> str:
-    """The driver knows the CUDA that this Python's torch was built for."""
-    told = subprocess.run(
-        ("nvidia-smi",),  # noqa: S607
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    ).stdout
-    built = subprocess.run(  # noqa: S603
-        (str(python), "-c", _ASK_CUDA), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-    ).stdout
-    found, version = re.search(r"CUDA Version:\s*(\d+)\.(\d+)", told), json.loads(built or "null")
+def _driver(servers: ServerSettings) -> str:
+    """The driver knows the CUDA that vLLM's torch was built for."""
+    named = servers.container or str(servers.python)
+    command: tuple[str, ...] = (named, "-c", _ASK_CUDA)
+    if servers.container is not None:
+        name = f"medexam-doctor-{os.getpid()}"
+        command = container_command(
+            servers.runtime, named, command[1:], name=name, folder=None, gpus=None, environment={}
+        )
+    found = re.search(r"CUDA Version:\s*(\d+)\.(\d+)", _output(("nvidia-smi",)))
+    version = json.loads(_output(command))
     if found is None or version is None:
-        raise _Fault(f"{python} has a torch without CUDA" if found else "nvidia-smi names no CUDA version")
+        raise _Fault(f"{named} has a torch without CUDA" if found else "nvidia-smi names no CUDA version")
     newest = tuple(map(int, found.groups()))
     # Within a major version drivers run later builds.
     if newest[0] < int(version.split(".")[0]):
         raise _Fault(
-            f"the driver takes CUDA {newest[0]}.{newest[1]}, {python} has torch for {version}; "
+            f"the driver takes CUDA {newest[0]}.{newest[1]}, {named} has torch for {version}; "
             f"install vLLM's build for CUDA {newest[0]}, or ask for a newer driver"
         )
     return f"driver {newest[0]}.{newest[1]}, torch {version}"
+
+
+def _output(command: Sequence[str]) -> str:
+    """What a command prints; raises `_Fault` with its last word if it fails."""
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        raise _Fault(f"`{command[0]}` does not answer within {_TIMEOUT_S:.0f} s") from None
+    if asked.returncode:
+        said = asked.stderr.strip().splitlines() or [f"exit code {asked.returncode}"]
+        raise _Fault(f"`{command[0]}` fails: {said[-1]}")
+    return asked.stdout

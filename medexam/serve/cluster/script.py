@@ -25,6 +25,17 @@ from medexam.settings import as_words
 _WARNING_S = 90
 """Seconds before its walltime at which a job is warned; less for one of a few minutes."""
 _WIDTH = 110
+_INSTEAD = {
+    "cpus-per-gpu": "cpus-per-task",
+    "mem-per-cpu": "mem",
+    "mem-per-gpu": "mem",
+    "gpus": "gpus-per-node",
+    "gpus-per-task": "gpus-per-node",
+    "gres": "gpus-per-node",
+    "no-requeue": "requeue",
+    "requeue": "no-requeue",
+}
+"""Options of the user's -> the one that each replaces, since `sbatch` refuses both, or would ask for the same twice."""
 
 _SCRIPT = """\
 #!/bin/bash
@@ -37,13 +48,16 @@ come_back() {{
 }}
 trap come_back USR1
 
-export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"  # since Slurm 22.05 srun does not take it from sbatch
-srun --kill-on-bad-exit={together} \\
+{cpus}srun --kill-on-bad-exit={together} \\
 {command} &
 servers=$!
 code=0
 while kill -0 "$servers" 2>/dev/null; do wait "$servers"; code=$?; done  # a signal interrupts `wait`
 exit "$code"
+"""
+
+_CPUS = """\
+export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"  # since Slurm 22.05 srun does not take it from sbatch
 """
 
 
@@ -83,13 +97,15 @@ def job_script(job: Job) -> str:
     launches = _imagine(job)
     where = f"one server over {allocation.nodes} nodes" if allocation.span else f"{len(launches)} on each node"
     what = f"{launches[0].model} behind vLLM, {where}; runs find it in {job.registry.path}"
+    directives = _directives(job, sum(len(launch.gpus) for launch in launches))
     return _SCRIPT.format(
         comments="\n".join(map(_comment, (what, *launches[0].notes))),
-        directives="\n".join(_directives(job, sum(len(launch.gpus) for launch in launches))),
+        directives="\n".join(directives),
         warning=_warning(allocation),
         requeues=allocation.requeues,
         # A server over several nodes cannot live without one of them; servers of their own can.
         together=int(allocation.span),
+        cpus=_CPUS if any("--cpus-per-task=" in line for line in directives) else "",
         command=_folded(_command(job)),
     )
 
@@ -106,6 +122,7 @@ def _directives(job: Job, gpus: int) -> list[str]:
         gpus = allocation.gpus_per_node
     share = share_of_node(find_nodes(allocation.partition), gpus, find_profile(job.model)[1])
     asked: Mapping[str, str | int | None] = {
+        "requeue" if allocation.requeues else "no-requeue": "",
         "job-name": f"medexam-{job.name}",
         "partition": allocation.partition,
         "account": allocation.account,
@@ -119,10 +136,12 @@ def _directives(job: Job, gpus: int) -> list[str]:
         "open-mode": "append",
         "output": f"{job.folder}/%j.log",
     }
-    known = {key: value for key, value in asked.items() if value is not None and key not in allocation.options}
-    lines = [f"--{key}={value}" for key, value in known.items()]
-    lines += [f"--{key}" if value is None else f"--{key}={value}" for key, value in allocation.options.items()]
-    return [f"#SBATCH {line}" for line in ["--requeue", *lines]]
+    replaced = {_INSTEAD.get(key, key) for key in allocation.options} | set(allocation.options)
+    known = {key: value for key, value in asked.items() if value is not None and key not in replaced}
+    return [
+        f"#SBATCH --{key}={shlex.quote(str(value))}" if value else f"#SBATCH --{key}"
+        for key, value in {**known, **allocation.options}.items()
+    ]
 
 
 def _comment(text: str) -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 from dspy.lm15 import LM15Error
 
-from medexam.continuations import ContinuationLogprobs
 from medexam.errors import EndpointSilentError, EngineError
 from medexam.frozen_model import FrozenModel
+from medexam.model_calls import ContinuationLogprobs
 from medexam.model_identity import ModelIdentity
 from medexam.serve.build import build_engine
 from medexam.serve.diagnostics.api_check import ApiCheck, check_api
@@ -106,7 +106,9 @@ def find_targets(
 
 
 def _registered(registry: Registry, model: str | None) -> list[RegisteredServer]:
-    entries = [entry for entry in registry.read() if model in (None, entry.model)]
+    # One that may have ended is asked too: its answer, or its silence, decides.
+    known = registry.read() or registry.read_unsure()
+    entries = [entry for entry in known if model in (None, entry.model)]
     if not entries:
         which = f" of {model}" if model else ""
         raise EngineError(

@@ -9,9 +9,9 @@ from typing import Literal, get_args
 
 from dspy.lm15 import Config, LM15Error, Message, Request
 
-from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.errors import LogprobsUnavailableError
 from medexam.frozen_model import FrozenModel
+from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.serve.contract import Engine
 
 _QUESTION = "Which of these organs makes insulin?\n1. The liver.\n2. The pancreas.\n3. The spleen."

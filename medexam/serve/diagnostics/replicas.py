@@ -7,9 +7,9 @@ spreads its questions over them would then ask several models. This module compa
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medexam.continuations import ContinuationLogprobs
 from medexam.errors import LogprobsUnavailableError
 from medexam.frozen_model import FrozenModel
+from medexam.model_calls import ContinuationLogprobs
 from medexam.serve.contract import Engine
 from medexam.serve.diagnostics.read_check import read_texts
 from medexam.serve.discovery.capabilities import Capabilities

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from medexam.model_calls import ChatMessage
 from medexam.model_identity import Behaviour, mean_gap
-from medexam.serve.chat_messages import ChatMessage
 
 TEXT = "Chest pain for two hours; ST elevation in II, III and aVF. ¿Qué arteria? 17 of 51 (33 %)."
 """Prose, numbers and a second language, so that other weights show in some token; short, since it is asked twice."""

@@ -4,8 +4,8 @@ import re
 
 from pydantic import Field
 
-from medexam.continuations import ReadBy
 from medexam.frozen_model import FrozenModel
+from medexam.model_calls import ReadBy
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import TemplateRules
 

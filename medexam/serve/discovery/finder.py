@@ -51,40 +51,44 @@ class ServerFinder:
     async def wait_for_first(self, wait_s: float) -> tuple[Endpoint, ...]:
         """The registered servers; waits up to `wait_s` seconds for the first, and longer while one loads.
 
-        Raises as `find` does, and `EndpointUnreachableError` if none came.
+        One that is registered and may have ended is waited for until it counts as ended. Raises as `find` does, and
+        `EndpointUnreachableError` if none came.
         """
         deadline, shown = time.monotonic() + wait_s, ""
-        while not (found := await asyncio.to_thread(self.find, self.spec.name)):
-            loading = await asyncio.to_thread(self._find_loading)
+        while True:
+            # Before the servers: one that answers from now on is found below, and must not be missed by both.
+            coming = await asyncio.to_thread(self._describe_coming)
+            if found := await asyncio.to_thread(self.find, self.spec.name):
+                return found
             left_s = deadline - time.monotonic()
-            if not loading and left_s <= 0:
+            if not coming and left_s <= 0:
                 raise EndpointUnreachableError(f"{self._none_registered()}; {self._remedy()}")
-            status = (
-                f"{loading} still loads; waiting for it"
-                if loading
-                else f"{self._none_registered()}; waiting {wait_s:.0f} s for one"
-            )
+            status = coming or f"{self._none_registered()}; waiting {wait_s:.0f} s for one"
             if status != shown:
                 _log.warning("medexam: warning: %s", status)
                 shown = status
-            await asyncio.sleep(POLL_S if loading else min(POLL_S, left_s))
-        return found
+            await asyncio.sleep(POLL_S if coming else min(POLL_S, left_s))
 
-    def _find_loading(self) -> str | None:
-        """The address of a server that this run could use once it has loaded."""
-        entries = self.registry.read_loading()
-        return next((entry.address for entry in entries if self.spec.name in (None, entry.model)), None)
+    def _describe_coming(self) -> str | None:
+        """Why the first server may come soon: one that this run could use loads, or may run on; None: neither."""
+        if loading := self._usable(self.registry.read_loading()):
+            return f"{loading[0].address} still loads; waiting for it"
+        if unsure := self._usable(self.registry.read_unsure()):
+            hosts = ", ".join(dict.fromkeys(entry.host for entry in unsure))
+            return (
+                f"by this machine's clock the last heartbeat of {hosts} is not of the last {STALE_S:.0f} s; waiting "
+                f"{STALE_S:.0f} s for a new one"
+            )
+        return None
+
+    def _usable(self, entries: Iterable[RegisteredServer]) -> list[RegisteredServer]:
+        return [entry for entry in entries if self.spec.name in (None, entry.model)]
 
     def _none_registered(self) -> str:
         which = f" of {self.spec.name}" if self.spec.name else ""
         others = sorted({entry.model for entry in self.registry.read()} - {self.spec.name})
         but = f", only of {', '.join(others)}" if others else ""
-        stale = [entry.host for entry in self.registry.read_stale() if self.spec.name in (None, entry.model)]
-        old = (
-            f" (by this machine's clock the last heartbeat of {', '.join(dict.fromkeys(stale))} is more than "
-            f"{STALE_S:.0f} s old: if they run, set the machines' clocks)"
-        )
-        return f"no server{which} is registered in {self.registry.path}{but}{old if stale else ''}"
+        return f"no server{which} is registered in {self.registry.path}{but}"
 
     def _remedy(self) -> str:
         model = self.spec.profile or self.spec.name or "smollm2-cpu"
@@ -132,6 +136,8 @@ async def follow(
             active = {server.endpoint.base for server in pool.active}
             for address in active - listed.keys():
                 await pool.remove(address)
+            if active and not pool.active and pool.wait_s:
+                _log.warning("medexam: warning: the last server has left; waiting %.0f s for another", pool.wait_s)
             # One that left the registry may come back as another, so it is probed again then.
             rejected &= listed.keys()
             for address in listed.keys() - active - rejected - probing:

@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any
 
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
+from medexam.model_calls import ChatMessage
 from medexam.model_identity import Behaviour, ModelIdentity
-from medexam.serve.chat_messages import ChatMessage
 from medexam.serve.discovery.behaviour import DIALOGUE, TEXT_FIELDS, hash_dialogue, read_behaviour
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.server_calls import ServerCalls, open_calls

@@ -2,13 +2,15 @@
 
 The process that starts a server writes it there and repeats every few seconds that it still runs. An entry without such
 a heartbeat counts no more, so nobody has to clean up after a machine that lost its power. The file may lie on storage
-that several machines share. It names the files of keys and holds no key. This module knows files; it starts nothing.
+that several machines share, whose clocks may differ: a reader takes the time between two changes of a heartbeat by its
+own clock. The file names the files of keys and holds no key. This module knows files; it starts nothing.
 """
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
+from enum import Enum, auto
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +23,7 @@ from medexam.files import cache_dir, host_name, process_lives, write_whole
 from medexam.frozen_model import FrozenModel
 
 STALE_S = 30.0
-"""Seconds without a heartbeat after which an entry counts no more; the machines' clocks must agree better."""
+"""Seconds without a new heartbeat, by the reader's own clock, after which an entry counts no more."""
 _LOCK_S = 20.0
 
 
@@ -44,7 +46,7 @@ class RegisteredServer:
     ready: bool = True
     """Whether it answers; False while it loads."""
     seen_at: float = field(default_factory=time.time)
-    """When it was last known to run, in Unix seconds."""
+    """Its heartbeat: when it was last known to run, in Unix seconds of its own machine's clock."""
 
 
 class _File(FrozenModel):
@@ -52,12 +54,33 @@ class _File(FrozenModel):
     servers: tuple[RegisteredServer, ...]
 
 
+class _Life(Enum):
+    """What is known of a server."""
+
+    RUNS = auto()
+    UNSURE = auto()
+    """The clocks say that it ended, or differ; only another heartbeat decides."""
+    ENDED = auto()
+
+
+@dataclass(frozen=True)
+class _Heartbeat:
+    """A server's last heartbeat, as one reader saw it."""
+
+    seen_at: float
+    came_at: float
+    """When it was first read, by the reader's monotonic clock."""
+    follows: bool
+    """Whether an earlier one was read."""
+
+
 class Registry:
-    """A registry file; it is made at the first `add`, for its owner alone."""
+    """A registry file; it is made at the first `add`, for its owner alone. One object remembers what it read."""
 
     def __init__(self, path: Path) -> None:
         """Nothing is read or written yet."""
         self.path = path.expanduser().absolute()
+        self._heartbeats: dict[str, _Heartbeat] = {}
 
     def add(self, *entries: RegisteredServer) -> None:
         """Write servers; one at the same address is replaced. Raises `EngineError` if the file cannot be written."""
@@ -82,18 +105,21 @@ class Registry:
     def read(self) -> tuple[RegisteredServer, ...]:
         """The servers that answer, oldest first; () without a file.
 
-        Left out are those without a heartbeat for `STALE_S` seconds and those of this machine whose process ended.
-        Raises `EngineError` for a file that is damaged or is no registry.
+        Left out are those without a new heartbeat for `STALE_S` seconds, those of this machine whose process ended, and
+        those of `read_unsure`. Raises `EngineError` for a file that is damaged or is no registry.
         """
-        return tuple(entry for entry in self._entries() if entry.ready and _runs(entry))
+        return tuple(entry for entry in self._entries() if entry.ready and self._life(entry) is _Life.RUNS)
 
     def read_loading(self) -> tuple[RegisteredServer, ...]:
         """The servers that do not answer yet, oldest first; raises as `read` does."""
-        return tuple(entry for entry in self._entries() if not entry.ready and _runs(entry))
+        return tuple(entry for entry in self._entries() if not entry.ready and self._life(entry) is _Life.RUNS)
 
-    def read_stale(self) -> tuple[RegisteredServer, ...]:
-        """The servers whose last heartbeat is too long ago by this machine's clock, oldest first; raises as `read`."""
-        return tuple(entry for entry in self._entries() if _is_stale(entry))
+    def read_unsure(self) -> tuple[RegisteredServer, ...]:
+        """The servers that ended, or whose machine's clock differs from this one's; oldest first, raises as `read`.
+
+        Who reads again knows which: within `STALE_S` seconds each has another heartbeat or counts no more.
+        """
+        return tuple(entry for entry in self._entries() if self._life(entry) is _Life.UNSURE)
 
     def _entries(self) -> tuple[RegisteredServer, ...]:
         try:
@@ -108,6 +134,18 @@ class Registry:
                 "or remove it: servers that run write themselves into a new one within seconds"
             ) from None
 
+    def _life(self, entry: RegisteredServer) -> _Life:
+        # A process of another machine cannot be looked up here; its heartbeats alone say that it runs.
+        if entry.host == host_name() and not process_lives(entry.pid):
+            return _Life.ENDED
+        now, last = time.monotonic(), self._heartbeats.get(entry.address)
+        if last is None or last.seen_at != entry.seen_at:
+            last = self._heartbeats[entry.address] = _Heartbeat(entry.seen_at, now, follows=last is not None)
+        if now - last.came_at > STALE_S:
+            return _Life.ENDED
+        agrees = abs(time.time() - entry.seen_at) <= STALE_S
+        return _Life.RUNS if last.follows or agrees else _Life.UNSURE
+
     @contextlib.contextmanager
     def _rewriting(
         self, keep: Callable[[RegisteredServer], bool] = lambda _entry: False
@@ -117,7 +155,8 @@ class Registry:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Read, changed and written under one lock: of two writers at once, one would undo the other's change.
             with FileLock(f"{self.path}.lock", timeout=_LOCK_S, mode=0o600):
-                known = {entry.address: entry for entry in self._entries() if _runs(entry) or keep(entry)}
+                entries = self._entries()
+                known = {one.address: one for one in entries if self._life(one) is not _Life.ENDED or keep(one)}
                 yield known
                 # The whole file at once: readers take no lock, and see the file of before or this one.
                 held = _File(form="medexam servers 1", servers=tuple(known.values()))
@@ -136,14 +175,3 @@ class Registry:
 def local_registry() -> Registry:
     """The registry of this machine, which `medexam serve` writes unless it is told another."""
     return Registry(cache_dir() / "servers.json")
-
-
-def _runs(entry: RegisteredServer) -> bool:
-    if _is_stale(entry):
-        return False
-    # A process of another machine cannot be looked up here; its heartbeat alone says that it runs.
-    return entry.host != host_name() or process_lives(entry.pid)
-
-
-def _is_stale(entry: RegisteredServer) -> bool:
-    return time.time() - entry.seen_at > STALE_S

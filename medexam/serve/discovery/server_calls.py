@@ -76,14 +76,14 @@ class ServerCalls:
         if isinstance(cards, list) and all(isinstance(card, dict) and card.get("id") for card in cards):
             return [_card(card) for card in cards]
         if name is None:
-            raise self.no_server(f"HTTP {reply.status_code}")
+            raise self.no_server(f"HTTP {reply.status_code}", ", or name its model in model.name (doctor: --model)")
         return []
 
-    def no_server(self, said: str) -> EndpointUnreachableError:
-        """What to raise for something that is no such server."""
+    def no_server(self, said: str, another_way: str = "") -> EndpointUnreachableError:
+        """What to raise for something that is no such server, with another way out than the usual ones."""
         return EndpointUnreachableError(
             f"something answers at {self.endpoint.base}/models ({said}), but not as an OpenAI-compatible server; "
-            "correct the endpoint, or start a server with `medexam serve`"
+            f"correct the endpoint, or start a server with `medexam serve`{another_way}"
         )
 
     def choose_card(self, cards: list[dict[str, Any]], name: str | None) -> dict[str, Any]:

@@ -137,19 +137,16 @@ def _check_needs(needs: EngineNeeds, seen: Capabilities) -> None:
         raise EngineError(f"{server} serves {no_template(seen.model)}")
     if needs.pictures and not seen.sees:
         raise EngineError(f"{server} serves {no_sight(seen.model)}")
-    if needs.pictures and needs.guided and not seen.structured_outputs:
-        raise AnswerFormatError(
-            f"{server} ignores structured_outputs, by which alone answers to pictures are guided; upgrade the server "
-            "to vLLM 0.12 or later, or set program.answer_format to free"
-        )
     if needs.plain and seen.behaviour is None:
         raise EngineError(f"{server} completes no plain text; serve the model with vLLM, or use the embedded engine")
-    if needs.guided and seen.guided_by is None:
+    # Answers to pictures are asked as a chat, where structured_outputs alone guide.
+    if needs.guided and not (seen.structured_outputs if needs.pictures else seen.guided_by):
         said = seen.refusals.get("structured_outputs")
         did = f"refused structured_outputs ({said})" if said else "was asked for an impossible choice and ignored it"
+        what = "guided answers to pictures" if needs.pictures else "guided answers"
         first = "upgrade the server to vLLM 0.12 or later, " if seen.is_vllm else ""
         raise AnswerFormatError(
-            f"{server} {did}, so guided answers cannot be enforced; {first}ask it by model.engine litellm, whose "
+            f"{server} {did}, so {what} cannot be enforced; {first}ask it by model.engine litellm, whose "
             f"choices are a JSON schema (name: openai/{seen.model}), or set program.answer_format to free"
         )
     if needs.closes and not seen.renders:

@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 
 from dspy.lm15 import ConfigurationError, Message, Request, Response, ServerError, UnsupportedFeatureError, Usage
 
-from medexam.continuations import CONTINUATIONS, ContinuationRequest
 from medexam.errors import EngineError
+from medexam.model_calls import CONTINUATIONS, ContinuationRequest
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import (
     continues_plain_text,

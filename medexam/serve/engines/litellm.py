@@ -14,12 +14,22 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 import httpx
-from dspy.lm15 import Config, InvalidRequestError, Message, ProviderError, Request, Response, UnsupportedFeatureError
+from dspy.lm15 import (
+    Config,
+    InvalidRequestError,
+    LM15Error,
+    Message,
+    ProviderError,
+    Request,
+    Response,
+    TransportError,
+    UnsupportedFeatureError,
+)
 
 from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
+from medexam.model_calls import ChatMessage
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import (
-    ChatMessage,
     TemplateRules,
     continues_plain_text,
     no_sight,
@@ -118,6 +128,7 @@ class LiteLLMEngine(HostedEngine):
             }
         self.settings = hosted_fields(spec)
         """Fields of every request."""
+        self._answered = False
         self._guided = False
         self._form: SchemaForm = SCHEMA_FORMS[0]
         self._rules = TemplateRules(system=True, repeats=True, empty_system=True)
@@ -191,7 +202,7 @@ class LiteLLMEngine(HostedEngine):
         try:
             await self._chat({"messages": DIALOGUE, "temperature": spec.temperature, "max_tokens": tokens, **given})
         except CURABLE as error:
-            raise EndpointUnreachableError(f"{self.model} does not answer: {error.message}") from error
+            raise self._lost(error) from error
         except (InvalidRequestError, UnsupportedFeatureError, ProviderError) as error:
             if error.status and httpx.codes.is_redirect(error.status):
                 raise EndpointUnreachableError(error.message) from error
@@ -220,7 +231,7 @@ class LiteLLMEngine(HostedEngine):
         try:
             text = (await self._chat(fields, refusing=_REFUSALS)).text
         except CURABLE as error:
-            raise EndpointUnreachableError(f"{self.model} does not answer: {error.message}") from error
+            raise self._lost(error) from error
         except (UnsupportedFeatureError, ProviderError) as error:
             if error.status and httpx.codes.is_redirect(error.status):
                 raise EndpointUnreachableError(error.message) from error
@@ -241,7 +252,7 @@ class LiteLLMEngine(HostedEngine):
         try:
             sees = await reads_pictures(ask)
         except CURABLE as error:
-            raise EndpointUnreachableError(f"{self.model} does not answer: {error.message}") from error
+            raise self._lost(error) from error
         if not sees:
             raise EngineError(f"engine {self.kind} asks {no_sight(self.model)}")
 
@@ -255,7 +266,7 @@ class LiteLLMEngine(HostedEngine):
         try:
             first, second = await asyncio.gather(self._chat(dict(asked)), self._chat(dict(asked)))
         except CURABLE as error:
-            raise EndpointUnreachableError(f"{self.model} does not answer: {error.message}") from error
+            raise self._lost(error) from error
         except (InvalidRequestError, UnsupportedFeatureError) as error:
             if error.status and httpx.codes.is_redirect(error.status):
                 raise EndpointUnreachableError(error.message) from error
@@ -281,7 +292,7 @@ class LiteLLMEngine(HostedEngine):
         except (InvalidRequestError, UnsupportedFeatureError):
             return False
         except CURABLE as error:
-            raise EndpointUnreachableError(f"{self.model} does not answer: {error.message}") from error
+            raise self._lost(error) from error
         return True
 
     def info(self) -> EngineInfo:
@@ -333,6 +344,7 @@ class LiteLLMEngine(HostedEngine):
         async def attempt() -> Response:
             try:
                 raw = await call_litellm("acompletion", self._asked_as, **call)
+                self._answered = True
                 with reading_reply():
                     return to_response(raw, self.model)
             except CURABLE as fault:
@@ -343,6 +355,15 @@ class LiteLLMEngine(HostedEngine):
                 raise
 
         return await ask_again(attempt, timeout_s=self.timeout_s)
+
+    def _lost(self, fault: LM15Error) -> EndpointUnreachableError:
+        """What to raise where asking again did not help."""
+        if self._address and self._answered and isinstance(fault, TransportError):
+            return EndpointUnreachableError(
+                f"the server at {self._address} answered, and then died or fell silent ({fault.message}); look into "
+                "its log, and start it again"
+            )
+        return EndpointUnreachableError(f"{self.model} does not answer: {fault.message}")
 
     def find_provider(self) -> tuple[str, str]:
         """The provider's own name of the model and the provider's; raises if litellm knows none."""

@@ -5,7 +5,6 @@ and no engine.
 """
 
 import asyncio
-import json
 import os
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -24,6 +23,7 @@ from dspy.lm15 import (
 )
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
+from medexam.inputs import load_json
 from medexam.serve.network.connections import causes, redirect_fault
 from medexam.serve.network.http_calls import MISFORMED, retry_after_s
 from medexam.text import hide_secrets, writable
@@ -77,7 +77,7 @@ async def post_completions(client: Any, model: str, body: Mapping[str, Any], *, 
             raise _litellm_error(error, model, await _load_litellm()) from error
         with reading_reply():
             # Known fields alone are read and checked, so that it does not matter how deep the others lie.
-            found = json.loads(reply.content)
+            found = load_json(reply.content)
             if not isinstance(found, dict):
                 raise TypeError("it is no JSON object")
             return found
@@ -196,7 +196,7 @@ def _counts(usage: Any) -> Any:
     return {key: value for key, value in counts.items() if isinstance(value, dict) or is_count(value)}
 
 
-_MOST_TOKENS = 2**40
+_MOST_TOKENS = 10**9
 """Of one reply; those of thousands of replies together still fit in any table."""
 
 

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 import httpx
 from dspy.lm15 import InvalidRequestError
 
-from medexam.serve.chat_messages import ChatMessage
+from medexam.model_calls import ChatMessage
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
 from medexam.serve.local_model.template import LocalTemplate, load_template
 from medexam.serve.logprobs.vllm import Tokenizer
-from medexam.serve.network.connections import open_client
+from medexam.serve.network.connections import open_busy_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import reply_object
 from medexam.serve.network.retry import CURABLE, ask_again
@@ -107,7 +107,7 @@ class ServerRenderer:
             asked = self._asked % len(endpoints)
             endpoint = endpoints[asked]
             # The servers of a spec have one CA bundle; their keys may differ, and go with each request.
-            self._client = self._client or open_client(endpoint, self._timeout_s)
+            self._client = self._client or open_busy_client(endpoint, self._timeout_s)
             sending = self._client.post(
                 f"{endpoint.root}{path}", json={"model": self._model, **body}, headers=endpoint.headers
             )

@@ -25,10 +25,10 @@ from dspy.lm15 import (
 )
 from pydantic import ValidationError, model_validator
 
-from medexam.continuations import ContinuationRequest, ReadBy
 from medexam.errors import LogprobsUnavailableError, SpecError
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import UnreadableError, decode
+from medexam.model_calls import ContinuationRequest, ReadBy
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import (
     cut_at_stop,

@@ -10,23 +10,21 @@ they mean.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any
 
 from dspy.lm15 import (
     Config,
-    InvalidRequestError,
     Request,
     Response,
     UnsupportedFeatureError,
 )
 
-from medexam.continuations import ContinuationRequest
 from medexam.errors import LogprobsUnavailableError
+from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.serve.chat_messages import (
-    ChatMessage,
     TemplateRules,
     continues_plain_text,
     plain_text,
@@ -38,41 +36,29 @@ from medexam.serve.chat_messages import (
 from medexam.serve.contract import CHOICE, EngineInfo, join_samples, take_samples
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.engines.choice_tokens import ChoiceTokens
+from medexam.serve.engines.completions import Completions
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import call_litellm, post_completions, reading_reply, to_responses
+from medexam.serve.engines.litellm_calls import call_litellm, reading_reply, to_responses
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.engines.vllm_wire import (
     PLAIN_FIELDS,
     Completion,
+    build_generation,
     build_response,
     chat_fields,
+    choice_body,
     chosen_in_chat,
     chosen_text,
     escape_pattern,
-    order_choices,
-    read_completions,
     sampling_fields,
 )
-from medexam.serve.logprobs.tokens import ReadMethods, TokenPath, respond
+from medexam.serve.logprobs.tokens import ReadMethods, respond
 from medexam.serve.logprobs.vllm import ContinuationReader, Tokenizer
-from medexam.serve.pool.batcher import Batcher
+from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.server_pool import Server, ServerPool
 from medexam.serve.request_settings import RequestSettings
 from medexam.serve.thinking import append
-
-T = TypeVar("T")
-
-_BATCHES = 4
-"""Requests over which the prompts of a server are spread, so that it works on one while the client reads another."""
-_MOST_PROMPTS = 256
-"""The most prompts of one request: if it fails, all of them are lost."""
-_MOST_REPLIES = 32
-"""The most free replies of one request: all of them wait for the longest."""
-_SHORT = 128
-"""Tokens of a short reply; longer ones differ so much in length that each is asked alone."""
-_GRAMMAR_TOKENS = 64
-"""Room for a choice of several tokens; the grammar ends the reply."""
 
 
 @dataclass
@@ -96,7 +82,7 @@ class VLLMEngine(HostedEngine):
     def __post_init__(self) -> None:
         super().__init__(self.pool.limit)
         self.model = self.seen[0].model
-        self._lists = all(one.list_prompts for one in self.seen)
+        self._completions = Completions(self.pool, self.model, lists=all(one.list_prompts for one in self.seen))
         self._rules = TemplateRules(
             system=all(one.system_turn for one in self.seen),
             repeats=all(one.repeated_turns for one in self.seen),
@@ -108,15 +94,34 @@ class VLLMEngine(HostedEngine):
         thinks = self.renderer is not None and self.renderer.may_reason and self.settings.thinks is not False
         self._writes_plainly = self.renderer is not None and not thinks and not self.settings.chat_only
         """Whether free replies are completions of rendered text: nothing is lost without the chat endpoint."""
-        batcher = partial(
-            Batcher[str, str, list[Completion]],
-            self._complete_prompts,
-            busy_at=self._busy_at,
-            split_on=InvalidRequestError,
-        )
-        self._choices = batcher(max_items=self._most_prompts)
-        self._replies = batcher(max_items=lambda: min(self._most_prompts(), _MOST_REPLIES))
         self._reader = self._build_reader() if self.tokenizer else None
+        self._fields = lru_cache(maxsize=64)(self._build_fields)
+
+    def writes(self, dialogue: Dialogue) -> bool:
+        """Whether `write` can reply to it: what only the chat endpoint replies to, it cannot."""
+        plain = dialogue.choices is not None or dialogue.opening or self._writes_plainly
+        return self.renderer is not None and bool(plain)
+
+    async def write(self, dialogue: Dialogue) -> Generation:
+        """What `complete` replies to the same messages under the same settings."""
+        return await background_loop().run_async(self._write_tracked(dialogue))
+
+    async def _write_tracked(self, dialogue: Dialogue) -> Generation:
+        messages, opening, sampling, choices = dialogue
+        with self.limit.track():
+            prompt = await self._render(self._rules.fit(messages), opening)
+            if choices is not None:
+                fields = self._fields(sampling, chosen=True)
+                ((reply, text),) = await self._choose_token(prompt, opening, choices, fields)
+                return build_generation(reply, text, "stop")
+            (reply,) = await self._completions.write(prompt, self._fields(sampling), sampling.max_tokens)
+            return build_generation(reply, reply.text, reply.finish_reason)
+
+    def _build_fields(self, sampling: Sampling, *, chosen: bool = False) -> str:
+        """The fields of a request as JSON; those of a choice say nothing of its length."""
+        settings = self.settings
+        fields = {**sampling.drawing(), **settings.choosing} if chosen else {**sampling.fields(), **settings.sampling}
+        return json.dumps(fields, sort_keys=True)
 
     async def answer(self, request: Request) -> Response:
         """One reply to one request."""
@@ -197,15 +202,6 @@ class VLLMEngine(HostedEngine):
         for opened in {id(part): part for part in (self.renderer, self.tokenizer) if part is not None}.values():
             await opened.aclose()
 
-    def _most_prompts(self) -> int:
-        """Prompts that one request may hold."""
-        share = self.concurrency // (_BATCHES * max(len(self.pool.active), 1))
-        return min(share, _MOST_PROMPTS) if self._lists else 1
-
-    def _busy_at(self) -> int:
-        """Prompts in flight that keep the servers busy."""
-        return self.concurrency // 2
-
     def _build_reader(self) -> ContinuationReader:
         assert self.tokenizer is not None  # noqa: S101
         blocks = [one.prefix_block for one in self.seen]
@@ -216,11 +212,11 @@ class VLLMEngine(HostedEngine):
                 block=None if None in blocks else max(block for block in blocks if block is not None),
                 walkable=all(one.masked_logprobs for one in self.seen),
             ),
-            self._post,
+            self._completions.read,
             echo=max(one.echo_logprobs or 0 for one in self.seen),
             named=min(one.named_logprobs for one in self.seen),
-            prompts=self._most_prompts,
-            busy_at=self._busy_at,
+            prompts=self._completions.most_prompts,
+            busy_at=self._completions.busy_at,
         )
 
     async def _score(self, request: Request, asked: ContinuationRequest) -> Response:
@@ -242,29 +238,25 @@ class VLLMEngine(HostedEngine):
         self._read[reading.read_by] += 1
         return respond(reading, asked.texts, self.model)
 
-    async def _post(self, fields: str, prompts: Sequence[TokenPath], server: Server | None) -> list[Any]:
-        """A completions request of token ids; its choices in the order of the prompts."""
-        body = {"return_token_ids": True, "return_tokens_as_token_ids": True, **json.loads(fields)}
-        body["prompt"] = [list(prompt) for prompt in prompts]
-        return await self._post_completions(
-            body, lambda raw: order_choices(raw, len(prompts)), weight=len(prompts), first=server
-        )
-
     async def _choose(
         self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
     ) -> list[Response]:
         if self.renderer is None:
             return await self._choose_in_chat(messages, prefill, choices, fields)
-        prompt = append(await self.renderer.render(messages), prefill)
+        prompt = await self._render(messages, prefill)
+        chosen = await self._choose_token(prompt, prefill, choices, json.dumps(fields))
+        return [build_response(reply, text, "stop") for reply, text in chosen]
+
+    async def _choose_token(
+        self, prompt: str, prefill: str, choices: tuple[str, ...], fields: str
+    ) -> list[tuple[Completion, str]]:
+        """Replies to a prompt that ends in `prefill`, and the choice that each of them is; `fields` is JSON."""
         ids = await self._tokens.find(prompt, prefill, choices) if self._tokens else None
-        if ids is not None:
-            body = {**fields, "max_tokens": 1, "allowed_token_ids": list(ids)}
-        else:
+        if ids is None:
             self._check_grammar(choices)
-            body = {**fields, "max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"choice": list(choices)}}
-        replies = await self._choices.submit(json.dumps(body, sort_keys=True), prompt)
+        replies = await self._completions.choose(prompt, choice_body(fields, choices, ids))
         self._enforced["prefill" if ids is not None else "structured_outputs"] += 1
-        return [build_response(reply, chosen_text(reply, choices, ids), "stop") for reply in replies]
+        return [(reply, chosen_text(reply, choices, ids)) for reply in replies]
 
     async def _choose_in_chat(
         self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
@@ -278,8 +270,10 @@ class VLLMEngine(HostedEngine):
 
     def _check_grammar(self, choices: Sequence[str]) -> None:
         if not self._grammar:
+            said = next(filter(None, (one.refusals.get("structured_outputs") for one in self.seen)), None)
+            does = "ignores structured_outputs" if said is None else f"refuses structured_outputs: {said}"
             raise UnsupportedFeatureError(
-                f"the choices {list(choices)} are no single tokens here, and the server ignores structured_outputs",
+                f"the choices {list(choices)} are no single tokens here, and the server {does}",
                 feature="config.extensions.choice",
             )
 
@@ -290,7 +284,11 @@ class VLLMEngine(HostedEngine):
                 "the server does not render its chat template, so a reply's opening words cannot be appended exactly",
                 feature="messages",
             )
-        return await self._complete_one(append(await self.renderer.render(messages), prefill), fields)
+        return await self._complete_one(await self._render(messages, prefill), fields)
+
+    async def _render(self, messages: list[ChatMessage], prefill: str) -> str:
+        assert self.renderer is not None  # noqa: S101
+        return append(await self.renderer.render(messages), prefill)
 
     async def _continue(self, text: str, config: Config, several: Mapping[str, Any]) -> list[Response]:
         """A free reply to plain text, before which the tokenizer writes what opens every text."""
@@ -300,10 +298,7 @@ class VLLMEngine(HostedEngine):
 
     async def _complete_one(self, prompt: str, fields: Mapping[str, Any]) -> list[Response]:
         body = json.dumps(fields, sort_keys=True)
-        if fields.get("max_tokens", _SHORT + 1) <= _SHORT:
-            replies = await self._replies.submit(body, prompt)
-        else:
-            (replies,) = await self._complete_prompts(body, [prompt])
+        replies = await self._completions.write(prompt, body, fields.get("max_tokens"))
         return [build_response(reply, reply.text, reply.finish_reason) for reply in replies]
 
     async def _call_chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> list[Response]:
@@ -320,32 +315,3 @@ class VLLMEngine(HostedEngine):
 
         responses = await self.pool.call(send, weight=samples)
         return [await count_thinking(one, self.tokenizer, opened=self.opens_thinking) for one in responses]
-
-    async def _complete_prompts(self, fields: str, prompts: Sequence[str]) -> list[list[Completion]]:
-        """One completions request; `fields` is its body as JSON, so that equal bodies share a batch."""
-        # Servers that take no list of prompts take one as it is.
-        prompt = list(prompts) if len(prompts) > 1 else prompts[0]
-        body = {"add_special_tokens": False, "return_token_ids": True, **json.loads(fields), "prompt": prompt}
-        samples = body.get("n", 1)
-        return await self._post_completions(
-            body,
-            lambda raw: read_completions(raw, self.model, len(prompts), samples),
-            weight=len(prompts) * samples,
-        )
-
-    async def _post_completions(
-        self,
-        body: Mapping[str, Any],
-        read: Callable[[dict[str, Any]], T],
-        *,
-        weight: int,
-        first: Server | None = None,
-    ) -> T:
-        """A server's completions as `read` reads them; if that raises a curable error, they are asked for again."""
-
-        async def send(server: Server) -> T:
-            raw = await post_completions(server.client, self.model, body, timeout_s=self.pool.timeout_s)
-            with reading_reply():
-                return read(raw)
-
-        return await self.pool.call(send, weight=weight, first=first)

@@ -3,13 +3,16 @@
 Pure functions; this module opens no connection and decides nothing.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from dspy.lm15 import Config, Message, ProviderError, Request, Response, ServerError, Usage
 
+from medexam.model_calls import Generation
 from medexam.serve.engines.litellm_calls import is_count
 from medexam.text import writable
 
@@ -24,6 +27,9 @@ PLAIN_FIELDS = {
     "presence_penalty",
 }
 """Fields that mean the same on the chat and the completions endpoint, so that either can answer."""
+
+_GRAMMAR_TOKENS = 64
+"""Room for a choice of several tokens; the grammar ends the reply."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ def read_completions(raw: Mapping[str, Any], model: str, expected: int, samples:
     """
     replies = []
     for place, choice in enumerate(order_choices(raw, expected * samples)):
-        tokens, prompt = (_token_ids(choice.get(name)) for name in ("token_ids", "prompt_token_ids"))
+        tokens, prompt = _token_ids(choice.get("token_ids")), _listed(choice.get("prompt_token_ids"))
         text = choice["text"]
         if not isinstance(text, str):
             raise TypeError(f"a text of type {type(text).__name__}")
@@ -108,11 +114,19 @@ def read_completions(raw: Mapping[str, Any], model: str, expected: int, samples:
 
 
 def _token_ids(told: Any) -> tuple[int, ...] | None:
-    if told is None:
+    ids = _listed(told)
+    if ids is None:
         return None
-    if not isinstance(told, list) or {*map(type, told)} - {int}:
-        raise TypeError("token ids that are no list of whole numbers")
-    return tuple(told)
+    if {*map(type, ids)} - {int}:
+        raise TypeError("token ids that are no whole numbers")
+    return tuple(ids)
+
+
+def _listed(told: Any) -> list[Any] | None:
+    """The ids as they were told: those of a prompt are counted alone."""
+    if told is not None and not isinstance(told, list):
+        raise TypeError("token ids that are no list")
+    return told
 
 
 def build_response(reply: Completion, text: str, finish_reason: str) -> Response:
@@ -124,6 +138,26 @@ def build_response(reply: Completion, text: str, finish_reason: str) -> Response
         finish_reason=finish_reason,
         usage=reply.usage,
     )
+
+
+def build_generation(reply: Completion, text: str, finish_reason: str) -> Generation:
+    """A completion as a generation with this text."""
+    usage = reply.usage
+    return Generation(text, finish_reason, reply.model, usage.input_tokens, usage.output_tokens)
+
+
+# A run has as many bodies as numbers of options.
+@lru_cache(maxsize=1024)
+def choice_body(fields: str, choices: tuple[str, ...], ids: tuple[int, ...] | None) -> str:
+    """A request for one of the choices, as JSON: one of their tokens `ids`, or by a grammar if that is None.
+
+    `fields` are its other fields, as JSON.
+    """
+    if ids is not None:
+        constraint = {"max_tokens": 1, "allowed_token_ids": ids}
+    else:
+        constraint = {"max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"choice": choices}}
+    return json.dumps({**json.loads(fields), **constraint}, sort_keys=True)
 
 
 def match_choice(text: str, choices: Sequence[str]) -> str | None:

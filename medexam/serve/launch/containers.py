@@ -12,8 +12,9 @@ _ALWAYS = ("VLLM_API_KEY", "HF_TOKEN")
 _FAMILIES = ("NCCL_", "GLOO_", "UCX_", "VLLM_", "HF_", "TRANSFORMERS_")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 _OUTSIDE = ("HF_HOME", "HF_HUB_CACHE")
-"""Folders outside; inside, the cache lies where `_CACHE_INSIDE` says."""
-_CACHE_INSIDE = "/root/.cache/huggingface"
+"""Folders outside; inside, they lie where `_HOME_INSIDE` and `_CACHE_INSIDE` say."""
+_HOME_INSIDE = "/root/.cache/huggingface"
+_CACHE_INSIDE = f"{_HOME_INSIDE}/hub"
 
 
 def check_runtime(runtime: ContainerRuntime) -> None:
@@ -42,15 +43,20 @@ def container_command(
     shared. `gpus` None is every card, () none. `environment` is set inside; apptainer takes it from outside.
     """
     if runtime == "apptainer":
-        seen = folder or _hub_cache()
         # Apptainer shows the home folder inside of itself.
-        bind = [] if folder is None and seen.is_relative_to(Path.home()) else ["--bind", str(seen)]
+        seen = [folder] if folder is not None else [one for one in _hub_folders() if _outside_home(one)]
+        bind = [part for one in seen for part in ("--bind", str(one))]
         return ("apptainer", "exec", *([] if gpus == () else ["--nv"]), *bind, image, "python3", *arguments)
     command = [runtime, "run", "--rm", "--init", "--name", name, "--network", "host", "--ipc", "host"]
     command += _cards(runtime, gpus)
     command += [part for variable in passed_on(os.environ) if variable not in environment for part in ("-e", variable)]
     command += [part for key, value in environment.items() for part in ("-e", f"{key}={value}")]
-    command += ["-v", f"{folder}:{folder}:ro" if folder is not None else f"{_hub_cache()}:{_CACHE_INSIDE}"]
+    if folder is not None:
+        mounts = [f"{folder}:{folder}:ro"]
+    else:
+        inside = (_HOME_INSIDE, _CACHE_INSIDE)
+        mounts = [f"{outside}:{place}" for outside, place in zip(_hub_folders(), inside, strict=False)]
+    command += [part for mount in mounts for part in ("-v", mount)]
     return (*command, "--entrypoint", "python3", image, *arguments)
 
 
@@ -73,5 +79,12 @@ def _cards(runtime: ContainerRuntime, gpus: Sequence[int] | None) -> list[str]:
     return ["--gpus", "all" if gpus is None else f'"device={",".join(map(str, gpus))}"']
 
 
-def _hub_cache() -> Path:
-    return Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface").expanduser().absolute()
+def _hub_folders() -> list[Path]:
+    """The hub's folder outside, and behind it that of its cache, if it lies elsewhere."""
+    home = os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface"
+    folders = [home, *filter(None, [os.environ.get("HF_HUB_CACHE")])]
+    return [Path(folder).expanduser().absolute() for folder in folders]
+
+
+def _outside_home(folder: Path) -> bool:
+    return not folder.is_relative_to(Path.home())

@@ -115,11 +115,11 @@ def _imagined(
     name: str, profile: Profile, settings: ServerSettings, nodes: int, why: str, *, context_given: bool
 ) -> Placement:
     replicas, gpus = settings.replicas, settings.gpus
-    layouts = [layout for layout in profile.layouts if layout.nodes == nodes]
+    layouts = layouts_over(name, profile, nodes)
     if gpus is not None:
         layouts = [layout for layout in layouts if layout.gpus_per_node * replicas <= len(gpus)]
     if not layouts:
-        raise EngineError(f"{name} has no layout for {nodes} node(s) and the GPUs that --gpus names; name more of them")
+        raise EngineError(f"{name} has no layout for the GPUs that --gpus names; name more of them")
     layout = layouts[0]
     found = check_fit(name, profile, layout, card_memory(layout.gpu_gb), context_given=context_given)
     note = f"{why}; so this is the layout for {layout.gpus} x {layout.gpu_gb:.0f} GB, per GPU: {_told(layout, found)}"

@@ -12,7 +12,8 @@ from dspy.lm15 import InvalidRequestError, UnsupportedFeatureError
 
 from medexam.errors import EngineError
 from medexam.library_logging import quiet_transformers
-from medexam.serve.chat_messages import ChatMessage, TemplateRules, no_template, probe_template, template_digest
+from medexam.model_calls import ChatMessage
+from medexam.serve.chat_messages import TemplateRules, no_template, probe_template, template_digest
 from medexam.serve.local_model.dtypes import explain_dtype, pick_device, pick_dtype
 from medexam.serve.local_model.prefixes import Layers, PrefixCache
 from medexam.serve.local_model.template import may_reason

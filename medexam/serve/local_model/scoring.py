@@ -12,7 +12,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from medexam.continuations import ReadBy
+from medexam.model_calls import ReadBy
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.logprobs.tokens import Candidates, TokenPath
 

@@ -19,8 +19,8 @@ from functools import cached_property
 
 from dspy.lm15 import InvalidRequestError, Message, Response, Usage
 
-from medexam.continuations import CONTINUATIONS, Continuation, ContinuationLogprobs, ReadBy
 from medexam.errors import LogprobsUnavailableError
+from medexam.model_calls import CONTINUATIONS, Continuation, ContinuationLogprobs, ReadBy
 
 TokenPath = tuple[int, ...]
 

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from dspy.lm15 import InvalidRequestError
 
-from medexam.continuations import ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.errors import LogprobsUnavailableError
+from medexam.model_calls import ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.serve.logprobs.tokens import (
     STRIDE,
     Candidates,

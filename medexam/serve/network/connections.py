@@ -116,11 +116,24 @@ def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
         headers={**endpoint.headers, **_UNCOMPRESSED},
         # Waiting for one of this client's own connections is no fault of the server's.
         timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s), pool=None),
-        verify=trusted(endpoint.ca_bundle),
-        limits=_LIMITS,
-        follow_redirects=False,
-        trust_env=not _is_loopback(endpoint),
-        event_hooks={"response": [_bound]},
+        **_common(endpoint),
+    )
+
+
+def open_busy_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
+    """A client for a thousand calls at a time, whose time for one does not grow with those that are under way.
+
+    It sends no key. Raises `SpecError` for a CA bundle that cannot be read.
+    """
+    from httpx_aiohttp import HttpxAiohttpClient
+
+    class Client(_PatientClient, HttpxAiohttpClient):
+        """The connections of aiohttp, with a timeout for the whole reply."""
+
+    return Client(
+        headers=_UNCOMPRESSED,
+        timeout=httpx.Timeout(timeout_s, connect=min(_BUSY_CONNECT_S, timeout_s)),
+        **_common(endpoint),
     )
 
 
@@ -129,30 +142,30 @@ def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
 
     Raises `SpecError` for a CA bundle that cannot be read.
     """
-    from openai import AsyncOpenAI, DefaultAioHttpClient
+    from openai import AsyncOpenAI
 
-    class Client(_PatientClient, DefaultAioHttpClient):
-        """The client of the openai package, with a timeout for the whole reply."""
-
-    timeout = httpx.Timeout(timeout_s, connect=min(_BUSY_CONNECT_S, timeout_s))
+    http_client = open_busy_client(endpoint, timeout_s)
+    http_client.event_hooks["response"].append(_refuse_redirect)
     client = AsyncOpenAI(
         base_url=endpoint.base,
         api_key=endpoint.key,
         max_retries=0,
-        timeout=timeout,
-        # The openai client follows redirects unless it is told otherwise.
-        http_client=Client(
-            headers=_UNCOMPRESSED,
-            limits=_LIMITS,
-            timeout=timeout,
-            verify=trusted(endpoint.ca_bundle),
-            follow_redirects=False,
-            trust_env=not _is_loopback(endpoint),
-            event_hooks={"response": [_bound, _refuse_redirect]},
-        ),
+        timeout=http_client.timeout,
+        http_client=http_client,
     )
     background_loop().close_at_exit(client)
     return client
+
+
+def _common(endpoint: Endpoint) -> dict[str, Any]:
+    """What every client of an endpoint is told; raises `SpecError` for a CA bundle that cannot be read."""
+    return {
+        "verify": trusted(endpoint.ca_bundle),
+        "limits": _LIMITS,
+        "follow_redirects": False,
+        "trust_env": not _is_loopback(endpoint),
+        "event_hooks": {"response": [_bound]},
+    }
 
 
 def trusted(ca_bundle: Path | None) -> ssl.SSLContext:

@@ -85,7 +85,7 @@ def _split(text: str, address: str) -> SplitResult:
         parts = urlsplit(text)
         _ = parts.port
     except ValueError:
-        # Not repeated: what stands in the place of the port may be a password.
+        # Not repeated: the text after the colon may be a password.
         raise SpecError(f"an endpoint is no address, or its port is no number; {_EXAMPLE}") from None
     if not parts.hostname or any(c.isspace() for c in text):
         raise SpecError(f"endpoint {address!r} is no address of a server; {_EXAMPLE}")

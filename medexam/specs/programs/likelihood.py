@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from medexam.continuations import ReadBy
+from medexam.model_calls import ReadBy
 from medexam.questions import Language
 from medexam.specs.programs.base import WordsSpec
 from medexam.specs.programs.needs import EngineNeeds, RetrievalSettings, WordFiles

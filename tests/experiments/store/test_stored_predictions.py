@@ -10,6 +10,7 @@ from medexam.experiments.run.spending import Spending
 from medexam.experiments.run.workers.dispatcher import Dispatcher
 from medexam.experiments.run.workers.messages import WorkerReport
 from medexam.experiments.run.workers.remote import RemoteWorker
+from medexam.experiments.store import prediction_lines
 from medexam.experiments.store.log_lines import cut_torn_line
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.predictions import Failure, Outcome, Prediction, Status
@@ -39,7 +40,9 @@ def folder(tmp_path) -> RunFolder:
     return made
 
 
-def test_each_look_gives_what_reading_at_once_gives(folder) -> None:
+@pytest.mark.parametrize("held", [0, 300, 2**24])
+def test_each_look_gives_what_reading_at_once_gives(folder, held, monkeypatch) -> None:
+    monkeypatch.setattr(prediction_lines, "HELD_BYTES", held)
     whole = folder.read_predictions()
     with folder.opened_predictions() as stored:
         assert list(stored) == list(whole) == ["a", "b", "c", "d"]
@@ -120,7 +123,8 @@ def test_a_worker_that_answers_for_another_run_is_refused(folder) -> None:
         dispatcher.hear(worker, WorkerReport(0, done, 0, 1, over=False))
 
 
-def test_a_file_that_was_changed_meanwhile_is_one_clear_line(folder) -> None:
+def test_a_file_that_was_changed_meanwhile_is_one_clear_line(folder, monkeypatch) -> None:
+    monkeypatch.setattr(prediction_lines, "HELD_BYTES", 0)
     with folder.opened_predictions() as stored:
         (folder.path / PREDICTIONS).write_bytes(b"")
         with pytest.raises(RunFolderError, match="prediction of c is gone"):

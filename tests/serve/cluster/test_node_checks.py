@@ -11,12 +11,14 @@ from medexam.errors import EngineError
 from medexam.serve.cluster import node_checks
 from medexam.serve.cluster.job_node import JobNode
 from medexam.serve.cluster.node_checks import check_node
+from medexam.serve.launch.settings import ServerSettings
 
 HERE = JobNode("7", "0", "1", 0, 1, "n1", ("n1",))
+USUAL = ServerSettings()
 
 
-def faults(folder: Path, model: str | None = None, python: Path | None = None) -> dict[str, str]:
-    return {one.what: one.fault for one in check_node(HERE, model, folder, python) if one.fault is not None}
+def faults(folder: Path, model: str | None = None, servers: ServerSettings = USUAL) -> dict[str, str]:
+    return {one.what: one.fault for one in check_node(HERE, model, folder, servers) if one.fault is not None}
 
 
 def put_nvidia_smi(folder: Path, monkeypatch: pytest.MonkeyPatch, cards: int, cuda: str) -> None:
@@ -70,9 +72,35 @@ def test_a_driver_older_than_the_build(
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho '\"12.8\"'\n", encoding="utf-8")
     python.chmod(0o755)
-    found = faults(tmp_path, python=python)
+    found = faults(tmp_path, servers=ServerSettings(python=python))
     assert ("CUDA" in found) == fault
     assert not fault or found["CUDA"].startswith("the driver takes CUDA 11.8, ")
+
+
+def test_a_container_is_asked_for_its_own_cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_nvidia_smi(tmp_path, monkeypatch, 4, "11.8")
+    servers = ServerSettings(container="/shared/vllm.sif", container_runtime="apptainer")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "apptainer is not on the PATH" in faults(tmp_path, "llama-3.1-70b", servers)["server"]
+    apptainer = tmp_path / "apptainer"
+    apptainer.write_text("#!/bin/sh\necho '\"12.8\"'\n", encoding="utf-8")
+    apptainer.chmod(0o755)
+    found = faults(tmp_path, "llama-3.1-70b", servers)
+    assert "server" not in found, "the Python here has no vLLM, and needs none"
+    assert found["CUDA"].startswith("the driver takes CUDA 11.8, /shared/vllm.sif has torch for 12.8; ")
+    apptainer.write_text("#!/bin/sh\necho 'could not open image' >&2\nexit 255\n", encoding="utf-8")
+    assert faults(tmp_path, servers=servers)["CUDA"] == "`apptainer` fails: could not open image"
+
+
+def test_a_model_that_fits_over_all_nodes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_nvidia_smi(tmp_path, monkeypatch, 2, "12.8")
+    monkeypatch.setattr("medexam.serve.launch.vllm_command.has_cpu_build", lambda _python: False)
+    two = JobNode("7", "0", "1", 1, 2, "n2", ("n1", "n2"))
+    (server,) = (one for one in check_node(two, "llama-3.1-70b", tmp_path, ServerSettings()) if one.what == "server")
+    assert server.fault is None
+    assert server.seen.startswith("as one server over 2 nodes (--span): ")
+    assert "35.3 GB of weights" in server.seen
+    assert "llama-3.1-70b wants 4 GPUs" in faults(tmp_path, "llama-3.1-70b")["server"], "on one node it does not fit"
 
 
 def test_a_node_without_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

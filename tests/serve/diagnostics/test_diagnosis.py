@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_servers import TGI, LlamaServer, Ollama
 from wire_server import Wire, serving
 
 from medexam.cli.main import main
@@ -76,6 +77,7 @@ def test_one_server_in_good_health() -> None:
     assert {check.what: check.verdict for check in one.api} == {
         "choices by json_schema": "honoured",
         "choices by json_object": "refused",
+        "choices by json_object with value": "refused",
         "logprobs in chat": "ignored",
         "logprobs in completions": "ignored",
         "n": "honoured",
@@ -251,6 +253,9 @@ def test_what_a_server_remembers_is_said_where_its_counters_tell_it(doctor: Doct
             Wire(owner="library", version=None, tokenize=False, structured=False, schema=False),
             ('"engine": "litellm"', "program.answer_format=free"),
         ),
+        (TGI(), ('"engine": "litellm"', "program.answer_format=guided")),
+        (Ollama(), ('"engine": "litellm"', "program.answer_format=guided")),
+        (LlamaServer(), ('"engine": "litellm"', "program.answer_format=guided")),
         (Wire(chat=False), ("program.kind=likelihood", "program.chat_template=false")),
     ],
 )
@@ -270,6 +275,25 @@ def test_the_doctor_ends_with_the_line_to_type(doctor: Doctor, wire: Wire, said:
 
 async def _open_and_close(model: ModelSpec, needs: EngineNeeds) -> None:
     await (await build_engine(model, needs)).aclose()
+
+
+@pytest.mark.parametrize(
+    ("wire", "version", "forms"),
+    [
+        (TGI(), None, ("refused", "refused", "honoured")),
+        (Ollama(), "ollama 0.12.6", ("honoured", "ignored", "ignored")),
+        (LlamaServer(), "llama.cpp", ("honoured", "honoured", "ignored")),
+    ],
+)
+def test_servers_that_are_no_vllm(wire: Wire, version: str | None, forms: tuple[str, ...]) -> None:
+    (one,) = look(wire).diagnoses
+    assert one.seen is not None
+    assert (one.seen.server_version, one.seen.is_vllm, one.seen.guided_by) == (version, False, None)
+    assert tuple(check.verdict for check in one.api[:3]) == forms
+    assert [check.refusal is None for check in one.reads] == [False] * 3
+    if wire.owner == "tiny":
+        assert "expected one of `json`, `json_object`, `regex` at line 1 column 168" in one.api[0].said
+        assert "response_format: missing field `value`" in one.api[1].said
 
 
 @pytest.mark.parametrize("status", [422, 500])
@@ -314,9 +338,9 @@ def test_a_burst_that_is_refused() -> None:
     assert advise(found)[0].startswith("requests of the burst that failed: 1")
 
 
-def register(registry: Registry, wire: Wire, key_file: Path | None = None) -> None:
-    host = socket.gethostname()
-    registry.add(RegisteredServer(wire.address, wire.models[0], host, os.getpid(), key_file=key_file))
+def register(registry: Registry, wire: Wire, key_file: Path | None = None, **told: Any) -> None:
+    told = {"host": socket.gethostname(), "pid": os.getpid(), **told}
+    registry.add(RegisteredServer(wire.address, wire.models[0], key_file=key_file, **told))
 
 
 def test_registered_servers_are_asked_with_their_own_keys(doctor: Doctor, tmp_path: Path) -> None:
@@ -330,6 +354,15 @@ def test_registered_servers_are_asked_with_their_own_keys(doctor: Doctor, tmp_pa
     assert [one["endpoint"] for one in json.loads(out)["endpoints"]] == [one.address, two.address]
     assert "its-own" not in out
     assert "Bearer its-own" not in two.keys
+
+
+def test_a_registered_server_whose_clock_is_apart_is_asked(doctor: Doctor, tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "servers.json")
+    with serving(Wire()) as wire:
+        register(registry, wire, host="n7", seen_at=time.time() + 600)
+        code, out, _ = doctor(f"registry:{registry.path}", "--burst", "0", "--json")
+    assert code == 0
+    assert [one["endpoint"] for one in json.loads(out)["endpoints"]] == [wire.address]
 
 
 def test_without_an_endpoint_this_machines_registry_is_read(

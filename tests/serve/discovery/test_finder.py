@@ -3,8 +3,12 @@
 import asyncio
 import os
 import socket
+import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from wire_server import Wire, serving
@@ -16,7 +20,7 @@ from medexam.serve.discovery.finder import ServerFinder
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.network.keys import write_key
 from medexam.specs import EngineNeeds, ModelSpec
-from waiting import soon
+from waiting import BACKSTOP_S, soon
 
 
 @pytest.fixture
@@ -45,17 +49,34 @@ def completions(wire: Wire) -> int:
     return len(wire.bodies("/v1/completions"))
 
 
+@dataclass
+class HeldWire(Wire):
+    """Answers no completion while it is held."""
+
+    free: threading.Event = field(default_factory=threading.Event)
+
+    def _complete(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        assert self.free.wait(BACKSTOP_S)
+        return super()._complete(body)
+
+
 async def test_servers_come_and_go_while_they_are_asked(registry, ask) -> None:
-    with serving(Wire()) as first, serving(Wire()) as second:
+    with serving(HeldWire()) as first, serving(Wire()) as second:
+        first.free.set()
         registry.add(entry(first))
         engine = await build_engine(spec(registry), EngineNeeds(guided=True))
         try:
             registry.add(entry(second))
             await seen(engine, 2)
             before = completions(first), completions(second)
-            await asyncio.gather(*(engine.complete(ask(f"q{n}", choice=["1", "2"])) for n in range(40)))
-            assert completions(first) > before[0]
+            first.free.clear()
+            held = asyncio.create_task(engine.complete(ask("q", choice=["1", "2"])))
+            await soon(lambda: completions(first) > before[0])
+            await engine.complete(ask("the least busy is asked", choice=["1", "2"]))
             assert completions(second) > before[1]
+            assert not held.done()
+            first.free.set()
+            await held
             registry.remove(first.address)
             await seen(engine, 1)
             before = completions(first)
@@ -66,7 +87,7 @@ async def test_servers_come_and_go_while_they_are_asked(registry, ask) -> None:
             await engine.aclose()
 
 
-async def test_a_call_waits_for_the_next_server_when_the_last_has_left(registry, ask) -> None:
+async def test_a_call_waits_for_the_next_server_when_the_last_has_left(registry, ask, caplog) -> None:
     with serving(Wire()) as first, serving(Wire()) as second:
         registry.add(entry(first))
         engine = await build_engine(spec(registry, wait_s=600), EngineNeeds(guided=True))
@@ -76,6 +97,7 @@ async def test_a_call_waits_for_the_next_server_when_the_last_has_left(registry,
             asked = asyncio.create_task(engine.complete(ask("q", choice=["1", "2"])))
             await asyncio.sleep(0.2)
             assert not asked.done()
+            assert caplog.text.count("the last server has left; waiting 600 s for another") == 1
             registry.add(entry(second))
             assert (await asked).text in ("1", "2")
         finally:
@@ -118,6 +140,34 @@ async def test_a_run_waits_for_the_first_server(registry, caplog) -> None:
         await (await building).aclose()
 
 
+async def test_a_run_waits_for_hours_while_a_job_is_pending(registry, monkeypatch, caplog) -> None:
+    waited_s, registered_s = 0.0, 5 * 3600.0
+    sleep = asyncio.sleep
+
+    with serving(Wire()) as wire:
+
+        async def pass_time(seconds: float) -> None:
+            nonlocal waited_s
+            waited_s += seconds
+            if waited_s >= registered_s:
+                registry.add(entry(wire, job="17"))
+            await sleep(0)
+
+        monkeypatch.setattr(finding, "POLL_S", 60.0)
+        monkeypatch.setattr(finding, "time", SimpleNamespace(monotonic=lambda: waited_s))
+        monkeypatch.setattr(finding.asyncio, "sleep", pass_time)
+        (found,) = await ServerFinder(registry, spec(registry)).wait_for_first(86400)
+        assert (found.base, waited_s) == (wire.address, registered_s)
+        assert len(caplog.records) == 1
+        assert "waiting 86400 s for one" in caplog.text
+
+        waited_s, registered_s = 0.0, float("inf")
+        registry.remove(wire.address)
+        with pytest.raises(EndpointUnreachableError, match="no server is registered"):
+            await ServerFinder(registry, spec(registry)).wait_for_first(86400)
+        assert waited_s == 86400
+
+
 async def test_a_run_waits_as_long_as_a_server_loads(registry, caplog) -> None:
     with serving(Wire()) as wire:
         registry.add(entry(wire, ready=False))
@@ -146,11 +196,27 @@ async def test_nobody_came(registry) -> None:
         await build_engine(spec(registry, wait_s=0.2))
 
 
-async def test_a_clock_that_is_minutes_apart_is_named(registry, caplog) -> None:
+async def test_a_server_whose_clock_is_minutes_apart_is_asked(registry, ask, caplog) -> None:
     with serving(Wire()) as wire:
         registry.add(entry(wire, host="n7", seen_at=time.time() - 4000))
-        with pytest.raises(EndpointUnreachableError, match=r"last heartbeat of n7 is .* set the machines' clocks"):
-            await build_engine(spec(registry, wait_s=0.2))
+        building = asyncio.create_task(build_engine(spec(registry, wait_s=0)))
+        await soon(lambda: "last heartbeat of n7 is not of the last 30 s" in caplog.text)
+        assert not building.done()
+        registry.add(entry(wire, host="n7", seen_at=time.time() - 3995))
+        engine = await building
+        try:
+            assert (await engine.complete(ask("q"))).text
+        finally:
+            await engine.aclose()
+
+
+async def test_a_server_that_ended_long_ago_is_not_asked(registry, monkeypatch, caplog) -> None:
+    monkeypatch.setattr("medexam.serve.discovery.registry.STALE_S", 0.2)
+    with serving(Wire()) as wire:
+        registry.add(entry(wire, host="n7", seen_at=time.time() + 4000))
+        with pytest.raises(EndpointUnreachableError, match="no server is registered"):
+            await build_engine(spec(registry, wait_s=0))
+        assert "the last heartbeat of n7" in caplog.text
         assert not wire.requests
 
 

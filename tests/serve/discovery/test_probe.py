@@ -113,8 +113,10 @@ async def test_endpoints_must_serve_one_model() -> None:
 @pytest.mark.parametrize("status", [404, 500])
 async def test_something_else_answers(status: int) -> None:
     refusing = Wire(refuse={"/v1/models": status})
-    with serving(refusing), pytest.raises(EndpointUnreachableError, match="not as an OpenAI-compatible server"):
+    with serving(refusing), pytest.raises(EndpointUnreachableError) as caught:
         await probe(refusing)
+    assert "not as an OpenAI-compatible server" in str(caught.value)
+    assert "or name its model in model.name (doctor: --model)" in str(caught.value)
 
 
 @pytest.mark.parametrize("wire", [Wire(models=()), Wire(refuse={"/v1/models": 404}), Wire(refuse={"/v1/models": 500})])

@@ -1,5 +1,7 @@
 """The registry of servers: who runs, who fell silent, and writers beside each other."""
 
+import errno
+import fcntl
 import os
 import socket
 import subprocess
@@ -12,6 +14,7 @@ import pytest
 from medexam.errors import EngineError
 from medexam.files import process_lives
 from medexam.serve.discovery.registry import STALE_S, RegisteredServer, Registry, local_registry
+from waiting import until
 
 
 def entry(address: str = "http://127.0.0.1:8000/v1", **fields) -> RegisteredServer:
@@ -50,13 +53,92 @@ def test_only_the_owner_may_read_it(registry: Registry) -> None:
     assert {path.name for path in registry.path.parent.iterdir()} <= {"servers.json", "servers.json.lock"}
 
 
-def test_who_falls_silent_counts_no_more_and_is_dropped_at_the_next_write(registry: Registry) -> None:
-    silent = entry("http://node7:8000/v1", host="node7", seen_at=time.time() - STALE_S - 1)
-    registry.add(silent, entry())
+class Clocks:
+    """What the reader's two clocks show."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.passed = 0.0
+        wall, steady = time.time(), time.monotonic()
+        monkeypatch.setattr("medexam.serve.discovery.registry.time.time", lambda: wall + self.passed)
+        monkeypatch.setattr("medexam.serve.discovery.registry.time.monotonic", lambda: steady + self.passed)
+
+
+def test_who_falls_silent_counts_no_more_and_is_dropped_at_the_next_write(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks = Clocks(monkeypatch)
+    registry.add(entry("http://node7:8000/v1", host="node7"), entry())
+    assert len(registry.read()) == 2
+    clocks.passed = STALE_S + 1
+    registry.heartbeat(entry().address)
     assert [one.address for one in registry.read()] == [entry().address]
-    assert "node7" in registry.path.read_text(encoding="utf-8")
-    registry.add(entry("http://127.0.0.1:8001/v1"))
     assert "node7" not in registry.path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("apart_s", [-600.0, 600.0])
+def test_a_clock_that_is_minutes_apart_is_no_death(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, apart_s: float
+) -> None:
+    clocks = Clocks(monkeypatch)
+    node, reader = Registry(registry.path), Registry(registry.path)
+
+    def beat() -> None:
+        node.add(entry("http://node7:8000/v1", host="node7", seen_at=time.time() + apart_s))
+
+    def hosts() -> tuple[list[str], list[str]]:
+        return [one.host for one in reader.read()], [one.host for one in reader.read_unsure()]
+
+    beat()
+    assert hosts() == ([], ["node7"])
+    clocks.passed = 5.0
+    reader.add(entry())  # a writer does not drop it either
+    assert hosts() == ([entry().host], ["node7"])
+    beat()
+    for seconds in (5.0, 5.0 + STALE_S):
+        clocks.passed = seconds
+        assert "node7" in hosts()[0]
+    clocks.passed = 6.0 + STALE_S  # the last one is too long ago now, whatever it says
+    assert "node7" not in hosts()[0] + hosts()[1]
+
+
+@pytest.mark.parametrize("apart_s", [-600.0, 600.0])
+def test_who_died_long_ago_counts_no_more_whatever_its_clock_said(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, apart_s: float
+) -> None:
+    clocks = Clocks(monkeypatch)
+    registry.add(entry("http://node7:8000/v1", host="node7", seen_at=time.time() + apart_s))
+    assert registry.read() == ()
+    assert len(registry.read_unsure()) == 1
+    clocks.passed = STALE_S + 1
+    assert (registry.read(), registry.read_unsure()) == ((), ())
+
+
+BEAT = """
+import sys, time
+real = time.time
+time.time = lambda: real() + float(sys.argv[2])  # this process's machine is minutes apart
+from pathlib import Path
+from medexam.serve.discovery.registry import RegisteredServer, Registry
+registry = Registry(Path(sys.argv[1]))
+registry.add(RegisteredServer(address="http://node7:8000/v1", model="m", host="node7", pid=1))
+while True:
+    time.sleep(0.1)
+    registry.heartbeat("http://node7:8000/v1")
+"""
+
+
+@pytest.mark.parametrize("apart_s", [-600, 600])
+def test_a_process_whose_clock_is_apart_is_used_while_it_lives(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, apart_s: int
+) -> None:
+    monkeypatch.setattr("medexam.serve.discovery.registry.STALE_S", 10.0)
+    with subprocess.Popen([sys.executable, "-c", BEAT, registry.path, str(apart_s)]) as node:
+        until(lambda: [one.host for one in registry.read()] == ["node7"], "the second heartbeat")
+        (found,) = registry.read()
+        assert abs(found.seen_at - time.time() - apart_s) < 60
+        node.kill()
+    monkeypatch.setattr("medexam.serve.discovery.registry.STALE_S", 0.5)
+    until(lambda: registry.read() == registry.read_unsure() == (), "its end to be seen")
 
 
 def test_a_process_of_this_machine_that_ended_counts_no_more(registry: Registry) -> None:
@@ -68,14 +150,18 @@ def test_a_process_of_this_machine_that_ended_counts_no_more(registry: Registry)
     assert [one.host for one in registry.read()] == ["node7"]
 
 
-def test_a_heartbeat_keeps_an_entry_and_names_those_it_does_not_know(registry: Registry) -> None:
-    almost = entry("http://node7:8000/v1", host="node7", seen_at=time.time() - STALE_S - 1)
+def test_a_heartbeat_keeps_an_entry_and_names_those_it_does_not_know(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    almost = entry("http://node7:8000/v1", host="node7")
     registry.add(almost)
+    clocks = Clocks(monkeypatch)
+    clocks.passed = STALE_S + 1
     assert registry.read() == ()
     assert registry.heartbeat(almost.address, "http://node8:8000/v1") == ("http://node8:8000/v1",)
     (found,) = registry.read()
     assert found.address == almost.address
-    assert time.time() - found.seen_at < 5
+    assert found.seen_at - almost.seen_at > STALE_S
 
 
 @pytest.mark.parametrize(
@@ -114,6 +200,17 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(EngineError, match=r"cannot be written.*--registry"):
         Registry(tmp_path / "file" / "servers.json").add(entry())
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL])
+def test_a_file_system_without_locks(registry: Registry, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(EngineError, match=rf"cannot be written: .*{os.strerror(number)}; name one in another folder"):
+        registry.add(entry())
+    assert registry.read() == ()
 
 
 def test_a_lock_that_is_held(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ import torch
 from dspy.lm15 import Config, InvalidRequestError, Message, Request
 from wire_server import Wire, serving
 
-from medexam.continuations import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
 from medexam.datasets import load_exam_set
 from medexam.errors import LogprobsUnavailableError
+from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
 from medexam.serve import ScriptedEngine, build_engine
 from medexam.serve.diagnostics.read_check import check_reads
 from medexam.serve.engines.embedded import EmbeddedEngine

@@ -136,8 +136,13 @@ async def test_the_embedded_model_is_refused_by_name() -> None:
 async def test_guided_answers_to_pictures_need_a_grammar() -> None:
     with serving(Wire(sight="reads", structured=False)) as wire:
         await (await build_engine(spec(wire, "vllm"), EngineNeeds(chat=True, guided=True))).aclose()
-        with pytest.raises(AnswerFormatError, match="by which alone answers to pictures are guided"):
+        with pytest.raises(AnswerFormatError, match=r"ignored it, so guided answers to pictures .* upgrade the server"):
             await build_engine(spec(wire, "vllm"), EngineNeeds(chat=True, guided=True, pictures=True))
+    refusing = Wire(sight="reads", refused_fields=("structured_outputs",), owner="me", version=None)
+    with serving(refusing), pytest.raises(AnswerFormatError) as caught:
+        await build_engine(spec(refusing, "vllm"), EngineNeeds(chat=True, guided=True, pictures=True))
+    assert "refused structured_outputs (HTTP 400: structured_outputs is not configured)" in str(caught.value)
+    assert "upgrade" not in str(caught.value)
 
 
 async def test_a_picture_is_shown_at_the_start_only_if_one_is_asked() -> None:

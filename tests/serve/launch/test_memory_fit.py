@@ -186,7 +186,9 @@ def test_printing_needs_no_card() -> None:
     assert place_profile(
         "llama-3.1-70b", load_profile("llama-3.1-70b"), ServerSettings(gpus=(4, 5)), printing=True
     ).gpus == ((4, 5),)
-    with pytest.raises(EngineError, match="name more of them"):
+    with pytest.raises(EngineError, match=r"llama-3\.1-8b has no layout for 2 nodes, only for 1; add one"):
+        place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), nodes=2, printing=True)
+    with pytest.raises(EngineError, match="no layout for the GPUs that --gpus names; name more of them"):
         place_profile("llama-3.1-70b", load_profile("llama-3.1-70b"), ServerSettings(gpus=(4,)), printing=True)
 
 

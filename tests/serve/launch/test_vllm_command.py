@@ -252,6 +252,18 @@ def test_podman_and_apptainer(model: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert launch.environment["CUDA_VISIBLE_DEVICES"] == "0"
 
 
+@pytest.mark.usefixtures("cards")
+def test_a_cache_apart_from_the_hubs_folder_is_seen_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_HOME", raising=False)
+    monkeypatch.setenv("HF_HUB_CACHE", "/shared/hub")
+    (launch,) = plan_servers(
+        "qwen3-8b", ServerSettings(container="vllm.sif", container_runtime="apptainer"), printing=True
+    )
+    assert launch.command[3:6] == ("--bind", "/shared/hub", "vllm.sif")
+    (launch,) = plan_servers("qwen3-8b", ServerSettings(container="image"), printing=True)
+    assert "-v /shared/hub:/root/.cache/huggingface/hub --entrypoint" in str(launch)
+
+
 def test_ports_in_use(model: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -49,6 +49,25 @@ async def test_it_renders_as_transformers_does(folder: Path) -> None:
     assert await local.render(TURNS) == expected
 
 
+LOOPS = """{% for message in messages %}{{ loop.index, loop.first, loop.last, loop.length, loop.cycle('a', 'b') }}
+{{- loop.previtem is defined }}{{ loop.none is defined }}{% endfor %}"""
+
+
+async def test_loops_are_those_of_transformers_and_their_inside_stays_shut(folder: Path) -> None:
+    from transformers import AutoTokenizer
+
+    (folder / "chat_template.jinja").write_text(LOOPS, encoding="utf-8")
+    local = load_template(str(folder))
+    assert local is not None
+    assert await local.render(TURNS) == AutoTokenizer.from_pretrained(folder).apply_chat_template(TURNS, tokenize=False)
+    for inside in ("loop.__class__.__mro__", "loop._iterable.x", "loop.cycle.__globals__.x"):
+        (folder / "chat_template.jinja").write_text(f"{{% for m in messages %}}{{{{ {inside} }}}}{{% endfor %}}")
+        shut = load_template(str(folder))
+        assert shut is not None
+        with pytest.raises(InvalidRequestError, match=r"unsafe|undefined"):
+            await shut.render(TURNS)
+
+
 async def test_choices_are_single_tokens_or_none(folder: Path) -> None:
     local = load_template(str(folder))
     assert local is not None

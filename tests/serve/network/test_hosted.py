@@ -24,9 +24,10 @@ from dspy.lm15 import (
     UnsupportedFeatureError,
     UnsupportedModelError,
 )
+from other_servers import TGI, Ollama
 from wire_server import Wire, serving
 
-from medexam.errors import AnswerFormatError, EngineError
+from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
 from medexam.serve import build_engine
 from medexam.serve.contract import CHOICE, PLAIN, Engine
 from medexam.serve.network.retry import ATTEMPTS
@@ -326,6 +327,30 @@ class TestLiteLLM:
         forms = [body.get("response_format", {}).get("type") for body in wire.bodies("/v1/chat/completions")]
         assert forms[:2] == ["json_schema", "json_object"]
         assert forms[-1] == "json_object"
+
+    @pytest.mark.parametrize(("wire", "form"), [(TGI(), "value"), (Ollama(), "json_schema")])
+    async def test_servers_that_are_no_vllm_are_held_to_a_choice(self, wire: Wire, form: str) -> None:
+        with serving(wire):
+            engine = await self.build(wire, guided=True, name="openai/tiny")
+            assert (await engine.complete(ask())).text == "4"
+            await engine.aclose()
+        assert form in wire.bodies("/v1/chat/completions")[-1]["response_format"]
+
+    async def test_a_server_that_dies_under_the_schema(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Dying(Wire):
+            def _refusal(self, body):
+                self.drop = True
+                return super()._refusal(body)
+
+        monkeypatch.setattr("medexam.serve.network.retry.ATTEMPTS", 2)
+        with (
+            serving(Dying()) as wire,
+            pytest.raises(EndpointUnreachableError, match="answered, and then died") as caught,
+        ):
+            await self.build(wire, guided=True, name="openai/tiny")
+        assert "\n" not in str(caught.value)
+        with pytest.raises(EndpointUnreachableError, match="openai/tiny does not answer: "):
+            await self.build(wire, guided=True, name="openai/tiny")
 
     async def test_a_refusal_is_not_called_ignoring(self) -> None:
         refusing = Wire(forms=())

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from medexam.experiments.report.page.entries import (
     LONGEST_TEXT,
     Answers,
@@ -60,16 +62,19 @@ def build_blocks(
 
 def pack(name: str, value: Any) -> Block:
     """`value`, JSON-ready, as a block; what UTF-8 cannot write becomes a question mark."""
-    return _pack_text(name, _to_json(value))
+    return _pack_json(name, _to_json(value))
 
 
-def _pack_text(name: str, text: str) -> Block:
-    packed = gzip.compress(text.encode("utf-8", "replace"), LEVEL, mtime=0)
+def _pack_json(name: str, written: bytes) -> Block:
+    packed = gzip.compress(written, LEVEL, mtime=0)
     return Block(name, base64.b64encode(packed).decode("ascii"))
 
 
-def _to_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _to_json(value: Any) -> bytes:
+    try:
+        return to_json(value, inf_nan_mode="constants")
+    except PydanticSerializationError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _parts(entries: Iterable[dict[str, Any]]) -> tuple[list[int], list[Block]]:
@@ -93,7 +98,7 @@ class _Part:
     """Questions that are packed together. What several prompts share, such as demonstrations, stands once."""
 
     def __init__(self) -> None:
-        self.items: list[str] = []
+        self.items: list[bytes] = []
         self._turns: dict[tuple[str, str], int] = {}
         self._characters = 0
 
@@ -116,4 +121,4 @@ class _Part:
         return self._turns[role, text]
 
     def pack(self, name: str) -> Block:
-        return _pack_text(name, f'{{"turns":{_to_json(list(self._turns))},"items":[{",".join(self.items)}]}}')
+        return _pack_json(name, b'{"turns":%b,"items":[%b]}' % (_to_json(list(self._turns)), b",".join(self.items)))

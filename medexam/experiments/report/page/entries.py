@@ -61,11 +61,12 @@ def read_answers(runs: Sequence[AnyRun]) -> list[Answers]:
     """What each of `runs` was asked and answered, in their order; each data set is read once."""
     sets: dict[DatasetSpec, AnySet | DatasetError] = {}
     found = []
-    for run, name, sent in zip(runs, run_names(runs), read_conversations(runs), strict=True):
-        spec = run.record.cell.dataset.whole
+    for run, name in zip(runs, run_names(runs), strict=True):
+        spec, predictions = run.record.cell.dataset.whole, run.folder.read_predictions()
         if spec not in sets:
             sets[spec] = _load(run, spec)
-        found.append(replace(_answers(run, name, sets[spec]), conversations=sent))
+        sent = read_conversations(run, predictions)
+        found.append(replace(_answers(run, name, predictions, sets[spec]), conversations=sent))
     return found
 
 
@@ -76,8 +77,8 @@ def _load(run: AnyRun, spec: DatasetSpec) -> AnySet | DatasetError:
         return error
 
 
-def _answers(run: AnyRun, name: str, data: AnySet | DatasetError) -> Answers:
-    predictions, benchmark, own = run.folder.read_predictions(), run.benchmark, read_own_scores(run.folder)
+def _answers(run: AnyRun, name: str, predictions: Mapping[str, Prediction], data: AnySet | DatasetError) -> Answers:
+    benchmark, own = run.benchmark, read_own_scores(run.folder)
     try:
         if isinstance(data, DatasetError):
             raise data

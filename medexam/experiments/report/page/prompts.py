@@ -3,14 +3,13 @@
 A run whose data, words or code are not as they were has none, and the page says why: it would show what was not asked.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from medexam.errors import MedExamError
 from medexam.experiments.plan.conversations import Exchange, conversation
-from medexam.experiments.plan.planner import plan_resume
-from medexam.experiments.plan.sources import Sources
+from medexam.experiments.plan.planner import plan_stored
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction
 
@@ -32,19 +31,13 @@ class Conversations:
         return [] if question is None else conversation(self.program, question, said)
 
 
-def read_conversations(runs: Sequence[AnyRun]) -> list[Conversations]:
-    """Those of each run, in their order; data sets are read once for all."""
-    sources = Sources(only_look=False)
-    return [_read(run, sources) for run in runs]
-
-
-def _read(run: AnyRun, sources: Sources) -> Conversations:
+def read_conversations(run: AnyRun, predictions: Mapping[str, Prediction]) -> Conversations:
+    """Those of a run with these predictions."""
     if not run.record.cell.program.asks_model:
         return Conversations()
     try:
-        folder = run.folder.path
-        planned = plan_resume(str(folder), runs_dir=folder.parent, sources=sources).cells[-1]
+        planned = plan_stored(run.folder.path)
         questions = {item.key: item for item in planned.question_set.questions}
-        return Conversations(planned.build_preview(list(questions.values()), run.folder.read_predictions()), questions)
+        return Conversations(planned.build_preview(list(questions.values()), predictions), questions)
     except MedExamError as error:
         return Conversations(missing=str(error))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from medexam.datasets.statistics import Lengths, Statistics, TextLengths
+from medexam.experiments.report.dataset_statistics import Lengths, Statistics, TextLengths
 from medexam.experiments.report.plots.style import CHANCE, MARKERS, PALETTE, WIDTH, Plot, chance_sample, legend_below
 
 HEIGHT = 4.2

@@ -14,6 +14,7 @@ from medexam.datasets.selection import split_of
 from medexam.datasets.tokens import TokenLengths, measure_tokens
 from medexam.frozen_model import FrozenModel
 from medexam.items import AnswerKey
+from medexam.metrics.distributions import chi_square_tail
 from medexam.questions import Language, Question
 
 K = TypeVar("K", bound=Hashable)
@@ -134,15 +135,13 @@ def count_positions(questions: Sequence[Question], key: AnswerKey) -> Positions:
 
     A place is that in the exam's order, whatever number is printed there. Raises `DatasetError` if `key` lacks one.
     """
-    from scipy.stats import chisquare
-
     options = len(questions[0].options)
     places = Counter(question.option_numbers.index(key[question.key].number) for question in questions)
     right = tuple(places[place] for place in range(options))
-    test = chisquare(right)
-    return Positions(
-        options=options, n=len(questions), right=right, chi_square=float(test.statistic), p=float(test.pvalue)
-    )
+    expected = len(questions) / options
+    chi_square = sum((count - expected) ** 2 for count in right) / expected
+    p = chi_square_tail(chi_square, options - 1)
+    return Positions(options=options, n=len(questions), right=right, chi_square=chi_square, p=p)
 
 
 def _measure(texts: Sequence[str]) -> Lengths:

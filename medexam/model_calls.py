@@ -1,0 +1,160 @@
+"""What adapters and engines hand to each other beside DSPy's own requests and responses; neither knows the other.
+
+A `Dialogue` and its `Generation` are a chat that is asked for one reply. A request and a response of DSPy's say the
+same and more, but are checked anew for each question, which takes a third of a client's time. A `ContinuationRequest`
+and its `ContinuationLogprobs` are how likely a model finds each of several texts as what follows a prompt.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from medexam.frozen_model import FrozenModel
+
+ChatMessage = dict[str, str]
+"""One message of a chat template: `role` (`system`, `user` or `assistant`) and `content`."""
+
+
+class Sampling(NamedTuple):
+    """How a reply is written; None: the server's own default."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "Sampling":
+        """What the settings of a language model say of it."""
+        told = settings.get
+        return cls(
+            told("max_tokens"),
+            told("temperature"),
+            told("top_p"),
+            told("top_k"),
+            told("seed"),
+            tuple(told("stop") or ()),
+        )
+
+    def drawing(self) -> dict[str, Any]:
+        """The fields of a completions request that decide which of the possible tokens is taken."""
+        names = ("temperature", "top_p", "top_k", "seed")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of a completions request."""
+        ends = {"max_tokens": self.max_tokens, "stop": list(self.stop) or None}
+        return {**self.drawing(), **{name: value for name, value in ends.items() if value is not None}}
+
+
+class Dialogue(NamedTuple):
+    """Messages that are asked for one reply."""
+
+    messages: list[ChatMessage]
+    """The system's first, if there is one; a user's last."""
+    opening: str
+    """The words that the reply continues; often empty."""
+    sampling: Sampling
+    choices: tuple[str, ...] | None = None
+    """The strings that the reply is one of; None if it is free."""
+
+    @classmethod
+    def of(
+        cls, turns: list[ChatMessage], sampling: Sampling, choices: tuple[str, ...] | None = None
+    ) -> "Dialogue | None":
+        """The dialogue of an adapter's turns, the last of which may be the reply's opening.
+
+        None for texts that a server may refuse, which DSPy's own request names: an empty one, and halves of surrogate
+        pairs.
+        """
+        texts = [turn["content"] for turn in turns]
+        if not all(texts[turns[0]["role"] == "system" :]):
+            return None
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError:
+            return None
+        if turns[-1]["role"] == "assistant":
+            return cls(turns[:-1], texts[-1], sampling, choices)
+        return cls(turns, "", sampling, choices)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One reply as the engine gave it."""
+
+    reply: str | None
+    """All that the assistant's turn holds, prefilled text included; thinking stands in its block. None where
+    nothing was written, only read."""
+    finish_reason: str
+    """`stop`, or `length` where the reply was cut off at its budget."""
+    model: str
+    """The model as the server named it."""
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    thinking_tokens: int | None = None
+    """Those of the completion's that are thinking; None where the engine did not report it."""
+    seed: int | None = None
+    """The seed that it was drawn under; None where nothing was drawn."""
+
+
+CONTINUATIONS = "continuations"
+"""Key of `Request.config.extensions` that holds a `ContinuationRequest`, and of `Response.provider_data` that holds
+the `ContinuationLogprobs` which answers it."""
+
+ReadBy = Literal["echo", "trie", "label"]
+"""`echo`: the prompt once for each continuation, every token's probability returned. `trie`: the prompt once, then one
+step at each place where continuations have a further token. `label`: the prompt once, for single tokens."""
+
+
+class ContinuationRequest(FrozenModel):
+    """Asks for the log-probabilities of `texts` instead of a reply."""
+
+    texts: tuple[str, ...] = Field(min_length=1)
+    """A leading space is part of the text."""
+    read_by: ReadBy | Literal["auto"] = "auto"
+    """`auto` takes the method with the fewest tokens to compute, of those that the model's server supports."""
+    given_opening: bool = False
+    """Whether the tokens that all texts begin with, such as a space of its own before each number, count as prompt."""
+    template: bool = False
+    """Whether the prompt is a dialogue for the chat template; else it is the text of its one user message, behind the
+    tokens with which the model's tokenizer begins every text."""
+
+
+class Continuation(FrozenModel):
+    """One text, token by token."""
+
+    tokens: tuple[int, ...] = Field(min_length=1)
+    """Token ids. A token that spans the end of the prompt and the beginning of the text is counted here."""
+    logprobs: tuple[float, ...]
+    """Log-probability of each token given the prompt and the tokens before it, nats."""
+
+    @property
+    def total(self) -> float:
+        """Log-probability of the whole text, nats."""
+        return math.fsum(self.logprobs)
+
+
+class ContinuationLogprobs(FrozenModel):
+    """The log-probabilities that were asked for."""
+
+    continuations: tuple[Continuation, ...]
+    """In the order of the texts."""
+    read_by: ReadBy
+    why: str
+    """Why it was read by that method."""
+    computed_tokens: int
+    """Tokens that the model had to compute, without those from a cache; an estimate if a server has a prefix cache."""
+
+    @property
+    def mass(self) -> float | None:
+        """Probability that the next token is any of the continuations; None unless each is a different single token."""
+        first = {continuation.tokens[0]: continuation.logprobs[0] for continuation in self.continuations}
+        if len(first) < len(self.continuations) or any(len(c.tokens) > 1 for c in self.continuations):
+            return None
+        return math.fsum(math.exp(logprob) for logprob in first.values())
