@@ -6,7 +6,8 @@ known elsewhere.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from medexam.errors import RunFolderError
@@ -25,6 +26,21 @@ def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Predic
     `spec_digest` is that of the run whose lines they are. Raises `RunFolderError` where a line belongs to another, or
     one that is not a torn last one is damaged.
     """
+    if not path.exists():
+        return
+    found = path.stat()
+    small = found.st_size <= HELD_BYTES
+    yield from _held_lines(path, spec_digest, found.st_size, found.st_mtime_ns) if small else _lines(path, spec_digest)
+
+
+# A command looks at a run's answers several times: to score it, and to show it.
+@lru_cache(maxsize=2)
+def _held_lines(path: Path, spec_digest: str, size: int, changed_ns: int) -> Iterable[tuple[int, Prediction]]:  # noqa: ARG001
+    """The lines of a file that had this size and was changed last at this time."""
+    return tuple(_lines(path, spec_digest))
+
+
+def _lines(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
     for number, begins, prediction in parse_lines(path, Prediction.model_validate_json):
         if prediction.spec_digest != spec_digest:
             check_own(prediction, spec_digest, f"{path}, line {number}")

@@ -9,6 +9,7 @@ import base64
 import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -80,18 +81,20 @@ def _to_json(value: Any) -> bytes:
 def _parts(entries: Iterable[dict[str, Any]]) -> tuple[list[int], list[Block]]:
     """Where among the questions each part begins, and the parts."""
     starts: list[int] = []
-    blocks: list[Block] = []
+    blocks: list[Future[Block]] = []
     part = _Part()
-    for at, entry in enumerate(entries):
-        if part.full:
-            blocks.append(part.pack(f"part-{len(blocks)}"))
-            part = _Part()
-        if not part.items:
-            starts.append(at)
-        part.add(entry)
-    if part.items:
-        blocks.append(part.pack(f"part-{len(blocks)}"))
-    return starts, blocks
+    # A part is compressed while the next one is made: zlib lets other threads work.
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        for at, entry in enumerate(entries):
+            if part.full:
+                blocks.append(pool.submit(part.pack, f"part-{len(blocks)}"))
+                part = _Part()
+            if not part.items:
+                starts.append(at)
+            part.add(entry)
+        if part.items:
+            blocks.append(pool.submit(part.pack, f"part-{len(blocks)}"))
+        return starts, [block.result() for block in blocks]
 
 
 class _Part:
