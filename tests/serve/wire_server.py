@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 from medexam.serve.discovery.behaviour import TEXT
+from waiting import BACKSTOP_S
 
 
 @dataclass
@@ -211,6 +212,21 @@ class Wire:
             ],
             "usage": {"prompt_tokens": len(prompt), "completion_tokens": 1, "total_tokens": len(prompt) + 1},
         }
+
+
+@dataclass
+class HeldWire(Wire):
+    """Answers no completion while `free` is not set, so that a test knows what waits."""
+
+    free: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.free.set()
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if path.endswith("/completions"):
+            assert self.free.wait(BACKSTOP_S)
+        return super().reply(path, body)
 
 
 class _Server(ThreadingHTTPServer):

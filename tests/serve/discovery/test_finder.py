@@ -3,15 +3,12 @@
 import asyncio
 import os
 import socket
-import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from wire_server import Wire, serving
+from wire_server import HeldWire, Wire, serving
 
 from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.serve import build_engine
@@ -20,7 +17,7 @@ from medexam.serve.discovery.finder import ServerFinder
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.network.keys import write_key
 from medexam.specs import EngineNeeds, ModelSpec
-from waiting import BACKSTOP_S, soon
+from waiting import soon
 
 
 @pytest.fixture
@@ -49,20 +46,8 @@ def completions(wire: Wire) -> int:
     return len(wire.bodies("/v1/completions"))
 
 
-@dataclass
-class HeldWire(Wire):
-    """Answers no completion while it is held."""
-
-    free: threading.Event = field(default_factory=threading.Event)
-
-    def _complete(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        assert self.free.wait(BACKSTOP_S)
-        return super()._complete(body)
-
-
 async def test_servers_come_and_go_while_they_are_asked(registry, ask) -> None:
     with serving(HeldWire()) as first, serving(Wire()) as second:
-        first.free.set()
         registry.add(entry(first))
         engine = await build_engine(spec(registry), EngineNeeds(guided=True))
         try:

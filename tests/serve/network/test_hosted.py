@@ -25,7 +25,7 @@ from dspy.lm15 import (
     UnsupportedModelError,
 )
 from other_servers import TGI, Ollama
-from wire_server import Wire, serving
+from wire_server import HeldWire, Wire, serving
 
 from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
 from medexam.serve import build_engine
@@ -33,6 +33,7 @@ from medexam.serve.contract import CHOICE, PLAIN, Engine
 from medexam.serve.network.retry import ATTEMPTS
 from medexam.serve.pool.adaptive_limit import INITIAL
 from medexam.specs import EngineNeeds, ModelSpec
+from waiting import soon
 
 CHOICES = ["1", "2", "3", "4"]
 
@@ -245,13 +246,17 @@ async def test_a_lost_connection_is_a_transport_error(choices: list[str] | None)
 
 
 async def test_two_servers_share_the_work_and_a_failing_one_rests() -> None:
-    with serving(Wire()) as one, serving(Wire()) as two:
+    with serving(HeldWire()) as one, serving(HeldWire()) as two:
         async with reaching(one, two) as engine:
             assert engine.concurrency == 2 * INITIAL
             for wire in (one, two):
                 wire.requests.clear()
-            await asyncio.gather(*(engine.complete(ask(choices=None, prefill="")) for _ in range(10)))
-            assert [len(wire.bodies("/v1/chat/completions")) for wire in (one, two)] == [5, 5]
+                wire.free.clear()
+            asked = [asyncio.create_task(engine.complete(ask(choices=None, prefill=""))) for _ in range(10)]
+            await soon(lambda: [len(wire.bodies("/v1/chat/completions")) for wire in (one, two)] == [5, 5])
+            for wire in (one, two):
+                wire.free.set()
+            await asyncio.gather(*asked)
             one.refuse["/v1/chat/completions"] = 503
             free = ask(choices=None, prefill="")
             replies = [await engine.complete(free) for _ in range(6)]
