@@ -47,22 +47,28 @@ class TGI(Wire):
 
 
 @dataclass
-class Ollama(Wire):
+class _LaptopServer(Wire):
+    """Chat and one completion at a time, with JSON as the only constraint; its `json_object` may be any JSON."""
+
+    version: str | None = None
+    structured: bool = False
+    allowed: bool = False
+    echo: bool = False
+    named: bool = False
+    several: bool = False
+    forms: tuple[str, ...] = ("json_schema", "json_object")
+
+
+@dataclass
+class Ollama(_LaptopServer):
     """Ollama: docs.ollama.com/api-reference/get-version and docs.ollama.com/api/openai-compatibility.
 
     A prompt is one text; `json_object` is any JSON; `n` is not among its fields.
     """
 
     owner: str | None = "library"
-    version: str | None = None
     tokenize: bool = False
-    structured: bool = False
-    allowed: bool = False
-    echo: bool = False
-    named: bool = False
-    several: bool = False
     lists: bool = False
-    forms: tuple[str, ...] = ("json_schema", "json_object")
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if path == "/api/version":
@@ -74,20 +80,13 @@ class Ollama(Wire):
 
 
 @dataclass
-class LlamaServer(Wire):
+class LlamaServer(_LaptopServer):
     """llama.cpp's own server: `tools/server/README.md`, and `server-common.cpp` on `response_format`.
 
     `/tokenize` takes `content` and gives no tokens of anything else; `json_object` without `schema` is any JSON.
     """
 
     owner: str | None = "llamacpp"
-    version: str | None = None
-    structured: bool = False
-    allowed: bool = False
-    echo: bool = False
-    named: bool = False
-    several: bool = False
-    forms: tuple[str, ...] = ("json_schema", "json_object")
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if path == "/tokenize":
