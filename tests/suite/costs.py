@@ -1,0 +1,165 @@
+"""What the suite costs: processor seconds of each file, and the memory of each process that runs tests.
+
+A worker keeps its own figures and hands them over when it ends; the process that started the workers prints them with
+`--costs`. In CI it also holds each folder to `budget.toml`.
+"""
+
+import ctypes
+import gc
+import json
+import os
+import resource
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BUDGET = Path(__file__).parents[1] / "budget.toml"
+OVER_BUDGET = 2.0
+"""Times its budget that a folder may take in CI: other work on the machine costs processor seconds as well."""
+LISTED = 10
+"""Files that are listed, the slowest first."""
+LEFT_BEHIND_MB = 100
+"""Megabytes that the tests of a file may leave behind."""
+LIBRARIES = frozenset(
+    "datasets faiss litellm matplotlib mlflow numba optuna pandas ray scipy sentence_transformers sklearn torch "
+    "transformers umap".split()
+)
+"""Packages that take tens of megabytes when they are imported, and keep them."""
+_OUTPUT = "costs"
+
+
+class MemoryMeter:
+    """Megabytes of this process that no file backs, less what it keeps for all tests."""
+
+    def __init__(self) -> None:
+        self.kept = 0.0
+        """Megabytes of fixtures that live as long as the session."""
+
+    def read(self) -> float:
+        """Megabytes; 0 where the system does not say."""
+        status = Path("/proc/self/status")
+        lines = status.read_text(encoding="ascii").splitlines() if status.exists() else ()
+        return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon:")), 0.0) - self.kept
+
+    def read_without_garbage(self) -> float:
+        """Megabytes after cycles were collected and free memory was given back to the system."""
+        gc.collect()
+        if sys.platform == "linux":
+            ctypes.CDLL(None).malloc_trim(0)
+        return self.read()
+
+
+METER = MemoryMeter()
+
+
+def keep_for_session(build: Any) -> Any:
+    """Build what all tests of a worker share; no file is charged with its memory."""
+    before = METER.read_without_garbage()
+    kept = build()
+    METER.kept += METER.read_without_garbage() - before
+    return kept
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _memory(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a file whose tests leave much behind; one that imports a large library is not judged."""
+    libraries, before = LIBRARIES & sys.modules.keys(), METER.read()
+    yield
+    grown = METER.read() - before
+    if grown > LEFT_BEHIND_MB / 2:
+        grown = METER.read_without_garbage() - before
+    if libraries == LIBRARIES & sys.modules.keys():
+        assert grown < LEFT_BEHIND_MB, f"{request.node.nodeid} leaves {grown:.0f} MB behind"
+
+
+class Costs:
+    """The figures of one process, and in the one that prints them those of all its workers."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+        """File -> processor seconds of this process and of those that it waited for."""
+        self.peaks_mb: list[float] = []
+        """Most memory of each process that ran tests."""
+        self._before_tests = _processor_seconds()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Count what a test costs, with the fixtures that it sets up or ends."""
+        before = _processor_seconds()
+        if not self.seconds:
+            self.seconds["collection"] = before - self._before_tests
+        try:
+            return (yield)
+        finally:
+            self.seconds[item.nodeid.partition("::")[0]] += _processor_seconds() - before
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Hand the figures over; the process that prints them counts itself only if it ran tests."""
+        if self.seconds:
+            # kilobytes, but bytes on macOS
+            unit = 1024**2 if sys.platform == "darwin" else 1024
+            self.peaks_mb.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[_OUTPUT] = json.dumps([self.seconds, self.peaks_mb])
+        elif self._folders_over_budget(session.config):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what a worker counted; one that crashed has counted nothing."""
+        seconds, peaks_mb = json.loads(getattr(node, "workeroutput", {}).get(_OUTPUT, "[{}, []]"))
+        self.seconds.update(seconds)
+        self.peaks_mb += peaks_mb
+
+    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
+        """Print the slowest files, the memory, and what is over its budget."""
+        if not config.getoption("costs"):
+            return
+        write = terminalreporter.write_line
+        terminalreporter.section("costs")
+        write(f"{self.seconds.total():7.0f} s  all, in processor seconds")
+        for file, seconds in self.seconds.most_common(LISTED):
+            write(f"{seconds:7.1f} s  {file}")
+        write("most memory of a worker: " + ", ".join(f"{peak:,.0f} MB" for peak in self.peaks_mb))
+        for folder, (seconds, budget) in self._folders_over_budget(config).items():
+            write(f"OVER BUDGET: {folder} took {seconds:.0f} s, {budget} s stand in {BUDGET.name}", red=True)
+
+    def _folders_over_budget(self, config: pytest.Config) -> dict[str, tuple[float, float]]:
+        """Folder -> its seconds and its budget, of those that took more than twice as long; in CI alone."""
+        if not (config.getoption("costs") and os.environ.get("CI")):
+            return {}
+        budget = tomllib.loads(BUDGET.read_text(encoding="utf-8"))["seconds"]
+        spent: Counter[str] = Counter()
+        for file, seconds in self.seconds.items():
+            parts = file.split("/")
+            spent[parts[1] if len(parts) > 2 else "."] += seconds
+        return {
+            folder: (seconds, budget.get(folder, 0))
+            for folder, seconds in spent.items()
+            if seconds > OVER_BUDGET * budget.get(folder, 0)
+        }
+
+
+def _processor_seconds() -> float:
+    return sum(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--costs`."""
+    parser.addoption(
+        "--costs", action="store_true", help="print processor seconds and memory; in CI, check budget.toml"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count from here on."""
+    config.pluginmanager.register(Costs(), _OUTPUT)

@@ -1,0 +1,88 @@
+"""No test depends on another: each has its own HOME and cache, and leaves the process as it was.
+
+Converted weights are shared: they take a minute to make, are named after what they were made from, and no test
+writes them.
+"""
+
+import gc
+import itertools
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from medexam.files import cache_dir
+
+MODELS = cache_dir() / "models"
+"""Weights that were converted, of all tests on this machine."""
+LIBRARY_CACHES = {"MPLCONFIGDIR": "matplotlib", "NUMBA_CACHE_DIR": "numba"}
+"""What libraries compile for seconds and keep -> a folder beside the weights."""
+_SET_BY_LIBRARIES = frozenset(
+    {
+        "PYTEST_CURRENT_TEST",
+        # medexam, before it imports litellm
+        "LITELLM_LOCAL_MODEL_COST_MAP",
+        "LITELLM_LOG",
+        "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER",
+    }
+)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Path]]:
+    """Folders that can be a HOME, one after the other; the first is that of fixtures of several tests."""
+    MODELS.mkdir(parents=True, exist_ok=True)
+    base = tmp_path_factory.mktemp("homes")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, folder in LIBRARY_CACHES.items():
+            (MODELS.parent / folder).mkdir(exist_ok=True)
+            patch.setenv(name, str(MODELS.parent / folder))
+        for name in ("MEDEXAM_CACHE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
+            patch.delenv(name, raising=False)
+        homes = (_make_home(base / str(number)) for number in itertools.count())
+        patch.setenv("HOME", str(next(homes)))
+        yield homes
+
+
+def _make_home(home: Path) -> Path:
+    (home / ".cache" / "medexam").mkdir(parents=True)
+    (home / ".cache" / "medexam" / "models").symlink_to(MODELS)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def _isolated(_homes: Iterator[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A HOME of the test's own; fails a test that leaves the process otherwise than it found it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(next(_homes)))
+        modules, paths, before = set(sys.modules), list(sys.path), _process_state()
+        yield
+        # Where own code lies is added for good.
+        sys.path[:] = paths
+        after = _process_state()
+    names = before.keys() | after.keys()
+    changed = {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
+    base = str(tmp_path_factory.getbasetemp())
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(base):
+            del sys.modules[name]
+    assert not changed, f"the test leaves the process changed (before, after): {changed}"
+
+
+def _process_state() -> dict[str, Any]:
+    state: dict[str, Any] = {
+        "working directory": Path.cwd(),
+        "thresholds of garbage collection": gc.get_threshold(),
+        "objects kept from garbage collection": gc.get_freeze_count(),
+        "handler of SIGINT": signal.getsignal(signal.SIGINT),
+        "handler of SIGTERM": signal.getsignal(signal.SIGTERM),
+    }
+    state |= {name: value for name, value in os.environ.items() if name not in _SET_BY_LIBRARIES}
+    if (settings := sys.modules.get("dspy.dsp.utils.settings")) is not None:
+        # DSPy's and litellm's are compared once they are imported.
+        state["DSPy's settings"] = dict(vars(settings)["main_thread_config"])
+    return state
