@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from medexam.questions import Discipline, Exam, Option, Question
-from suite.costs import keep_for_session
 
 pytest_plugins = ["suite.costs", "suite.isolation", "suite.scheduling"]
 
@@ -127,6 +126,7 @@ def smollm2_engine() -> "Iterator[EmbeddedEngine]":
     """The one SmolLM2 that the tests of a worker share, in float32."""
     from medexam.serve.engines.embedded import EmbeddedEngine
     from medexam.specs import ModelSpec
+    from suite.costs import keep_for_session
 
     engine: EmbeddedEngine = keep_for_session(lambda: EmbeddedEngine(ModelSpec(dtype="float32")))
     yield engine
