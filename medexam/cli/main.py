@@ -5,9 +5,7 @@ did not pass, 2 wrong spec or usage or nothing usable came out, 3 incomplete. A 
 called.
 """
 
-import atexit
 import errno
-import gc
 import io
 import logging
 import sys
@@ -166,8 +164,6 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     logging.setLogRecordFactory(_Record)
-    # At its end Python searches all that is alive for cycles, which takes up to a second and frees what ends anyway.
-    atexit.register(gc.freeze)
     try:
         with gc_seldom(), watch_hashing(ReadingLine()):
             app(prog_name="medexam")

@@ -1,5 +1,7 @@
 """What the script `medexam` runs: the command line, and no traceback if Ctrl-C comes before or after it."""
 
+import atexit
+import gc
 import signal
 import sys
 
@@ -11,6 +13,8 @@ _OF_TYPER = 130
 
 def run_script() -> None:
     """Import the command line and run it."""
+    # At its end Python searches all that is alive for cycles, which takes up to a second and frees what ends anyway.
+    atexit.register(gc.freeze)
     try:
         from medexam.cli.main import main
 

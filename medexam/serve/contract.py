@@ -106,8 +106,10 @@ class SyncEngine:
 class Engine(Protocol):
     """A live model. Build one with `medexam.serve.build_engine`; close it with `aclose`."""
 
-    sync: SyncEngine
-    """The same model for synchronous callers."""
+    @property
+    def sync(self) -> SyncEngine:
+        """The same model for synchronous callers."""
+        ...
 
     @property
     def concurrency(self) -> int:

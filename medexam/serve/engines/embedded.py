@@ -110,16 +110,16 @@ class EmbeddedEngine:
         device = self._model.device.type
         self._reading = _READING.get(device, _READING["cpu"])
         self._writing = _WRITING.get(device, _WRITING["cpu"])
-        self._kinds: tuple[tuple[type, BatchLimits, Callable[[Sequence[Any]], list[Response]]], ...] = (
-            (ChoiceJob, self._reading, self._choose),
-            (ReplyJob, self._writing, self._write),
-            (ScoreJob, _SCORING.get(device, _SCORING["cpu"]), self._score),
-        )
+        self._scoring = _SCORING.get(device, _SCORING["cpu"])
         self._methods: ReadMethods | None = None
         self._thread: BatchThread[Request, Response] = BatchThread(
             self._answer, full=self.concurrency, name="medexam-embedded"
         )
-        self.sync = SyncEngine(lambda request: self.submit(request).result())
+
+    @property
+    def sync(self) -> SyncEngine:
+        """The same model for synchronous callers; made anew, so that it does not keep the engine alive."""
+        return SyncEngine(lambda request: self.submit(request).result())
 
     async def complete(self, request: Request) -> Response:
         """One reply to one request; the event loop stays free meanwhile."""
@@ -150,7 +150,7 @@ class EmbeddedEngine:
         )
 
     async def aclose(self) -> None:
-        """Answer what is pending, then end the thread; the model's memory is freed with the engine."""
+        """Answer what is pending, then end the thread; the last reference to a closed engine frees its weights."""
         await asyncio.to_thread(self._thread.close)
 
     def _answer(self, wave: list[PendingRequest[Request, Response]]) -> None:
@@ -174,7 +174,12 @@ class EmbeddedEngine:
     def _answer_read(self, wave: list[PendingRequest[Request, Response]]) -> list[_Ticket]:
         """Settle what a forward pass or a batch of its own answers; the rest is for a batch that is refilled."""
         prepared = [work for pending in wave if (work := self._prepare(pending)) is not None]
-        for kind, limits, answer in self._kinds:
+        kinds: tuple[tuple[type[Job], BatchLimits, Callable[[Sequence[Any]], list[Response]]], ...] = (
+            (ChoiceJob, self._reading, self._choose),
+            (ReplyJob, self._writing, self._write),
+            (ScoreJob, self._scoring, self._score),
+        )
+        for kind, limits, answer in kinds:
             works = [work for work in prepared if isinstance(work.job, kind) and not isinstance(work, _Ticket)]
             for batch in plan_batches(
                 works, limits, size=lambda work: work.job.size, group=lambda work: work.job.group

@@ -44,13 +44,13 @@ class BatchThread(Generic[T, R]):
     """A thread that answers requests wave by wave with `handle`, which settles the futures of the wave."""
 
     def __init__(self, handle: Callable[[list[PendingRequest[T, R]]], None], *, full: int, name: str):
-        self._handle = handle
         self._full = full
         self._queue: queue.SimpleQueue[PendingRequest[T, R] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
         self._wave: list[PendingRequest[T, R]] = []
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        # The thread's own argument, which ends with it: its owner's method would keep the owner alive for ever.
+        self._thread = threading.Thread(target=self._work, args=(handle,), name=name, daemon=True)
         self._thread.start()
 
     def submit(self, item: T) -> "Future[R]":
@@ -82,12 +82,12 @@ class BatchThread(Generic[T, R]):
                 self._queue.put(None)
         self._thread.join()
 
-    def _work(self) -> None:
+    def _work(self, handle: Callable[[list[PendingRequest[T, R]]], None]) -> None:
         while (first := self._queue.get()) is not None:
             wave, last = self._collect(first)
             self._wave = list(wave)
             try:
-                self._handle(wave)
+                handle(wave)
             except BaseException as error:  # a dead thread would leave its callers waiting for ever
                 for pending in self._wave:
                     if not pending.future.done():

@@ -6,6 +6,7 @@ It knows the model, its tokenizer and its chat template. Its callers decide when
 import contextlib
 import importlib.metadata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from dspy.lm15 import InvalidRequestError, UnsupportedFeatureError
@@ -70,7 +71,9 @@ class LocalModel:
         # and their states after a longer prefix say nothing of a shorter one.
         self.full_attention = all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
         """Whether every token attends to all before it, in every layer."""
-        self._prefixes = PrefixCache(self._compute_prefix) if share_prefixes and self.full_attention else None
+        # It is given the model alone: a method of this object would keep it alive for ever.
+        compute = partial(_compute_prefix, self.model, self.device)
+        self._prefixes = PrefixCache(compute) if share_prefixes and self.full_attention else None
 
     def render(self, messages: Sequence[ChatMessage], prefill: str) -> str:
         """The whole prompt as text."""
@@ -191,15 +194,6 @@ class LocalModel:
             )
         return inputs
 
-    def _compute_prefix(self, tokens: list[int]) -> Layers:
-        import torch
-        from transformers import DynamicCache
-
-        cache: Any = DynamicCache()
-        with torch.inference_mode():
-            self.model(torch.tensor([tokens], device=self.device), past_key_values=cache, logits_to_keep=1)
-        return [(layer.keys, layer.values) for layer in cache.layers]
-
     def _check_told(self, spec: ModelSpec) -> None:
         """Raise `EngineError` for a setting that the chat template has no words for."""
         changes = {}
@@ -216,6 +210,16 @@ class LocalModel:
             messages, tokenize=False, add_generation_prompt=True, **(self._told if told is None else told)
         )
         return text
+
+
+def _compute_prefix(model: Any, device: Any, tokens: list[int]) -> Layers:
+    import torch
+    from transformers import DynamicCache
+
+    cache: Any = DynamicCache()
+    with torch.inference_mode():
+        model(torch.tensor([tokens], device=device), past_key_values=cache, logits_to_keep=1)
+    return [(layer.keys, layer.values) for layer in cache.layers]
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -225,6 +225,8 @@ class ReplyWriter:
             if all(row.ended for row in siblings):
                 ticket = siblings[0].ticket
                 ticket.settle([to_reply(self._model, ticket.job, row.tokens) for row in siblings])
+                # Rows that know each other would keep the ticket, and with it the engine, until garbage is collected.
+                siblings.clear()
 
     def _recover(self, error: Exception) -> None:
         """Begin the rows anew, half as many at a time, if memory did not suffice; fail them otherwise."""
