@@ -13,14 +13,31 @@ TORCH_FROM = $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX) --retries 1 --
 # A file's tests share what takes long to make, so they stay together.
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: quickstart test chaos fuzz soak bench docs lint clean
+# ORDER=random shuffles files and tests; SEED repeats an order.
+SHUFFLED = $(if $(filter random,$(ORDER)),-p randomly --no-loadscope-reorder $(if $(SEED),--randomly-seed=$(SEED)))
+# No model, server, browser or cluster, and no whole commands.
+FAST = -m "not (model or data or whole or browser or ray or slurm or vllm or vllm_env or chaos)"
+
+.PHONY: quickstart check fast test flaky chaos fuzz soak bench docs lint clean
 
 quickstart: $(VENV)/.local
 	$(BIN)/medexam run quickstart
 	@$(BIN)/medexam report runs --html runs/quickstart.html >/dev/null
 
+# What to run before each commit.
+check: $(VENV)/.dev
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint fast
+
+fast: $(VENV)/.dev
+	$(BIN)/python -m pytest -q $(PARALLEL) --costs $(SHUFFLED) $(FAST)
+
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python -m pytest $(PARALLEL) --costs $(SHUFFLED)
+
+# FILES: what is repeated while every processor is busy, TIMES times, in another order each time.
+TIMES ?= 5
+flaky: $(VENV)/.dev
+	PYTHONPATH=tests $(BIN)/python -m suite.busy --times $(TIMES) -- $(BIN)/python -m pytest -q $(PARALLEL) -p randomly --no-loadscope-reorder $(FILES)
 
 chaos: $(VENV)/.dev
 	$(BIN)/python -m pytest -m chaos

@@ -14,7 +14,7 @@ import pytest
 
 from medexam.questions import Discipline, Exam, Option, Question
 
-pytest_plugins = ["suite.costs", "suite.isolation", "suite.scheduling"]
+pytest_plugins = ["suite.costs", "suite.isolation", "suite.scheduling", "suite.tiers"]
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
