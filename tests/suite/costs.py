@@ -26,8 +26,23 @@ LISTED = 10
 LEFT_BEHIND_MB = 100
 """Megabytes that the tests of a file may leave behind."""
 LIBRARIES = frozenset(
-    "datasets faiss litellm matplotlib mlflow numba optuna pandas ray scipy sentence_transformers sklearn torch "
-    "transformers umap".split()
+    [
+        "datasets",
+        "faiss",
+        "litellm",
+        "matplotlib",
+        "mlflow",
+        "numba",
+        "optuna",
+        "pandas",
+        "ray",
+        "scipy",
+        "sentence_transformers",
+        "sklearn",
+        "torch",
+        "transformers",
+        "umap",
+    ]
 )
 """Packages that take tens of megabytes when they are imported, and keep them."""
 _OUTPUT = "costs"
