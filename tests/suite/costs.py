@@ -26,24 +26,8 @@ LISTED = 10
 LEFT_BEHIND_MB = 100
 """Megabytes that the tests of a file may leave behind."""
 LIBRARIES = frozenset(
-    [
-        "datasets",
-        "faiss",
-        "litellm",
-        "matplotlib",
-        "mlflow",
-        "numba",
-        "optuna",
-        "pandas",
-        "ray",
-        "scipy",
-        "sentence_transformers",
-        "sklearn",
-        "torch",
-        "transformers",
-        "umap",
-    ]
-)
+    ("datasets", "faiss", "litellm", "matplotlib", "mlflow", "numba", "optuna", "pandas", "ray", "scipy", "sklearn")
+).union(("sentence_transformers", "torch", "transformers", "umap"))
 """Packages that take tens of megabytes when they are imported, and keep them."""
 _OUTPUT = "costs"
 

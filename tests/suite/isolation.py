@@ -21,15 +21,8 @@ MODELS = cache_dir() / "models"
 """Weights that were converted, of all tests on this machine."""
 LIBRARY_CACHES = {"MPLCONFIGDIR": "matplotlib", "NUMBA_CACHE_DIR": "numba"}
 """What libraries compile for seconds and keep -> a folder beside the weights."""
-_SET_BY_LIBRARIES = frozenset(
-    {
-        "PYTEST_CURRENT_TEST",
-        # medexam, before it imports litellm
-        "LITELLM_LOCAL_MODEL_COST_MAP",
-        "LITELLM_LOG",
-        "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER",
-    }
-)
+_SET_BEFORE_IMPORTS = ("EXPERIMENTAL_OPENAI_", "LITELLM_", "MLFLOW_", "PYTEST_", "RAY_")
+"""How the names of variables begin that medexam sets for good before it imports a library, and pytest for each test."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -81,7 +74,7 @@ def _process_state() -> dict[str, Any]:
         "handler of SIGINT": signal.getsignal(signal.SIGINT),
         "handler of SIGTERM": signal.getsignal(signal.SIGTERM),
     }
-    state |= {name: value for name, value in os.environ.items() if name not in _SET_BY_LIBRARIES}
+    state |= {name: value for name, value in os.environ.items() if not name.startswith(_SET_BEFORE_IMPORTS)}
     if (settings := sys.modules.get("dspy.dsp.utils.settings")) is not None:
         # DSPy's and litellm's are compared once they are imported.
         state["DSPy's settings"] = dict(vars(settings)["main_thread_config"])
