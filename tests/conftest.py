@@ -122,6 +122,17 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tiny_engine(tiny_llama: Path) -> "Iterator[EmbeddedEngine]":
+    """The engine of `tiny_llama` that the tests of a worker share, in float32."""
+    from medexam.serve.engines.embedded import EmbeddedEngine
+    from medexam.specs import ModelSpec
+
+    engine = EmbeddedEngine(ModelSpec(path=tiny_llama, dtype="float32"))
+    yield engine
+    asyncio.run(engine.aclose())
+
+
+@pytest.fixture(scope="session")
 def smollm2_engine() -> "Iterator[EmbeddedEngine]":
     """The one SmolLM2 that the tests of a worker share, in float32."""
     from medexam.serve.engines.embedded import EmbeddedEngine
@@ -146,31 +157,23 @@ THINKING = """{% for m in messages %}<|im_start|>{{ m['role'] }}
 
 
 @pytest.fixture(scope="session")
-def thinking_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a real model with a template that has it think: SmolLM2's weights."""
-    from medexam.serve.local_model.weights import smollm2_folder
-
+def thinking_model(tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of `tiny_llama` with a template that has it think."""
     folder = tmp_path_factory.mktemp("thinking") / "model"
-    folder.mkdir()
-    for path in smollm2_folder().iterdir():
-        if path.name != "chat_template.jinja":
-            (folder / path.name).symlink_to(path)
+    shutil.copytree(tiny_llama, folder, symlinks=True)
+    (folder / "chat_template.jinja").unlink()
     (folder / "chat_template.jinja").write_text(THINKING, encoding="utf-8")
     return folder
 
 
 @pytest.fixture(scope="session")
-def base_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a real model without a chat template: SmolLM2's weights."""
-    from medexam.serve.local_model.weights import smollm2_folder
-
+def base_model(tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of `tiny_llama` without its chat template."""
     folder = tmp_path_factory.mktemp("base") / "model"
-    folder.mkdir()
-    for path in smollm2_folder().iterdir():
-        if path.name == "tokenizer_config.json":
-            config = json.loads(path.read_text(encoding="utf-8"))
-            config.pop("chat_template", None)
-            (folder / path.name).write_text(json.dumps(config), encoding="utf-8")
-        elif path.name != "chat_template.jinja":
-            (folder / path.name).symlink_to(path)
+    shutil.copytree(tiny_llama, folder, symlinks=True)
+    (folder / "chat_template.jinja").unlink()
+    config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    config.pop("chat_template", None)
+    (folder / "tokenizer_config.json").unlink()
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder

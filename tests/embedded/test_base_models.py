@@ -1,4 +1,4 @@
-"""A real model without a chat template: it does whatever needs none, and is refused in one line where one is needed."""
+"""A model without a chat template: it does whatever needs none, and is refused in one line where one is needed."""
 
 import asyncio
 import sys
@@ -11,7 +11,6 @@ from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
 from medexam.serve.contract import PLAIN
 from medexam.serve.engines.embedded import EmbeddedEngine
-from medexam.serve.local_model.weights import smollm2_folder
 from medexam.specs import ModelSpec
 from watching import Silent
 
@@ -28,9 +27,9 @@ def _document(path, program) -> dict:
     }
 
 
-def test_log_probabilities_are_those_of_the_same_weights_with_a_template(base_model, tmp_path) -> None:
+def test_log_probabilities_are_those_of_the_same_weights_with_a_template(base_model, tiny_llama, tmp_path) -> None:
     scores = []
-    for path in (base_model, smollm2_folder()):
+    for path in (base_model, tiny_llama):
         plan = plan_experiment(_document(path, {"kind": "likelihood"}), {}, runs_dir=tmp_path / "runs")
         (run,), _ = Runner(plan, Silent()).run()
         assert run.complete

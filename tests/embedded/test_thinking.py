@@ -1,4 +1,4 @@
-"""A real model that thinks past its budget: asked, closed, counted and reported."""
+"""A model that thinks past its budget: asked, closed, counted and reported."""
 
 from pathlib import Path
 

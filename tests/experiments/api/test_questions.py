@@ -99,17 +99,14 @@ def test_a_model_is_an_lm_with_settings(scripted) -> None:
 
 
 @pytest.mark.model
-def test_scores_are_those_of_transformers() -> None:
+def test_scores_are_those_of_transformers(tiny_llama) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from medexam.serve.local_model.weights import smollm2_folder
-
-    folder = smollm2_folder()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_llama)
+    model = AutoModelForCausalLM.from_pretrained(tiny_llama, dtype=torch.float32)
     prompt, texts = "Scurvy is caused by a lack of vitamin", [" C", " D", " B12, which meat holds"]
-    scores = medexam.lm("embedded", dtype="float32").score(prompt, texts)
+    scores = medexam.lm("embedded", path=tiny_llama, dtype="float32").score(prompt, texts)
     for text, score in zip(texts, scores, strict=True):
         whole, length = tokenizer(prompt + text)["input_ids"], len(tokenizer(prompt)["input_ids"])
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The mechanics of translation with a real model in this process: three questions, few words each."""
+"""The mechanics of translation with a model in this process: three questions, few words each."""
 
 import pytest
 
@@ -8,8 +8,8 @@ from medexam.experiments.translate.outcome import find_outcome
 pytestmark = [pytest.mark.model, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
-def test_a_real_model_is_asked_and_every_reply_is_judged(translate) -> None:
-    settings = {"model.engine": "embedded", "model.max_tokens": 24}
+def test_a_model_in_this_process_is_asked_and_every_reply_is_judged(translate, tiny_llama) -> None:
+    settings = {"model.engine": "embedded", "model.path": tiny_llama, "model.max_tokens": 24}
 
     plan, watching, stop = translate(settings, limit=3, setups=("expert",))
     outcome = find_outcome(plan)
@@ -25,8 +25,9 @@ def test_a_real_model_is_asked_and_every_reply_is_judged(translate) -> None:
     assert plan.folder.read_json("environment.json")["engine"]["engine"] == "embedded"
 
 
-def test_a_real_base_model_continues_plain_text_beside_the_instruct_model(translate, base_model) -> None:
-    settings = {"model.engine": "embedded", "base.engine": "embedded", "base.path": base_model}
+def test_a_base_model_continues_plain_text_beside_the_instruct_model(translate, tiny_llama, base_model) -> None:
+    engines = {"model.engine": "embedded", "base.engine": "embedded"}
+    settings = {**engines, "model.path": tiny_llama, "base.path": base_model}
     small = {f"{name}.max_tokens": 24 for name in ("model", "base")}
 
     plan, watching, stop = translate(settings | small, limit=2)

@@ -184,9 +184,9 @@ async def test_min_p_draws_from_fewer_tokens(thinking_model: Path) -> None:
     assert replies[1.0] == {greedy}, "at 1 only the likeliest token is left"
 
 
-def test_the_embedded_engine_refuses_what_its_template_cannot_say(thinking_model: Path) -> None:
+def test_the_embedded_engine_refuses_what_its_template_cannot_say(thinking_model: Path, tiny_llama: Path) -> None:
     with pytest.raises(EngineError, match=r"no words for model\.reasoning_effort"):
         EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32", reasoning_effort="low"))
     with pytest.raises(EngineError, match="knows no thinking"):
-        EmbeddedEngine(ModelSpec(dtype="float32", thinking="on"))
+        EmbeddedEngine(ModelSpec(path=tiny_llama, dtype="float32", thinking="on"))
     EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32", thinking="off"))

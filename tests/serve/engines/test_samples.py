@@ -56,20 +56,18 @@ async def test_a_server_without_n_is_not_asked_for_it() -> None:
 
 
 @pytest.mark.parametrize("choices", [True, False], ids=["guided", "free"])
-def test_the_embedded_engine_draws_the_replies_of_single_requests(
-    smollm2_engine: EmbeddedEngine, choices: bool
-) -> None:
+def test_the_embedded_engine_draws_the_replies_of_single_requests(tiny_engine: EmbeddedEngine, choices: bool) -> None:
     questions = ["Sing!", "Name a bone of the hand, please.", "Heads?"]
     asked = [ask(question, samples=3, choices=choices, temperature=2.0) for question in questions]
-    futures = [smollm2_engine.submit(request) for request in asked]
+    futures = [tiny_engine.submit(request) for request in asked]
     together = [texts(future.result()) for future in futures]
     alone = (ask(one, choices=choices, temperature=2.0, seed=seed) for one in questions for seed in (5, 6, 7))
-    replies = [smollm2_engine.sync.complete(request).text for request in alone]
+    replies = [tiny_engine.sync.complete(request).text for request in alone]
     single = [replies[first : first + 3] for first in (0, 3, 6)]
     assert together == single
     assert len({text for replies in together for text in replies}) > 2
 
 
-def test_a_reply_alone_is_as_it_was(smollm2_engine: EmbeddedEngine) -> None:
-    response = smollm2_engine.sync.complete(ask())
+def test_a_reply_alone_is_as_it_was(tiny_engine: EmbeddedEngine) -> None:
+    response = tiny_engine.sync.complete(ask())
     assert split_samples(response) == [response]
