@@ -1,4 +1,4 @@
-"""Whole likelihood experiments on the real SmolLM2 in this process."""
+"""Whole likelihood experiments on a model in this process."""
 
 import math
 from pathlib import Path
@@ -16,20 +16,15 @@ CORPUS = Path(__file__).parents[1] / "retrievers" / "corpus_sample" / "passages.
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(tiny_llama, tmp_path_factory):
     folder = tmp_path_factory.mktemp("likelihood")
     with pytest.MonkeyPatch.context() as patch:
-        models = Path.home() / ".cache" / "medexam" / "models"
-        cache = folder / "cache"
-        cache.mkdir()
-        if models.is_dir():
-            (cache / "models").symlink_to(models)
-        patch.setenv("MEDEXAM_CACHE", str(cache))
+        patch.setenv("MEDEXAM_CACHE", str(folder / "cache"))
         retriever = {"kind": "bm25", "corpus": str(CORPUS)}
         document = {
             "name": "likelihood",
             "dataset": {"name": "headqa_sample", "limit": QUESTIONS, "language": "en"},
-            "model": {"engine": "embedded", "dtype": "float32"},
+            "model": {"engine": "embedded", "path": str(tiny_llama), "dtype": "float32"},
             "matrix": {
                 "program": [
                     {"kind": "likelihood"},

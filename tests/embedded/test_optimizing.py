@@ -1,4 +1,4 @@
-"""Optimization with the real model: few questions, real demonstrations, probabilities checked against transformers."""
+"""Optimization with a model in this process: few questions, real demonstrations, probabilities checked against transformers."""
 
 import json
 
@@ -13,19 +13,22 @@ from watching import Silent, Trials
 pytestmark = pytest.mark.model
 pytest.importorskip("torch")
 
-DOCUMENT = {
-    "name": "optimized",
-    "dataset": {"name": "headqa_sample", "split": "test", "limit": 4},
-    "model": {"engine": "embedded", "dtype": "float32"},
-    "program": {"kind": "zero_shot", "answer_format": "guided"},
-    "optimizer": {
-        "kind": "bootstrap",
-        "metric": "log_probability",
-        "validation": {"split": "dev", "limit": 4},
-        "demos": 1,
-        "attempts": 6,
-    },
-}
+
+@pytest.fixture(scope="module")
+def document(tiny_llama):
+    return {
+        "name": "optimized",
+        "dataset": {"name": "headqa_sample", "split": "test", "limit": 4},
+        "model": {"engine": "embedded", "path": str(tiny_llama), "dtype": "float32"},
+        "program": {"kind": "zero_shot", "answer_format": "guided"},
+        "optimizer": {
+            "kind": "bootstrap",
+            "metric": "log_probability",
+            "validation": {"split": "dev", "limit": 4},
+            "demos": 1,
+            "attempts": 6,
+        },
+    }
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +37,8 @@ def runs_dir(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def done(runs_dir):
-    return optimize(plan_optimization(DOCUMENT, {}, runs_dir=runs_dir), Trials())
+def done(document, runs_dir):
+    return optimize(plan_optimization(document, {}, runs_dir=runs_dir), Trials())
 
 
 def _predictions(done, trial):
@@ -49,17 +52,14 @@ def test_the_program_that_is_kept_is_the_likeliest(done) -> None:
     assert all(trial.score < 0 for trial in done.trials)
 
 
-def test_probabilities_are_those_of_the_model(done, runs_dir) -> None:
+def test_probabilities_are_those_of_the_model(done, document, tiny_llama, runs_dir) -> None:
     """The scores of the program as written, computed again from its rendered prompt with transformers alone."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from medexam.serve.local_model.weights import smollm2_folder
-
-    plan = plan_optimization(DOCUMENT, {}, runs_dir=runs_dir)
-    folder = smollm2_folder()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    plan = plan_optimization(document, {}, runs_dir=runs_dir)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_llama)
+    model = AutoModelForCausalLM.from_pretrained(tiny_llama, dtype=torch.float32)
     program = plan.validation.program
     said = _predictions(done, done.trials[0])
     for question in plan.validation.question_set.questions:
@@ -74,9 +74,9 @@ def test_probabilities_are_those_of_the_model(done, runs_dir) -> None:
             assert float(scores[token]) == pytest.approx(score, abs=2e-3)
 
 
-def test_the_loaded_program_answers_as_its_trial_did(done, runs_dir) -> None:
+def test_the_loaded_program_answers_as_its_trial_did(done, document, runs_dir) -> None:
     trial = done.trials[1]
     overrides = {"program.load": str(done.folder.programs / trial.digest), "dataset.split": "dev"}
-    (run,), _ = Runner(plan_experiment(DOCUMENT, overrides, runs_dir=runs_dir), Silent()).run()
+    (run,), _ = Runner(plan_experiment(document, overrides, runs_dir=runs_dir), Silent()).run()
     answers = {key: prediction.answer for key, prediction in run.folder.read_predictions().items()}
     assert answers == {key: line["answer"] for key, line in _predictions(done, trial).items()}
