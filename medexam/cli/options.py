@@ -1,6 +1,7 @@
 """Models of settings as flags, the options that several commands share, and an exit code."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -42,6 +43,15 @@ TrustOption = Annotated[
 PathOption = Annotated[
     Path | None, typer.Option("--path", help="The file or folder to read instead of the usual ones.")
 ]
+
+
+@contextmanager
+def data_read_once() -> Iterator[None]:
+    """Within it, a command reads a data set once; the module that keeps it takes a moment to import."""
+    from medexam.datasets.kept import reads_kept
+
+    with reads_kept():
+        yield
 
 
 def settings_as_flags(command: Callable[..., None]) -> Callable[..., None]:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, FailuresOption, JsonOption, RunsDirOption, TrackingOption, settings_as_flags
+from medexam.cli.options import (
+    INCOMPLETE,
+    FailuresOption,
+    JsonOption,
+    RunsDirOption,
+    TrackingOption,
+    data_read_once,
+    settings_as_flags,
+)
 from medexam.cli.run import OverridesOption
 from medexam.cli.views.output import print_json, send_to_mlflow, write_file
 from medexam.cli.views.runs import say
@@ -33,6 +41,7 @@ class ReproduceSettings:
 
 
 @settings_as_flags
+@data_read_once()
 def reproduce(
     settings: ReproduceSettings,
     name: Annotated[

@@ -1,8 +1,6 @@
 """`medexam run` and `medexam plan`: carry out an experiment, or say what carrying it out would do."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -21,6 +19,7 @@ from medexam.cli.options import (
     TrackingOption,
     TrustOption,
     check_resumed,
+    data_read_once,
     settings_as_flags,
 )
 from medexam.cli.views.output import print_json, send_to_mlflow
@@ -102,17 +101,8 @@ class RunSettings(PlanSettings):
             raise typer.BadParameter("needs --executor ray", param_hint="--ray-address")
 
 
-@contextmanager
-def _reads_kept() -> Iterator[None]:
-    """A run's data is read once; the module that keeps it takes a moment to import."""
-    from medexam.datasets.kept import reads_kept
-
-    with reads_kept():
-        yield
-
-
 @settings_as_flags
-@_reads_kept()
+@data_read_once()
 def run(
     settings: RunSettings,
     spec: OptionalSpec = None,

@@ -1,11 +1,14 @@
-"""One Ray cluster on this machine, which counts more processors than there are, for all tests here."""
+"""One Ray cluster on this machine, for all tests here."""
 
 import logging
 import os
+import secrets
 import sys
 from pathlib import Path
 
 import pytest
+
+from waiting import BACKSTOP_S
 
 # Read when Ray is first imported: it listens on the loopback address alone, and sends no statistics.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
@@ -24,13 +27,19 @@ def cluster():
 
     # Workers need not find the module.
     ray.cloudpickle.register_pickle_by_value(slow_script)
-    ray.init(
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        num_cpus=4,
-        object_store_memory=100_000_000,
-        runtime_env={"worker_process_setup_hook": slow_script.answer_slowly},
-    )
-    yield Cluster(ray, ray.get_runtime_context().gcs_address)
-    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        # Each test has a HOME of its own, and drivers look there for the token.
+        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        # Ray gives them half a minute, and a busy machine needs more.
+        for name in ("RAY_gcs_server_port_wait_time_s", "RAY_worker_register_timeout_seconds"):
+            patch.setenv(name, f"{BACKSTOP_S:.0f}")
+        ray.init(
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            num_cpus=2,
+            object_store_memory=100_000_000,
+            runtime_env={"worker_process_setup_hook": slow_script.answer_slowly},
+        )
+        yield Cluster(ray, ray.get_runtime_context().gcs_address)
+        ray.shutdown()

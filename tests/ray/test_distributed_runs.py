@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -32,6 +31,8 @@ from medexam.programs import WithNearest, build_program
 from medexam.programs.loading import save_program
 from medexam.specs import DatasetSpec, ZeroShotSpec
 from retrievers.tiny_models import save_medcpt
+from stored_runs import without_times
+from waiting import until
 from watching import Silent
 
 pytestmark = pytest.mark.ray
@@ -104,7 +105,7 @@ def answers(stored) -> dict[str, dict]:
     """What each question was answered, without what no two runs share; each stands there once."""
     found = lines(stored)
     assert max(Counter(one["question"] for one in found).values()) == 1
-    return {one.pop("question"): {k: v for k, v in one.items() if k != "latency_s"} for one in found}
+    return {one.pop("question"): without_times(one) for one in found}
 
 
 def measured(stored) -> dict:
@@ -196,16 +197,13 @@ def test_what_a_killed_driver_left_is_taken_up_by_a_local_run(spec, tmp_path, cl
     command = [sys.executable, here.with_name("driver.py"), tmp_path / "spec.json", tmp_path / "runs", cluster.address]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here.parents[1]), *sys.path])}
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as driver:
-        while driver.poll() is None:
-            if sum(path.read_bytes().count(b"\n") for path in tmp_path.glob(f"runs/*/{SHARDS}/*.jsonl")) >= 8:
-                driver.kill()
-            time.sleep(0.02)
+        until(lambda: driver.poll() is not None or count_lines(tmp_path.glob(f"runs/*/{SHARDS}/*.jsonl")) >= 8)
+        driver.kill()
     assert driver.returncode == -signal.SIGKILL
     folder = next(tmp_path.glob("runs/*"))
     parts = list(folder.glob(f"{SHARDS}/*.jsonl"))
-    while any(holds_open(parts)):
-        time.sleep(0.05)
-    kept = sum(path.read_bytes().count(b"\n") for path in parts)
+    until(lambda: not any(holds_open(parts)), "the end of the workers")
+    kept = count_lines(parts)
     with next(iter(parts)).open("ab") as stream:
         stream.write(b'{"question": "torn')
     watcher = Watcher()
@@ -215,6 +213,11 @@ def test_what_a_killed_driver_left_is_taken_up_by_a_local_run(spec, tmp_path, cl
     assert 8 <= kept < QUESTIONS
     assert len(answers(stored)) == QUESTIONS
     assert not (folder / SHARDS).exists()
+
+
+def count_lines(parts):
+    """How many whole lines these files hold."""
+    return sum(part.read_bytes().count(b"\n") for part in parts)
 
 
 def holds_open(parts):

@@ -21,8 +21,8 @@ MODELS = cache_dir() / "models"
 """Weights that were converted, of all tests on this machine."""
 LIBRARY_CACHES = {"MPLCONFIGDIR": "matplotlib", "NUMBA_CACHE_DIR": "numba"}
 """What libraries compile for seconds and keep -> a folder beside the weights."""
-_SET_BEFORE_IMPORTS = ("EXPERIMENTAL_OPENAI_", "LITELLM_", "MLFLOW_", "PYTEST_", "RAY_")
-"""How the names of variables begin that medexam sets for good before it imports a library, and pytest for each test."""
+_SET_BEFORE_IMPORTS = ("EXPERIMENTAL_OPENAI_", "KMP_", "LITELLM_", "MLFLOW_", "PYTEST_", "RAY_", "TORCHINDUCTOR_")
+"""How the names of variables begin that medexam and libraries set for good at an import, and pytest for each test."""
 
 
 @pytest.fixture(scope="session", autouse=True)

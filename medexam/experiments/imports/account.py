@@ -31,6 +31,7 @@ def describe(path: Path, results: Results, matched: Matched, pairs: Sequence[Pai
         "file": str(path),
         "beside": [one.name for one in results.beside],
         **told,
+        "notes": list(results.notes),
         **matched.counts(),
         "other_gold": sum(other_gold(*pair) for pair in pairs),
     }

@@ -108,7 +108,8 @@ def test_a_failed_sample_is_left_out_and_counted(importer, tmp_path) -> None:
     assert one.run.warnings == ("of 10 samples in the file 1 could not be asked or scored there; they are not counted",)
 
 
-def test_a_file_is_imported_once(importer, monkeypatch) -> None:
+def test_a_file_is_imported_once(tmp_path, monkeypatch) -> None:
+    importer = Importer(DatasetSpec(name="headqa_sample"), tmp_path / "runs")
     first = _take(importer, SAMPLES, "acc")["acc"]
     monkeypatch.setattr("medexam.experiments.imports.importing.score_cell", None)
     assert _take(importer, SAMPLES, "acc")["acc"] == first

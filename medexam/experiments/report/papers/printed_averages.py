@@ -4,6 +4,7 @@ Vilares and Gómez-Rodríguez (2019). Their script rounds binary numbers; `exam_
 """
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -26,12 +27,17 @@ def printed_interval(exams: Sequence[Tally], measure: Literal["accuracy", "point
     The exams themselves are those of the paper and are not drawn. Every exam must have a scored question; None without
     an exam.
     """
-    if not exams:
-        return None
+    return _interval(tuple((exam.right, exam.wrong, exam.unanswered) for exam in exams), measure) if exams else None
+
+
+# A report asks for each interval several times: for its text, its document and its files.
+@lru_cache(maxsize=10_000)
+def _interval(exams: tuple[tuple[int, int, int], ...], measure: Literal["accuracy", "points"]) -> Interval:
     rng = np.random.default_rng(SEED)
     total = np.zeros(RESAMPLES)
-    for exam in exams:
-        drawn = rng.multinomial(exam.n, np.array([exam.right, exam.wrong, exam.unanswered]) / exam.n, size=RESAMPLES)
-        total += 100 * drawn[:, 0] / exam.n if measure == "accuracy" else 3 * drawn[:, 0] - drawn[:, 1]
+    for counts in exams:
+        n = sum(counts)
+        right, wrong, _ = rng.multinomial(n, np.array(counts) / n, size=RESAMPLES).T
+        total += 100 * right / n if measure == "accuracy" else 3 * right - wrong
     low, high = np.quantile(total / len(exams), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

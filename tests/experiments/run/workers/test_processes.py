@@ -23,6 +23,7 @@ from medexam.experiments.run.workers.processes import open_processes
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
 from medexam.metrics.counting import TIMES
+from stored_runs import without_times
 from waiting import until
 from watching import Silent
 
@@ -102,8 +103,7 @@ def answers(stored) -> dict[str, dict]:
     """What each question was answered, without what no two runs share; each stands there once."""
     found = [json.loads(line) for line in (stored.folder.path / PREDICTIONS).read_text().splitlines()]
     assert max(Counter(one["question"] for one in found).values()) == 1
-    own = {"latency_s", "waiting_s"}
-    return {one.pop("question"): {k: v for k, v in one.items() if k not in own} for one in found}
+    return {one.pop("question"): without_times(one) for one in found}
 
 
 def is_alive(pid: int) -> bool:
