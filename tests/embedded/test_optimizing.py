@@ -1,4 +1,4 @@
-"""Optimization with a model in this process: few questions, real demonstrations, probabilities checked against transformers."""
+"""Optimization with a model in this process: few questions, real demonstrations, probabilities as of transformers."""
 
 import json
 
