@@ -49,6 +49,7 @@ fuzz: $(VENV)/.dev
 # MINUTES: how long; SEED: any text, drawn if there is none; ARGS: see `python -m soak --help`.
 MINUTES ?= 60
 soak: $(VENV)/.dev
+	$(BIN)/python -m pytest -m soak
 	PYTHONPATH=.:tests:tests/serve $(BIN)/python -m soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 # ENDPOINT: a live vLLM server of SmolLM2, for the rows that need one.

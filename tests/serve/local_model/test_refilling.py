@@ -1,13 +1,12 @@
-"""A batch that is refilled, on the real SmolLM2: each reply is what transformers writes for its prompt alone."""
+"""A batch that is refilled: each reply is what transformers writes for its prompt alone."""
 
-import asyncio
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 import torch
 
-from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.serve.local_model.batches import BatchLimits
 from medexam.serve.local_model.generation import ReplyJob, WrittenReply
 from medexam.serve.local_model.model import LocalModel
@@ -15,6 +14,7 @@ from medexam.serve.local_model.refilling import ReplyWriter
 from medexam.serve.local_model.sampling import Sampling
 from medexam.serve.local_model.weights import find_weights
 from medexam.specs import ModelSpec
+from waiting import BACKSTOP_S, until
 
 pytestmark = pytest.mark.model
 
@@ -33,8 +33,8 @@ BUDGETS = (3, 14, 6, 10, 1, 12, 8, 5)
 
 
 @pytest.fixture(scope="module")
-def model() -> LocalModel:
-    spec = ModelSpec(dtype="float32")
+def model(tiny_llama: Path) -> LocalModel:
+    spec = ModelSpec(path=tiny_llama, dtype="float32")
     return LocalModel(spec, find_weights(spec))
 
 
@@ -112,7 +112,7 @@ def test_replies_are_those_of_each_prompt_alone(model, monkeypatch, rows: int) -
 
 def test_stop_strings_samples_and_seeds(model) -> None:
     drawn = Sampling(temperature=0.8, top_p=0.9)
-    fields = {"sampling": drawn, "seed": 5, "stop": (".",), "samples": 3}
+    fields = {"sampling": drawn, "seed": 5, "stop": ("at",), "samples": 3}
     jobs = [job_of(model, question, 12, **fields) for question in QUESTIONS[:4]]
     found = []
     for rows in (2, 5, 12):
@@ -120,8 +120,11 @@ def test_stop_strings_samples_and_seeds(model) -> None:
         ReplyWriter(model, BatchLimits(2_048, 32), BatchLimits(10_000, rows)).write(tickets, list)
         found.append([ticket.replies for ticket in tickets])
     assert found[0] == found[1] == found[2]
-    assert all(len(replies) == 3 and "." not in reply.text for replies in found[0] for reply in replies)
-    assert len({reply.text for replies in found[0] for reply in replies}) > 6
+    replies = [reply for of_one in found[0] for reply in of_one]
+    assert len(replies) == 12
+    assert all("at" not in reply.text for reply in replies)
+    assert {reply.finish_reason for reply in replies} == {"stop", "length"}
+    assert len({reply.text for reply in replies}) > 6
 
 
 def test_the_longest_replies_outgrow_the_room(model, monkeypatch) -> None:
@@ -167,27 +170,29 @@ def test_too_little_memory_begins_anew_with_fewer_rows(model, monkeypatch) -> No
     assert isinstance(alone.error, torch.OutOfMemoryError)
 
 
-def test_requests_that_come_while_replies_are_written(ask) -> None:
+def test_requests_that_come_while_replies_are_written(tiny_engine, ask, monkeypatch) -> None:
     """Choices are answered at once, and replies of other settings afterwards."""
-    engine = EmbeddedEngine(ModelSpec(dtype="float32"))
-    begun = threading.Event()
-    forward = engine._model.model.forward
+    question = "What is the capital of France?"
+    alone = tiny_engine.sync.complete(ask(question, max_tokens=4)).text
+    begun, all_asked = threading.Event(), threading.Event()
+    forward = tiny_engine._model.model.forward
 
-    def signal(*args, **kwargs):
+    def wait_once(*args, **kwargs):
         begun.set()
+        assert all_asked.wait(BACKSTOP_S)
         return forward(*args, **kwargs)
 
-    engine._model.model.forward = signal
-    long = engine.submit(ask("Tell me a long story.", max_tokens=60))
-    assert begun.wait(60)
-    choice = engine.submit(ask("Which?", choice=["1", "2"]))
-    same = engine.submit(ask("What is the capital of France?", max_tokens=12))
-    other = engine.submit(ask("What is the capital of France?", max_tokens=12, stop=(" is",)))
+    monkeypatch.setattr(tiny_engine._model.model, "forward", wait_once)
+    futures = {"long": tiny_engine.submit(ask("Tell me a long story.", max_tokens=20))}
+    assert begun.wait(BACKSTOP_S)
+    futures["choice"] = tiny_engine.submit(ask("Which?", choice=["1", "2"]))
+    futures["same"] = tiny_engine.submit(ask(question, max_tokens=4))
+    futures["other"] = tiny_engine.submit(ask(question, max_tokens=4, stop=(alone[3:6],)))
     order = []
-    for name, future in {"long": long, "choice": choice, "same": same, "other": other}.items():
+    for name, future in futures.items():
         future.add_done_callback(lambda _, name=name: order.append(name))
-    asyncio.run(engine.aclose())
-    assert [future.done() for future in (long, choice, same, other)] == [True] * 4
-    assert order.index("choice") < order.index("same") < order.index("long")
-    assert same.result().text == "The capital of France is Paris."
-    assert other.result().text == "The capital of France"
+    all_asked.set()
+    texts = {name: future.result(BACKSTOP_S).text for name, future in futures.items()}
+    until(lambda: len(order) == len(futures))
+    assert order == ["choice", "same", "long", "other"]
+    assert (texts["same"], texts["other"]) == (alone, alone.partition(alone[3:6])[0])
