@@ -22,6 +22,8 @@ from medexam.experiments.finetune.windows import SpanFile, make_lessons, read_sp
 from medexam.retrievers.reading.spans import load_span_reader
 from retrievers.tiny_models import save_bert, save_reader
 
+pytestmark = pytest.mark.usefixtures("no_collection")
+
 
 class Watcher:
     def __init__(self) -> None:

@@ -16,6 +16,9 @@ from retrievers.tiny_models import save_bert
 TEXTS = ["the heart is blood", "the kidney and fever", "bone of the lung", "treat the nerve"]
 
 
+pytestmark = pytest.mark.usefixtures("no_collection")
+
+
 class Watcher:
     def __init__(self, stop_at: int | None = None) -> None:
         self.lines: list[str] = []

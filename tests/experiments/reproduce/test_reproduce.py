@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -26,9 +27,11 @@ def call(*arguments: object) -> str:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def places(tmp_path_factory):
+def places(tmp_path_factory, empty_store):
+    runs = tmp_path_factory.mktemp("reproduced")
+    shutil.copy(empty_store, runs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MEDEXAM_RUNS", str(tmp_path_factory.mktemp("reproduced")))
+        patch.setenv("MEDEXAM_RUNS", str(runs))
         patch.setenv("HF_HUB_OFFLINE", "1")
         yield
 

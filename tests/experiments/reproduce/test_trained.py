@@ -12,11 +12,14 @@ from retrievers.tiny_models import save_bert
 TEXTS = ["the heart is blood", "the kidney and fever", "bone of the lung", "treat the nerve"]
 
 
+pytestmark = pytest.mark.usefixtures("no_collection")
+
+
 @pytest.fixture
-def reproduce(tmp_path, monkeypatch):
+def reproduce(tmp_path, runs_dir, monkeypatch):
     """Make a table with one tiny encoder, one training of two stages and one variant."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEDEXAM_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("MEDEXAM_RUNS", str(runs_dir))
     save_bert(tmp_path / "tiny", 1)
     rows = [
         {

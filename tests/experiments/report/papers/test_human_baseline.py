@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from medexam.cli.main import app
+from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.markdown import run_report
 from medexam.experiments.report.papers.human_baseline import (
     FILE,
@@ -23,10 +23,13 @@ from medexam.experiments.report.papers.human_baseline import (
     result,
 )
 from medexam.experiments.report.tables import TerminalTable
+from medexam.experiments.run.runner import Runner
 from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import find_runs
 from medexam.questions import Discipline
+from medexam.specs import parse_overrides
 from terminal import draw
+from watching import Silent
 
 FULL_DATA = os.environ.get("MEDEXAM_DATA")
 SPEC = """
@@ -34,7 +37,7 @@ name: controls
 dataset: {name: headqa_v1, language: es, years: [2016], disciplines: [medicine]}
 program: {kind: longest}
 """
-ALWAYS_FIRST = ("--set", "program.kind=blind", "--set", "program.option=1")
+ALWAYS_FIRST = ("program.kind=blind", "program.option=1")
 ROW = AgainstPeople(
     exam="Cuaderno_2016_1_M",
     discipline=Discipline.MEDICINE,
@@ -48,20 +51,19 @@ ROW = AgainstPeople(
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory, empty_store):
-    """`asked(*arguments)`: the folder of a real run of a control over medicine 2016 with these arguments added."""
+def asked(tmp_path_factory):
+    """`asked(*overrides)`: the folder of a real run of a control over medicine 2016 with these overrides."""
     if not FULL_DATA:
         pytest.skip("MEDEXAM_DATA does not name a folder with the full data sets")
     folder = tmp_path_factory.mktemp("people")
-    (folder / "spec.yaml").write_text(SPEC)
-    shutil.copy(empty_store, folder / "mlflow.db")
 
     @cache
-    def run(*arguments: str) -> Path:
-        runs = folder / ("runs" + "".join(arguments).replace("/", "_"))
-        places = ["--runs-dir", str(runs), "--tracking-uri", f"sqlite:///{folder / 'mlflow.db'}"]
-        ran = CliRunner().invoke(app, ["run", str(folder / "spec.yaml"), *places, *arguments])
-        assert ran.exit_code == 0, ran.output
+    def run(*overrides: str) -> Path:
+        runs = folder / f"runs{len(list(folder.iterdir()))}"
+        (_,), stop = Runner(
+            plan_experiment(yaml.safe_load(SPEC), parse_overrides(overrides), runs_dir=runs), Silent()
+        ).run()
+        assert stop is None
         return runs
 
     return run
@@ -73,9 +75,13 @@ def _stored(folder):
 
 def _count_points(choose) -> int:
     """3 right - wrong over medicine 2016, from the authors' file alone."""
+    return sum(3 if choose(question["answers"]) == int(question["ra"]) else -1 for question in _medicine_2016())
+
+
+@cache
+def _medicine_2016():
     exams = json.loads(Path(FULL_DATA, "headqa_v1", "HEAD.json").read_text(encoding="utf-8"))["exams"]
-    questions = exams["Cuaderno_2016_1_M"]["data"]
-    return sum(3 if choose(question["answers"]) == int(question["ra"]) else -1 for question in questions)
+    return exams["Cuaderno_2016_1_M"]["data"]
 
 
 def _longest(answers) -> int:
@@ -166,29 +172,30 @@ def test_a_whole_exam_stands_beside_people_with_points_counted_anew(asked) -> No
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("part", [("--limit", "231"), ("--set", "dataset.images=without")], ids=["limit", "pictures"])
+@pytest.mark.parametrize("part", ["dataset.limit=231", "dataset.images=without"], ids=["limit", "pictures"])
 def test_a_part_of_an_exam_shows_nothing(asked, part) -> None:
-    (run,) = _stored(asked(*part))
+    (run,) = _stored(asked(part))
     assert 0 < run.metrics.n < 232
     assert against_people([run]) == [()]
 
 
 @pytest.mark.data
 def test_an_exam_without_figures_and_one_that_is_pending_show_nothing(asked) -> None:
-    (run,) = _stored(asked("--set", "dataset.disciplines=[medicine, biology]", "--set", "dataset.years=[2015, 2016]"))
+    (run,) = _stored(asked("dataset.disciplines=[medicine, biology]", "dataset.years=[2015, 2016]"))
     assert [(row.discipline, row.year) for row in against_people([run])[0]] == [
         ("biology", 2016),
         ("medicine", 2015),
         ("medicine", 2016),
     ]
-    (run,) = _stored(asked("--set", "dataset.disciplines=[medicine, biology]", "--set", "dataset.years=2015"))
-    assert [row.discipline for row in against_people([run])[0]] == ["medicine"]
     log = run.folder.path / "predictions.jsonl"
     lines = log.read_text().splitlines(keepends=True)
-    log.write_text("".join(line for line in lines if '/medicine/3"' not in line))
+    log.write_text("".join(line for line in lines if '/2015/medicine/3"' not in line))
     (incomplete,) = _stored(run.folder.path)
     assert incomplete.metrics.missing == 1
-    assert against_people([incomplete]) == [()]
+    assert [(row.discipline, row.year) for row in against_people([incomplete])[0]] == [
+        ("biology", 2016),
+        ("medicine", 2016),
+    ]
 
 
 @pytest.mark.data
