@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -27,13 +26,14 @@ def call(*arguments: object) -> str:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def places(tmp_path_factory, empty_store):
-    runs = tmp_path_factory.mktemp("reproduced")
-    shutil.copy(empty_store, runs)
+def sent(tmp_path_factory):
+    """What was sent to MLflow: a list of runs for each call. How runs are sent is tested in `track`."""
+    sent = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MEDEXAM_RUNS", str(runs))
+        patch.setenv("MEDEXAM_RUNS", str(tmp_path_factory.mktemp("reproduced")))
         patch.setenv("HF_HUB_OFFLINE", "1")
-        yield
+        patch.setattr("medexam.experiments.track.runs.track", lambda runs, **_: sent.append(runs))
+        yield sent
 
 
 @pytest.fixture
@@ -59,17 +59,19 @@ def test_every_spec_behind_a_table_ships_and_every_figure_has_an_entry() -> None
 
 
 @pytest.mark.data
-def test_the_controls_come_out_as_printed(data, tmp_path) -> None:
-    target = tmp_path / "table.md"
-    (table,) = json.loads(call("headqa-v1/table-5", "--only", "headqa_v1_controls", "--json", "--markdown", target))
-    assert (table["table"], len(table["runs"])) == (5, 6)
-    for run in table["runs"]:
-        assert [figure["difference"] for figure in run["figures"].values()] == [0.0] * 7
-        assert all(figure["within"] for figure in run["figures"].values())
+def test_a_control_comes_out_as_printed(data, sent, tmp_path) -> None:
+    target, longest = tmp_path / "table.md", ("--set", "program=[longest]")
+    specs = ("--only", "headqa_v1_controls")
+    (table,) = json.loads(call("headqa-v1/table-5", *specs, *longest, "--json", "--markdown", target))
+    (run,) = table["runs"]
+    assert table["table"] == 5
+    assert [figure["difference"] for figure in run["figures"].values()] == [0.0] * 7
+    assert all(figure["within"] for figure in run["figures"].values())
+    assert [each.record.run_id for each in sent[-1]] == [run["run_id"]]
     assert "| LENGTH es | 26.9 |" in target.read_text()
-    printed = call("headqa-v1/table-7", "--only", "headqa_v1_controls_test")
+    printed = call("headqa-v1/table-7", "--only", "headqa_v1_controls_test", *longest)
     assert "Table 7: accuracy, supervised setting (test split)" in printed
-    assert printed.count("difference") == 3
+    assert printed.count("difference") == 1
 
 
 @pytest.mark.data

@@ -4,7 +4,6 @@ import json
 import os
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from medexam.cli.main import app
@@ -13,6 +12,7 @@ from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.papers.paper import load_paper
 from medexam.experiments.report.papers.paper_tables import paper_tables, render_paper_report
 from medexam.experiments.run.runner import Runner
+from medexam.specs import load_document
 from watching import Silent
 
 DISCIPLINES = {
@@ -24,23 +24,15 @@ DISCIPLINES = {
     "QIR": "chemistry",
 }
 PAPER = load_paper("headqa-v1")
-SPEC = """
-name: controls
-dataset: {name: DATASET, language: es, split: SPLIT}
-matrix:
-  program:
-    - {kind: longest}
-    - {kind: random_in_order, split: SPLIT}
-    - {kind: blind, option: 1}
-    - {kind: blind, option: 2}
-    - {kind: blind, option: 3}
-    - {kind: blind, option: 4}
-"""
+LONGEST_OF_DEV = {
+    "name": "controls",
+    "dataset": {"name": "headqa_v1", "language": "es", "split": "dev"},
+    "program": {"kind": "longest"},
+}
 
 
-def ask(folder, dataset: str, split: str = "all"):
-    document = yaml.safe_load(SPEC.replace("DATASET", dataset).replace("SPLIT", split))
-    runs, stopped = Runner(plan_experiment(document, {}, runs_dir=folder / split), Silent()).run()
+def ask(folder, document, **overrides):
+    runs, stopped = Runner(plan_experiment(document, overrides, runs_dir=folder), Silent()).run()
     assert stopped is None
     return runs
 
@@ -50,7 +42,11 @@ def runs(tmp_path_factory):
     if not os.environ.get("MEDEXAM_DATA"):
         pytest.skip("MEDEXAM_DATA is not set: it names the folder that holds headqa_v1/HEAD.json")
     folder = tmp_path_factory.mktemp("v1")
-    return {split: ask(folder, "headqa_v1", split) for split in ("all", "test", "dev")}
+    return {
+        "all": ask(folder / "all", load_document("headqa_v1_controls")),
+        "test": ask(folder / "test", load_document("headqa_v1_controls_test")),
+        "dev": ask(folder / "dev", LONGEST_OF_DEV),
+    }
 
 
 @pytest.mark.data
@@ -119,8 +115,8 @@ def test_every_cell_is_that_of_the_metrics(runs) -> None:
 
 def test_runs_of_other_data_are_refused_with_the_way_out(tmp_path) -> None:
     with pytest.raises(SpecError, match="asked headqa_sample: name runs of headqa_v1 alone"):
-        paper_tables(ask(tmp_path, "headqa_sample"), PAPER)
-    said = CliRunner().invoke(app, ["report", str(tmp_path / "all"), "--layout", "headqa-v1", "--json"])
+        paper_tables(ask(tmp_path, LONGEST_OF_DEV, **{"dataset.name": "headqa_sample", "dataset.split": "all"}), PAPER)
+    said = CliRunner().invoke(app, ["report", str(tmp_path), "--layout", "headqa-v1", "--json"])
     assert isinstance(said.exception, SpecError)
 
 
