@@ -64,40 +64,39 @@ def prompts() -> list[tuple[str, tuple[str, ...]]]:
     return [*asked, ("Question: What pumps blood?\nAnswer:", TWINS)]
 
 
-@pytest.fixture(scope="module")
-def computed(smollm2_engine) -> list[list[list[float]]]:
-    """What transformers computes for each of the prompts."""
-    return [plainly(smollm2_engine, prompt, texts) for prompt, texts in prompts()]
-
-
 @pytest.mark.model
-@pytest.mark.parametrize("way", ["echo", "trie"])
-def test_the_embedded_engine_reads_what_transformers_computes(smollm2_engine, computed, way) -> None:
-    cases = prompts()
-    readings = read(smollm2_engine, *(to_request(prompt, texts, read_by=way) for prompt, texts in cases))
-    for of_each_text, reading in zip(computed, readings, strict=True):
+@pytest.mark.parametrize("engine", ["tiny_engine", "smollm2_engine"])
+def test_the_embedded_engine_reads_what_transformers_computes(engine, request) -> None:
+    cases = prompts() if engine == "tiny_engine" else prompts()[-1:]
+    engine = request.getfixturevalue(engine)
+    computed = [plainly(engine, prompt, texts) for prompt, texts in cases]
+    ways = [(way, of_each) for way in ("echo", "trie") for of_each in computed]
+    readings = read(
+        engine, *(to_request(prompt, texts, read_by=way) for way in ("echo", "trie") for prompt, texts in cases)
+    )
+    for (way, of_each_text), reading in zip(ways, readings, strict=True):
         assert reading.read_by == way
         for continuation, expected in zip(reading.continuations, of_each_text, strict=True):
             assert list(continuation.logprobs) == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.model
-def test_a_dialogue_with_a_shared_opening(smollm2_engine) -> None:
+def test_a_dialogue_with_a_shared_opening(tiny_engine) -> None:
     opening = "You are a careful physician who answers the questions of an examination with one option. "
     cases = [(opening + q.stem, tuple(o.text for o in q.options)) for q in QUESTIONS[:2]]
-    readings = read(smollm2_engine, *(to_request(prompt, texts, template=True) for prompt, texts in cases))
+    readings = read(tiny_engine, *(to_request(prompt, texts, template=True) for prompt, texts in cases))
     for (prompt, texts), reading in zip(cases, readings, strict=True):
-        rendered = smollm2_engine._model.render([{"role": "user", "content": prompt}], "")
-        for continuation, expected in zip(reading.continuations, plainly(smollm2_engine, rendered, texts), strict=True):
+        rendered = tiny_engine._model.render([{"role": "user", "content": prompt}], "")
+        for continuation, expected in zip(reading.continuations, plainly(tiny_engine, rendered, texts), strict=True):
             assert list(continuation.logprobs) == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.model
-def test_labels_are_read_at_one_place_and_their_mass_is_whole(smollm2_engine) -> None:
+def test_labels_are_read_at_one_place_and_their_mass_is_whole(tiny_engine) -> None:
     prompt = "Which organ makes insulin?\n1. The liver.\n2. The pancreas.\nAnswer:"
-    (reading,) = read(smollm2_engine, to_request(prompt, (" 1", " 2"), given_opening=True))
+    (reading,) = read(tiny_engine, to_request(prompt, (" 1", " 2"), given_opening=True))
     assert reading.read_by == "label"
-    model, tokenizer = smollm2_engine._model.model, smollm2_engine._model.tokenizer
+    model, tokenizer = tiny_engine._model.model, tiny_engine._model.tokenizer
     first, second = (tokenizer(prompt + label, return_tensors="pt").input_ids for label in (" 1", " 2"))
     with torch.inference_mode():
         chances = model(first[:, :-1]).logits[0, -1].float().softmax(-1)
@@ -106,17 +105,19 @@ def test_labels_are_read_at_one_place_and_their_mass_is_whole(smollm2_engine) ->
 
 
 @pytest.mark.model
-def test_the_tree_reads_fewer_tokens(smollm2_engine) -> None:
+def test_the_tree_reads_fewer_tokens(tiny_engine) -> None:
     prompt, texts = prompts()[0]
-    trie, echo = read(smollm2_engine, *(to_request(prompt, texts, read_by=way) for way in ("trie", "echo")))
+    trie, echo = read(tiny_engine, *(to_request(prompt, texts, read_by=way) for way in ("trie", "echo")))
     assert trie.computed_tokens < echo.computed_tokens / 2
 
 
 @pytest.mark.model
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_trees_are_taken_whatever_the_rounding_and_refused_without_the_mask(dtype, monkeypatch) -> None:
-    spec = ModelSpec(dtype=dtype)
-    model = LocalModel(spec, find_weights(spec))
+def test_trees_are_taken_whatever_the_rounding_and_refused_without_the_mask(dtype, smollm2_engine, monkeypatch) -> None:
+    model = smollm2_engine._model
+    if dtype != model.dtype_name:
+        spec = ModelSpec(dtype=dtype)
+        model = LocalModel(spec, find_weights(spec))
     prompt, texts = prompts()[0]
     opening, *whole = model.encode([prompt, *(prompt + text for text in texts)])
     candidates = split_tokens(opening, whole)
@@ -127,10 +128,10 @@ def test_trees_are_taken_whatever_the_rounding_and_refused_without_the_mask(dtyp
 
 @pytest.mark.model
 @pytest.mark.parametrize(("texts", "message"), [(("",), "no token of its own"), ((), "at least 1 item")])
-def test_texts_that_cannot_be_read(smollm2_engine, texts, message) -> None:
+def test_texts_that_cannot_be_read(tiny_engine, texts, message) -> None:
     config = Config(extensions={CONTINUATIONS: {"texts": list(texts)}})
     with pytest.raises(InvalidRequestError, match=message):
-        asyncio.run(smollm2_engine.complete(Request(model="m", messages=(Message.user("Hi"),), config=config)))
+        asyncio.run(tiny_engine.complete(Request(model="m", messages=(Message.user("Hi"),), config=config)))
 
 
 def build(wire: Wire, *, logprobs: bool = True):

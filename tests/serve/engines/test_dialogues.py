@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import dspy
@@ -19,6 +20,7 @@ from medexam.specs import (
     EngineNeeds,
     FewShotSpec,
     ModelSpec,
+    ProgramSpec,
     ZeroShotSpec,
 )
 
@@ -42,6 +44,11 @@ WIRES = {
 }
 
 
+@cache
+def _program(spec: ProgramSpec) -> dspy.Module:
+    return build_program(spec, "en")
+
+
 def _ask(wire: Wire, spec, question, model: dict[str, Any], context, written: list[Any]) -> tuple[Prediction, Any]:
     """The prediction, and the requests that the server received."""
 
@@ -58,7 +65,7 @@ def _ask(wire: Wire, spec, question, model: dict[str, Any], context, written: li
         wire.requests.clear()
         try:
             with context(build_lm(ModelSpec(**settings), engine)):
-                return await run_program(build_program(spec, "en"), question)
+                return await run_program(_program(spec), question)
         finally:
             await engine.aclose()
 
@@ -72,18 +79,19 @@ def _heard(lm):
 
 
 def _cases() -> Iterator[Any]:
-    for spec, (name, wire) in itertools.product(PROGRAMS, WIRES.items()):
+    for spec, (name, wire), drawn in itertools.product(PROGRAMS, WIRES.items(), (False, True)):
         # The answer continues the reasoning, which the chat endpoint alone cannot.
         if name == "chat alone" and (spec.kind, spec.answer_format) == ("chain_of_thought", "guided"):
             continue
-        yield pytest.param(spec, wire, id=f"{spec.label}-{spec.max_tokens}-{spec.answer_form}-{name}")
+        # How turns are merged and how tokens are drawn have nothing to do with each other; samples are drawn.
+        if (spec.samples > 1) > drawn or (drawn and name == "merged turns" and spec.samples == 1):
+            continue
+        label = f"{spec.label}-{spec.max_tokens}-{spec.answer_form}-{name}-{'drawn' if drawn else 'greedy'}"
+        yield pytest.param(spec, DRAWN if drawn else {}, wire, id=label)
 
 
-@pytest.mark.parametrize("model", [{}, DRAWN], ids=["greedy", "drawn"])
-@pytest.mark.parametrize(("spec", "wire"), list(_cases()))
+@pytest.mark.parametrize(("spec", "model", "wire"), list(_cases()))
 def test_both_ways_send_and_answer_the_same(spec, model, wire, question) -> None:
-    if spec.samples > 1:
-        model = DRAWN
     # Told not to think, a model's free replies are completions too, however its template is seen.
     with serving(Wire(**wire, switch=True)) as server:
         model = {"thinking": "off", **model} if server.tokenize else model

@@ -1,4 +1,4 @@
-"""The embedded engine on the real SmolLM2, against transformers called one prompt at a time."""
+"""The embedded engine against transformers called one prompt at a time: a tiny model, and SmolLM2 once for each way."""
 
 import asyncio
 import threading
@@ -16,6 +16,7 @@ from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.template import load_template
 from medexam.serve.local_model.weights import find_weights, smollm2_folder
 from medexam.specs import EngineNeeds, ModelSpec
+from waiting import BACKSTOP_S
 
 pytestmark = pytest.mark.model
 
@@ -36,10 +37,17 @@ DIGITS = ["1", "2", "3", "4"]
 
 
 @pytest.fixture(scope="module")
-def model():
-    """The same weights, for direct use in this thread."""
-    spec = ModelSpec(dtype="float32")
+def model(tiny_llama):
+    """The weights of `tiny_engine`, for direct use in this thread."""
+    spec = ModelSpec(path=tiny_llama, dtype="float32")
     return LocalModel(spec, find_weights(spec), share_prefixes=False)
+
+
+@pytest.fixture(params=["tiny", "smollm2"])
+def asked(request):
+    """An engine and what it is asked: the tiny model all questions, SmolLM2 two."""
+    engine = request.getfixturevalue(f"{request.param}_engine")
+    return engine, QUESTIONS if request.param == "tiny" else QUESTIONS[1:3]
 
 
 def direct_prompt(model, question: str, prefill: str = "") -> torch.Tensor:
@@ -68,26 +76,32 @@ def test_the_paper_s_turns_are_rendered_as_a_server_of_the_same_model_does(model
     )
 
 
-def test_choice_is_the_likeliest_next_token(smollm2_engine, model, ask) -> None:
+def test_choice_is_the_likeliest_next_token(asked, ask) -> None:
     # A digit after a space is two tokens: whichever side of the boundary the space is on, the digit is read.
+    engine, questions = asked
+    model = engine._model
     logits = {}
     with torch.inference_mode():
-        for opening, question in product(("{Answer: ", ""), QUESTIONS):
+        for opening, question in product(("{Answer: ", ""), questions):
             logits[opening, question] = model.model(direct_prompt(model, question, opening)).logits[0, -1]
     tokens = [model.tokenizer.convert_tokens_to_ids(digit) for digit in DIGITS]
     for prefill, written in (("{Answer: ", "{}"), ("{Answer:", " {}"), ("", "{}")):
         choices = [written.format(digit) for digit in DIGITS]
-        requests = [ask(q, system=SYSTEM, prefill=prefill or None, choice=choices) for q in QUESTIONS]
-        replies = [response.text for response in together(smollm2_engine, requests)]
-        for question, reply in zip(QUESTIONS, replies, strict=True):
+        requests = [ask(q, system=SYSTEM, prefill=prefill or None, choice=choices) for q in questions]
+        replies = [response.text for response in together(engine, requests)]
+        for question, reply in zip(questions, replies, strict=True):
             opening = "{Answer: " if prefill else ""
             assert reply == choices[int(logits[opening, question][tokens].argmax())]
 
 
-def test_greedy_replies_of_a_batch_are_those_of_one_prompt(smollm2_engine, model, ask) -> None:
-    requests = [ask(q, system=SYSTEM, max_tokens=n) for q, n in zip(QUESTIONS, (12, 12, 4, 12, 8), strict=True)]
-    responses = together(smollm2_engine, requests)
-    for question, request, response in zip(QUESTIONS, requests, responses, strict=True):
+def test_greedy_replies_of_a_batch_are_those_of_one_prompt(asked, ask) -> None:
+    engine, questions = asked
+    model = engine._model
+    requests = [
+        ask(q, system=SYSTEM, max_tokens=n) for q, n in zip(questions, (12, 8, 4, 12, 8)[: len(questions)], strict=True)
+    ]
+    responses = together(engine, requests)
+    for question, request, response in zip(questions, requests, responses, strict=True):
         ids = direct_prompt(model, question)
         budget = request.config.max_tokens
         with torch.inference_mode():
@@ -100,8 +114,8 @@ def test_greedy_replies_of_a_batch_are_those_of_one_prompt(smollm2_engine, model
         assert response.finish_reason == ("stop" if written[-1] == 2 else "length")
 
 
-def test_shared_prefix_gives_the_same_scores(model) -> None:
-    spec = ModelSpec(dtype="float32")
+def test_shared_prefix_gives_the_same_scores(model, tiny_llama) -> None:
+    spec = ModelSpec(path=tiny_llama, dtype="float32")
     sharing = LocalModel(spec, find_weights(spec))
     rows = [direct_prompt(model, question, "{Answer: ")[0].tolist() for question in QUESTIONS]
     assert sharing.batch(rows)["past_key_values"].get_seq_length() >= 60
@@ -135,8 +149,8 @@ def test_choices_that_share_their_first_token(model, ask) -> None:
     assert pick_choices(model, [job]) == [[int(expected.argmax())]]
 
 
-def test_one_choice_is_taken_without_asking(smollm2_engine, ask) -> None:
-    assert smollm2_engine.sync.complete(ask("Which?", choice=["only this one"])).text == "only this one"
+def test_one_choice_is_taken_without_asking(tiny_engine, ask) -> None:
+    assert tiny_engine.sync.complete(ask("Which?", choice=["only this one"])).text == "only this one"
 
 
 def test_stop_strings_end_the_reply(smollm2_engine, ask) -> None:
@@ -154,41 +168,41 @@ def test_a_stop_string_is_looked_for_in_the_reply_only(smollm2_engine, ask) -> N
     assert reply.text.startswith(" Paris")
 
 
-def test_budget_ends_the_reply(smollm2_engine, ask) -> None:
-    reply = smollm2_engine.sync.complete(ask("Tell me a long story.", max_tokens=5))
+def test_budget_ends_the_reply(tiny_engine, ask) -> None:
+    reply = tiny_engine.sync.complete(ask("Tell me a long story.", max_tokens=5))
     assert (reply.finish_reason, reply.usage.output_tokens) == ("length", 5)
 
 
-def test_sampling_depends_on_seed_and_prompt_not_on_the_batch(smollm2_engine, ask) -> None:
+def test_sampling_depends_on_seed_and_prompt_not_on_the_batch(tiny_engine, ask) -> None:
     def sample(question, seed):
         return ask(question, temperature=1.0, top_p=0.95, seed=seed, max_tokens=8)
 
-    alone = smollm2_engine.sync.complete(sample("Sing!", 1)).text
+    alone = tiny_engine.sync.complete(sample("Sing!", 1)).text
     others = [sample("Sing!", 2), sample("Dance for a while, please!", 1)]
-    first, second, third = (r.text for r in together(smollm2_engine, [sample("Sing!", 1), *others]))
+    first, second, third = (r.text for r in together(tiny_engine, [sample("Sing!", 1), *others]))
     assert first == alone
     assert len({first, second, third}) == 3
 
 
-def test_a_choice_can_be_drawn(smollm2_engine, ask) -> None:
+def test_a_choice_can_be_drawn(tiny_engine, ask) -> None:
     requests = [ask("Heads or tails?", choice=["heads", "tails"], temperature=2.0, seed=seed) for seed in range(24)]
-    assert {response.text for response in together(smollm2_engine, requests)} == {"heads", "tails"}
+    assert {response.text for response in together(tiny_engine, requests)} == {"heads", "tails"}
 
 
-def test_overflow_names_tokens_and_limit(smollm2_engine, ask) -> None:
+def test_overflow_names_tokens_and_limit(tiny_engine, ask) -> None:
     for request in (
         ask("word " * 9_000, max_tokens=1),
         ask("word " * 9_000, choice=DIGITS),
         ask("Hi", max_tokens=9_000),
     ):
         with pytest.raises(ContextLengthError, match=r"(9,?0\d\d tokens|reply of 9000).* context of 8192 tokens"):
-            smollm2_engine.sync.complete(request)
+            tiny_engine.sync.complete(request)
 
 
-def test_one_bad_request_does_not_touch_its_neighbours(smollm2_engine, ask) -> None:
+def test_one_bad_request_does_not_touch_its_neighbours(tiny_engine, ask) -> None:
     async def run():
         requests = [ask("Hi", choice=DIGITS), ask("Hi", choice=["1", "1"]), ask("Hi", logprobs=1)]
-        return await asyncio.gather(*(smollm2_engine.complete(r) for r in requests), return_exceptions=True)
+        return await asyncio.gather(*(tiny_engine.complete(r) for r in requests), return_exceptions=True)
 
     good, twice, unsupported = asyncio.run(run())
     assert good.text in DIGITS
@@ -196,14 +210,14 @@ def test_one_bad_request_does_not_touch_its_neighbours(smollm2_engine, ask) -> N
     assert isinstance(unsupported, UnsupportedFeatureError)
 
 
-def test_two_event_loops_and_a_plain_thread_at_once(smollm2_engine, ask) -> None:
+def test_two_event_loops_and_a_plain_thread_at_once(tiny_engine, ask) -> None:
     found: dict[str, str] = {}
 
     def loop(name):
-        found[name] = together(smollm2_engine, [ask(name, choice=DIGITS)])[0].text
+        found[name] = together(tiny_engine, [ask(name, choice=DIGITS)])[0].text
 
     def plain(name):
-        found[name] = smollm2_engine.sync.complete(ask(name, choice=DIGITS)).text
+        found[name] = tiny_engine.sync.complete(ask(name, choice=DIGITS)).text
 
     threads = [
         threading.Thread(target=target, args=(name,)) for target, name in ((loop, "a"), (loop, "b"), (plain, "c"))
@@ -215,20 +229,26 @@ def test_two_event_loops_and_a_plain_thread_at_once(smollm2_engine, ask) -> None
     assert found.keys() == {"a", "b", "c"}
 
 
-async def test_the_event_loop_stays_free_and_cancelling_is_safe(smollm2_engine, ask) -> None:
-    long = asyncio.create_task(smollm2_engine.complete(ask("Tell me a long story.", max_tokens=40)))
-    ticks = 0
-    while not long.done():
-        await asyncio.sleep(0.005)
-        ticks += 1
-        if ticks == 2:
-            dropped = asyncio.create_task(smollm2_engine.complete(ask("Never mind.", max_tokens=40)))
-        if ticks == 4:
-            dropped.cancel()
-    assert ticks > 10
+async def test_the_event_loop_stays_free_and_cancelling_is_safe(tiny_engine, ask, monkeypatch) -> None:
+    go_on = threading.Event()
+    forward = tiny_engine._model.model.forward
+
+    def wait(*args, **kwargs):
+        assert go_on.wait(BACKSTOP_S)
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(tiny_engine._model.model, "forward", wait)
+    long = asyncio.create_task(tiny_engine.complete(ask("Tell me a long story.", max_tokens=40)))
+    dropped = asyncio.create_task(tiny_engine.complete(ask("Never mind.", max_tokens=40)))
+    for _ in range(10):
+        await asyncio.sleep(0.001)
+    assert not long.done()
+    dropped.cancel()
     with pytest.raises(asyncio.CancelledError):
         await dropped
-    assert (await smollm2_engine.complete(ask("Hi", choice=DIGITS))).text in DIGITS
+    go_on.set()
+    assert (await long).usage.output_tokens == 40
+    assert (await tiny_engine.complete(ask("Hi", choice=DIGITS))).text in DIGITS
 
 
 def test_info_says_what_runs(smollm2_engine) -> None:
@@ -240,8 +260,9 @@ def test_info_says_what_runs(smollm2_engine) -> None:
     assert {"device", "dtype", "torch", "transformers"} <= info.details.keys()
 
 
-async def test_built_from_a_spec_and_closed(ask) -> None:
-    engine = await build_engine(ModelSpec(dtype="float32", device="cpu"), EngineNeeds(guided=True))
+async def test_built_from_a_spec_and_closed(tiny_llama, ask) -> None:
+    spec = ModelSpec(path=tiny_llama, dtype="float32", device="cpu")
+    engine = await build_engine(spec, EngineNeeds(guided=True))
     assert isinstance(engine, EmbeddedEngine)
     await engine.aclose()
     with pytest.raises(ConfigurationError, match="closed"):
