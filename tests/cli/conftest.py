@@ -29,6 +29,18 @@ def medexam(monkeypatch, capsys, tmp_path):
 
 
 @pytest.fixture
+def tracked() -> None:
+    """For a test of what a run sends to MLflow."""
+
+
+@pytest.fixture(autouse=True)
+def _untracked(request, monkeypatch) -> None:
+    """Runs send nothing to MLflow, unless the test asks for `tracked`: it takes longer than the questions."""
+    if "tracked" not in request.fixturenames:
+        monkeypatch.setattr("medexam.cli.run.send_to_mlflow", lambda *_, **__: None)
+
+
+@pytest.fixture
 def failing(monkeypatch):
     """Have the scripted model fail at prompts that `fits` accepts, under the same script; call again for others."""
     answer = ScriptedEngine.answer

@@ -2,14 +2,12 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-import yaml
 from mlflow import MlflowClient
 
-from medexam.cli.main import main
+import medexam as package
 from medexam.datasets import load_exam_set
 from medexam.experiments.compare.flows import find_flows
 from medexam.experiments.score.scoring import rescore
@@ -20,8 +18,8 @@ from stored_runs import write_run
 
 
 @pytest.fixture(scope="module")
-def runs_dir(tmp_path_factory, empty_store):
-    """Runs of the controls, made by `medexam run` once for all tests; those of one discipline lie beside them."""
+def runs_dir(tmp_path_factory):
+    """Runs of the controls, made once for all tests; those of one discipline lie beside them."""
     home = tmp_path_factory.mktemp("controls")
     spec = {
         "name": "controls",
@@ -32,16 +30,8 @@ def runs_dir(tmp_path_factory, empty_store):
     one_discipline = {**spec, "name": "medicine", "matrix": {"program.kind": ["random", "longest"]}}
     one_discipline["dataset"] = {**spec["dataset"], "disciplines": ["medicine"]}
     another = {**one_discipline, "name": "biology", "dataset": {**spec["dataset"], "disciplines": ["biology"]}}
-    with pytest.MonkeyPatch.context() as patch:
-        for document in (spec, one_discipline, another):
-            path, runs = home / f"{document['name']}.yaml", home / document["name"]
-            path.write_text(yaml.safe_dump(document))
-            runs.mkdir()
-            shutil.copy(empty_store, runs / "mlflow.db")
-            patch.setattr(sys, "argv", ["medexam", "run", str(path), "--runs-dir", str(runs), "--json"])
-            with pytest.raises(SystemExit) as done:
-                main()
-            assert not done.value.code
+    for document in (spec, one_discipline, another):
+        package.run(document, runs_dir=home / document["name"], track=False)
     return home / "controls"
 
 

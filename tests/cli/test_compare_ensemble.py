@@ -1,23 +1,20 @@
 """`medexam compare --ensemble`: stored runs together, beside each of them, without a model and without a trace."""
 
 import json
-import shutil
-import sys
 from collections import Counter
 
 import pytest
-import yaml
 from scipy.stats import binomtest
 
+import medexam as package
 from medexam import compare
-from medexam.cli.main import main
 from medexam.datasets import load_exam_set
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.specs import DatasetSpec
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory, empty_store):
+def runs(tmp_path_factory):
     """Three controls on the same questions, and an ensemble of two of them, made once for all tests."""
     home = tmp_path_factory.mktemp("controls")
     members = ["longest", {"kind": "blind", "option": 2}]
@@ -27,14 +24,7 @@ def runs(tmp_path_factory, empty_store):
         "program": "longest",
         "matrix": {"program": [*members, {"kind": "random"}, {"kind": "ensemble", "members": members}]},
     }
-    (home / "spec.yaml").write_text(yaml.safe_dump(spec))
-    (home / "runs").mkdir()
-    shutil.copy(empty_store, home / "runs" / "mlflow.db")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["medexam", "run", str(home / "spec.yaml"), "--runs-dir", str(home / "runs")])
-        with pytest.raises(SystemExit) as done:
-            main()
-        assert not done.value.code
+    package.run(spec, runs_dir=home / "runs", track=False)
     found = {path.name.split("-")[1]: RunFolder(path) for path in (home / "runs").glob("controls-*")}
     return [found[name] for name in ("longest", "blind_2", "random", "ensemble2_vote")]
 

@@ -1,20 +1,29 @@
 """Runs that are kept: listed, meant by the beginning of an id, and removed."""
 
 import json
+import shutil
 
 import pytest
 import yaml
 
+import medexam as package
 
-@pytest.fixture
-def kept(medexam, tmp_path):
-    """Four runs in ./runs, by their ids."""
+
+@pytest.fixture(scope="module")
+def four_runs(tmp_path_factory):
+    """A folder of four runs."""
+    folder = tmp_path_factory.mktemp("four")
     spec = {"name": "kept", "dataset": {"name": "headqa_sample", "limit": 6}}
     spec["matrix"] = {"program": ["longest", "random"], "dataset.language": ["en", "es"]}
-    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
-    code, out, err = medexam("run", "spec.yaml", "--json")
-    assert code == 0, err
-    return [run["run_id"] for run in json.loads(out)]
+    package.run(spec, runs_dir=folder / "runs", track=False)
+    return folder / "runs"
+
+
+@pytest.fixture
+def kept(four_runs, tmp_path):
+    """Four runs in ./runs, by their ids."""
+    shutil.copytree(four_runs, tmp_path / "runs")
+    return [path.parent.name for path in sorted(four_runs.glob("*/spec.json"))]
 
 
 def test_runs_are_listed(medexam, kept, tmp_path) -> None:

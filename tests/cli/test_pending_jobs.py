@@ -17,7 +17,13 @@ from medexam.files import host_name
 from medexam.serve.discovery.registry import RegisteredServer, Registry
 from waiting import BACKSTOP_S
 
-MAIN = "from medexam.cli.main import main; main()"
+MAIN = """
+from medexam.cli import run
+from medexam.cli.main import main
+run.send_to_mlflow = lambda *_, **__: None
+main()
+"""
+"""The command line without MLflow."""
 WAITING = "no server of tiny is registered in {}; waiting 86400 s for one"
 
 

@@ -1,19 +1,31 @@
 """One stored run, and what it answered to one question."""
 
 import json
+import shutil
 
 import pytest
 import yaml
 
+import medexam as package
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A folder with a run of twelve questions on a script that answers all of them with 1."""
+    folder = tmp_path_factory.mktemp("shown")
+    (folder / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
+    model = {"engine": "scripted", "path": str(folder / "replies.yaml")}
+    spec = {"name": "shown", "dataset": {"name": "headqa_sample", "limit": 12}, "model": model, "program": "zero_shot"}
+    package.run(spec, runs_dir=folder / "runs", track=False)
+    return folder / "runs"
+
 
 @pytest.fixture
-def run(medexam, tmp_path):
-    """A run of twelve questions on a script that answers all of them with 1, and one with prose."""
-    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
-    model = {"engine": "scripted", "path": str(tmp_path / "replies.yaml")}
-    spec = {"name": "shown", "dataset": {"name": "headqa_sample", "limit": 12}, "model": model, "program": "zero_shot"}
-    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
-    code, out, err = medexam("run", "spec.yaml", "--json")
+def run(medexam, stored, tmp_path):
+    """The run's document as `medexam run --json` prints it; a copy of its folder is in ./runs."""
+    shutil.copytree(stored, tmp_path / "runs")
+    (folder,) = (tmp_path / "runs").glob("shown-*")
+    code, out, err = medexam("run", "--resume", folder.name, "--json")
     assert code == 0, err
     return json.loads(out)[0]
 

@@ -19,8 +19,12 @@ def test_the_schema_that_ships_is_todays(medexam) -> None:
     assert json.loads(out) == json.loads(SCHEMA.read_text(encoding="utf-8")), f"write it: medexam schema > {SCHEMA}"
 
 
-def test_fields_have_their_docs_and_short_forms() -> None:
-    schema = spec_schema()
+@pytest.fixture(scope="module")
+def schema():
+    return spec_schema()
+
+
+def test_fields_have_their_docs_and_short_forms(schema) -> None:
     parts = schema["$defs"]
     assert "ships in the package" in parts["DatasetSpec"]["properties"]["name"]["description"]
     assert {"type": "integer"} in parts["DatasetSpec"]["properties"]["years"]["anyOf"]
@@ -29,12 +33,12 @@ def test_fields_have_their_docs_and_short_forms() -> None:
 
 
 @pytest.mark.parametrize("name", library_names())
-def test_shipped_specs_fit_the_schema_that_they_name(name) -> None:
+def test_shipped_specs_fit_the_schema_that_they_name(name, schema) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     text = (LIBRARY / f"{name}.yaml").read_text(encoding="utf-8")
     first = text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
     assert (LIBRARY / first).resolve() == SCHEMA.resolve()
-    jsonschema.validate(yaml.safe_load(text), spec_schema())
+    jsonschema.validate(yaml.safe_load(text), schema)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +52,9 @@ def test_shipped_specs_fit_the_schema_that_they_name(name) -> None:
         ({"name": "x", "modell": {}}, False),
     ],
 )
-def test_the_schema_tells_right_from_wrong(document, fits) -> None:
+def test_the_schema_tells_right_from_wrong(document, fits, schema) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    assert jsonschema.Draft7Validator(spec_schema()).is_valid(document) is fits
+    assert jsonschema.Draft7Validator(schema).is_valid(document) is fits
 
 
 @pytest.mark.parametrize("endpoint", [None, "http://127.0.0.1:8000/v1"])

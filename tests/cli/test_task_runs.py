@@ -301,6 +301,7 @@ def test_two_benchmarks_share_no_page_but_a_terminal(run, medexam, tmp_path) -> 
     assert "checking formats only" in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.usefixtures("tracked")
 def test_mlflow_holds_the_metrics_once(run, medexam, client) -> None:
     (document,) = run()
 

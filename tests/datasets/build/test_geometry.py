@@ -13,7 +13,7 @@ from typesetting.reading import compare, read_drafts
 from typesetting.styles import choose_style
 from typesetting.texts import Asked, sample_questions
 
-QUESTIONS = sample_questions(16)
+QUESTIONS = sample_questions(11)
 
 
 def check(style: Style, folder: Path) -> None:
@@ -145,7 +145,7 @@ def test_letters_that_are_set_wide(tmp_path, tracking) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_layouts_drawn_by_chance(tmp_path, seed) -> None:
     style = choose_style(seed)
-    questions = sample_questions(20, seed * 5 % 100, 4 + seed % 2)
+    questions = sample_questions(10, seed * 5 % 100, 4 + seed % 2)
     compared = compare(Press(style).set(questions, tmp_path / "set.pdf"), questions)
     assert compared.found == compared.set, style
     assert [(one, two) for one, two in compared.wrong if one.replace("-", "") != two.replace("-", "")] == [], style
