@@ -1,9 +1,14 @@
 """Optimizations of the bundled sample, over the scripted engine."""
 
+import shutil
+from collections import defaultdict
+
 import pytest
 import yaml
 
 from medexam.datasets import load_exam_set
+from medexam.experiments.optimize.folder import find_optimization
+from medexam.experiments.optimize.optimization import load_optimization
 from medexam.experiments.optimize.optimizer import optimize
 from medexam.experiments.optimize.plan import plan_optimization
 from medexam.items import AnswerKey
@@ -38,6 +43,25 @@ def document(sample, tmp_path):
         "program": {"kind": "zero_shot"},
         "optimizer": {"kind": "random_search", "candidates": 4, "attempts": 8},
     }
+
+
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory):
+    """Kind of optimizer -> the folder of its optimization, for `finished`."""
+    return defaultdict(lambda: tmp_path_factory.mktemp("optimized") / "runs")
+
+
+@pytest.fixture
+def finished(document, tmp_path, originals):
+    """`finished("labeled")` -> a copy, in the test's runs, of an optimization that is made once."""
+
+    def copy(kind):
+        plan = plan_optimization(document, {"optimizer.kind": kind}, runs_dir=originals[kind])
+        done = load_optimization(plan.folder) if plan.folder.exists() else optimize(plan, Trials())
+        folder = shutil.copytree(done.folder.path, tmp_path / "runs" / done.folder.name)
+        return load_optimization(find_optimization(str(folder), tmp_path))
+
+    return copy
 
 
 @pytest.fixture

@@ -94,8 +94,8 @@ def test_a_full_disk_is_one_line(document, tmp_path, monkeypatch) -> None:
         optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
 
 
-def test_a_killed_one_repeats_nothing(document, run_optimizer, tmp_path) -> None:
-    done, _ = run_optimizer()
+def test_a_killed_one_repeats_nothing(finished, run_optimizer) -> None:
+    done = finished("random_search")
     path = done.folder.path / CALLS
     lines = path.read_bytes().splitlines(keepends=True)
     record = json.loads((done.folder.path / RECORD).read_text())
@@ -244,8 +244,8 @@ def test_calls_that_allowed_fewer_programs_are_raised(run_optimizer, document, t
     assert "so another budget changes nothing" in why_nothing_more(raised, optimize(raised, Trials()))
 
 
-def test_one_of_an_earlier_version_is_shown_and_loaded_and_not_continued(run_optimizer, document, tmp_path) -> None:
-    done, _ = run_optimizer()
+def test_one_of_an_earlier_version_is_shown_and_loaded_and_not_continued(finished, document, tmp_path) -> None:
+    done = finished("random_search")
     record = json.loads((done.folder.path / RECORD).read_text())
     (done.folder.path / RECORD).write_text(
         json.dumps({key: value for key, value in record.items() if key not in ("schema", "candidates")})
@@ -257,8 +257,8 @@ def test_one_of_an_earlier_version_is_shown_and_loaded_and_not_continued(run_opt
         plan_resumed(done.folder, {})
 
 
-def test_two_processes_on_one_folder_are_refused(document, run_optimizer) -> None:
-    done, _ = run_optimizer()
+def test_two_processes_on_one_folder_are_refused(finished, run_optimizer) -> None:
+    done = finished("random_search")
     record = json.loads((done.folder.path / RECORD).read_text())
     (done.folder.path / RECORD).write_text(json.dumps({**record, "ending": "interrupted"}))
     with done.folder.locked(), pytest.raises(RunFolderError, match="another process"):
@@ -312,8 +312,8 @@ def test_a_spec_without_an_optimizer_or_of_many_programs_is_refused(document, tm
         (lambda state: state.pop("metadata"), "no program of DSPy's"),
     ],
 )
-def test_a_foreign_or_corrupt_program_is_refused(run_optimizer, document, tmp_path, change, said) -> None:
-    done, _ = run_optimizer({"optimizer.kind": "labeled"})
+def test_a_foreign_or_corrupt_program_is_refused(finished, document, tmp_path, change, said) -> None:
+    done = finished("labeled")
     path = tmp_path / "program.json"
     state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
     change(state)
@@ -322,20 +322,20 @@ def test_a_foreign_or_corrupt_program_is_refused(run_optimizer, document, tmp_pa
         plan_experiment(document, {"program.load": str(path)}, runs_dir=tmp_path / "runs")
 
 
-def test_a_program_that_is_missing_or_of_another_kind_is_refused(run_optimizer, document, tmp_path) -> None:
+def test_a_program_that_is_missing_or_of_another_kind_is_refused(finished, document, tmp_path) -> None:
     with pytest.raises(SpecError, match=r"no program\.json"):
         plan_experiment(document, {"program.load": str(tmp_path / "nowhere")}, runs_dir=tmp_path)
     (tmp_path / "program.json").write_text("{")
     with pytest.raises(SpecError, match="cannot read"):
         plan_experiment(document, {"program.load": str(tmp_path)}, runs_dir=tmp_path)
-    done, _ = run_optimizer({"optimizer.kind": "labeled"})
+    done = finished("labeled")
     changed = {"program.load": str(done.folder.path), "program.kind": "few_shot"}
     with pytest.raises(SpecError, match="kind is 'zero_shot'"):
         plan_experiment(document, changed, runs_dir=tmp_path)
 
 
-def test_demonstrations_from_a_tested_exam_are_refused(run_optimizer, document, tmp_path) -> None:
-    done, _ = run_optimizer({"optimizer.kind": "labeled"})
+def test_demonstrations_from_a_tested_exam_are_refused(finished, document, tmp_path) -> None:
+    done = finished("labeled")
     loaded = {"program.load": str(done.folder.programs / done.trials[1].digest), "dataset.split": "train"}
     with pytest.raises(SpecError, match="from an exam that is asked"):
         plan_experiment(document, loaded, runs_dir=tmp_path)

@@ -120,9 +120,9 @@ def test_exam_score_takes_a_third_for_a_wrong_answer(run_optimizer) -> None:
     assert trial.score == pytest.approx((trial.right - wrong / 3) / trial.n)
 
 
-def test_the_nearest_training_questions_are_shown(run_optimizer, sample) -> None:
+def test_the_nearest_training_questions_are_shown(finished) -> None:
     pytest.importorskip("sentence_transformers")
-    done, _ = run_optimizer({"optimizer.kind": "knn"})
+    done = finished("knn")
     assert done.trials[1].demos == 3
     state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
     assert len(state["program.respond"]["demos"]) == 48
@@ -130,9 +130,9 @@ def test_the_nearest_training_questions_are_shown(run_optimizer, sample) -> None
 
 
 @pytest.mark.parametrize("kind", ["random_search", "knn"])
-def test_a_run_asks_with_the_program_that_was_found(run_optimizer, document, tmp_path, kind) -> None:
+def test_a_run_asks_with_the_program_that_was_found(finished, document, tmp_path, kind) -> None:
     pytest.importorskip("sentence_transformers")
-    done, _ = run_optimizer({"optimizer.kind": kind})
+    done = finished(kind)
     best = done.trials[1]
     loaded = {"program.load": str(done.folder.programs / best.digest), "dataset.split": "dev"}
     plan = plan_experiment(document, loaded, runs_dir=tmp_path / "runs")

@@ -7,8 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -27,19 +25,18 @@ from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder
 from medexam.experiments.track.store import default_tracking_uri
 from medexam.experiments.track.traces import read_traces
 from medexam.specs import CellSpec
+from waiting import BACKSTOP_S, until
 from watching import Silent, Trials
 
-START_S = 300
+
+@pytest.fixture
+def done(finished):
+    return finished("random_search")
 
 
 @pytest.fixture
-def done(run_optimizer):
-    return run_optimizer()[0]
-
-
-@pytest.fixture
-def quick(run_optimizer):
-    return run_optimizer({"optimizer.kind": "labeled"})[0]
+def quick(finished):
+    return finished("labeled")
 
 
 def _runs(client, kind):
@@ -269,9 +266,9 @@ def test_words_of_ones_own_travel_with_the_model(run_optimizer, uri, client, tmp
     assert _load(_place(model)).predict(pd.DataFrame([EXAMPLE]))[0]["answer"] == 1
 
 
-def test_demonstrations_of_each_questions_own_are_served(run_optimizer, uri, client, sample) -> None:
+def test_demonstrations_of_each_questions_own_are_served(finished, uri, client, sample) -> None:
     pytest.importorskip("sentence_transformers")
-    done, _ = run_optimizer({"optimizer.kind": "knn"})
+    done = finished("knn")
     done = dataclasses.replace(done, trials=done.trials[1:])
     (done.folder.path / "program.json").write_bytes(
         (done.folder.programs / done.best.digest / "program.json").read_bytes()
@@ -286,9 +283,9 @@ def test_demonstrations_of_each_questions_own_are_served(run_optimizer, uri, cli
 
 
 @pytest.mark.parametrize("kind", ["labeled", "knn"])
-def test_a_trace_shows_the_demonstrations_that_were_found(run_optimizer, document, tmp_path, kind) -> None:
+def test_a_trace_shows_the_demonstrations_that_were_found(finished, document, tmp_path, kind) -> None:
     pytest.importorskip("sentence_transformers")
-    done, _ = run_optimizer({"optimizer.kind": kind})
+    done = finished(kind)
     loaded = {"program.load": str(done.folder.programs / done.trials[1].digest), "dataset.limit": 4}
     plan = plan_experiment({**document, "trace_questions": 2}, loaded, runs_dir=tmp_path / "runs")
     (run,), _ = Runner(plan, Silent()).run()
@@ -297,20 +294,15 @@ def test_a_trace_shows_the_demonstrations_that_were_found(run_optimizer, documen
         assert [turn["role"] for turn in turns] == ["system", "user", *(["user", "assistant"] * 3), "user"]
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ({"stem": "Which?", "options": ["the only one"]}, "row 0 is no question: .*two options"),
-        ({"stem": "Which?", "options": []}, "row 0 is no question: .*two options"),
-    ],
-)
-def test_a_row_that_is_no_question_is_refused(quick, uri, client, row, said) -> None:
+def test_a_row_that_is_no_question_is_refused(quick, uri, client) -> None:
     from mlflow.exceptions import MlflowException
 
     track_optimization(quick, tracking_uri=uri)
     (model,) = _models(client)
-    with pytest.raises(MlflowException, match=said):
-        _load(_place(model)).predict(pd.DataFrame([row]))
+    loaded = _load(_place(model))
+    for options in (["the only one"], []):
+        with pytest.raises(MlflowException, match=r"row 0 is no question: .*two options"):
+            loaded.predict(pd.DataFrame([{"stem": "Which?", "options": options}]))
 
 
 def test_a_program_that_needs_a_translation_is_not_served(tmp_path) -> None:
@@ -339,9 +331,9 @@ def embedded(tmp_path_factory, empty_store):
     document = {
         "name": "served",
         "dataset": {"name": "headqa_sample", "split": "test"},
-        "model": {"engine": "embedded"},
+        "model": {"engine": "embedded", "dtype": "float32"},
         "program": {"kind": "zero_shot", "answer_format": "guided"},
-        "optimizer": {"kind": "labeled", "demos": 1, "validation": {"split": "dev", "limit": 6}},
+        "optimizer": {"kind": "labeled", "demos": 1, "validation": {"split": "dev", "limit": 3}},
     }
     done = optimize(plan_optimization(document, {}, runs_dir=runs_dir), Trials())
     uri = default_tracking_uri(runs_dir)
@@ -384,20 +376,20 @@ def test_mlflow_serves_the_model(embedded, tmp_path) -> None:
             answers = _post(port, {"dataframe_records": rows.to_dict(orient="records")[:2]})["predictions"]
         finally:
             os.killpg(process.pid, signal.SIGTERM)
-            process.wait(timeout=60)
+            process.wait(timeout=BACKSTOP_S)
     assert [(one["answer"], one["reply"]) for one in answers] == [(one.answer, one.reply) for one in said[:2]]
 
 
 def _wait(process, port: int, log: Path) -> None:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
+    def answers() -> bool:
         assert process.poll() is None, log.read_text()
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/ping", timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.3)
-    pytest.fail(f"the model was not served after {START_S} s: {log.read_text()}")
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/ping", timeout=BACKSTOP_S):
+                return True
+        except OSError:
+            return False
+
+    until(answers, "serving the model")
 
 
 def _post(port: int, document: dict) -> dict:
@@ -406,5 +398,5 @@ def _post(port: int, document: dict) -> dict:
         data=json.dumps(document).encode(),
         headers={"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=100) as reply:
+    with urllib.request.urlopen(request, timeout=BACKSTOP_S) as reply:
         return json.load(reply)

@@ -84,8 +84,16 @@ def spec(tmp_path):
     }
 
 
+@pytest.fixture(scope="module")
+def shared():
+    """Two processes for all tests that leave them alive."""
+    with open_processes(2) as launcher:
+        yield SpreadExecutor(launcher)
+
+
 @pytest.fixture
 def executor():
+    """Two processes of a test's own."""
     with open_processes(2) as launcher:
         yield SpreadExecutor(launcher)
 
@@ -151,30 +159,30 @@ def test_questions_of_a_killed_process_go_to_the_other(spec, tmp_path, executor,
     assert watcher.answers <= QUESTIONS - 20
 
 
-def test_ctrl_c_keeps_what_is_done_and_processes_ask_the_rest(spec, tmp_path, executor) -> None:
+def test_ctrl_c_keeps_what_is_done_and_processes_ask_the_rest(spec, tmp_path, shared) -> None:
     watcher = Watcher(20, interrupt)
-    stored, stop = run(planned(spec, tmp_path / "runs"), executor, watcher)
+    stored, stop = run(planned(spec, tmp_path / "runs"), shared, watcher)
     assert stop is Stop.INTERRUPTED
     kept = len(answers(stored))
     assert watcher.begun == watcher.answers == kept
     assert 20 <= kept < QUESTIONS
     watcher = Watcher()
-    resumed, stop = run(plan_resume(str(stored.folder.path), runs_dir=tmp_path), executor, watcher)
+    resumed, stop = run(plan_resume(str(stored.folder.path), runs_dir=tmp_path), shared, watcher)
     assert (stop, watcher.answers) == (None, QUESTIONS - kept)
     assert len(answers(resumed)) == QUESTIONS
 
 
-def test_a_limit_stops_all_processes(spec, tmp_path, executor) -> None:
+def test_a_limit_stops_all_processes(spec, tmp_path, shared) -> None:
     spec["model"]["args"]["reply"] = {"*": {"error": "transport"}}
-    stored, stop = run(planned(spec, tmp_path / "runs"), executor, limits=Limits(failures=5))
+    stored, stop = run(planned(spec, tmp_path / "runs"), shared, limits=Limits(failures=5))
     assert stop is Stop.FAILURES
     assert 5 <= stored.metrics.failed < QUESTIONS
 
 
-def test_a_fault_of_a_process_is_raised_as_it_is(spec, tmp_path, executor) -> None:
+def test_a_fault_of_a_process_is_raised_as_it_is(spec, tmp_path, shared) -> None:
     spec["model"]["args"]["more"] = 1
     with pytest.raises(SpecError, match="making it failed: TypeError"):
-        run(planned(spec, tmp_path / "runs"), executor)
+        run(planned(spec, tmp_path / "runs"), shared)
 
 
 def test_a_process_that_cannot_start_is_one_line(spec, tmp_path, executor, monkeypatch) -> None:
@@ -225,7 +233,7 @@ def _kept(folder: Path) -> int:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"engine": "embedded"}, "engine embedded holds the model"),
+        ({"engine": "embedded", "dtype": "float32"}, "engine embedded holds the model"),
         ({"engine": "vllm", "profile": "llama-3.1-8b", "start": True}, "model.start starts a server for one process"),
     ],
 )
