@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from waiting import BACKSTOP_S
+
 HEARD = "medexam: interrupted: the same command continues with what is kept\n"
 DESTROYED = """
 import signal, time
@@ -16,7 +18,7 @@ class Interrupted:
         signal.raise_signal(signal.SIGINT)
 with interrupts_heard():
     Interrupted()
-    time.sleep(60)
+    time.sleep(3600)
 """
 IMPORTED = """
 import sys
@@ -31,12 +33,12 @@ run_script()
 
 
 def test_while_modules_are_imported_it_prints_no_traceback() -> None:
-    done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, timeout=50)
+    done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, timeout=BACKSTOP_S)
     assert (done.returncode, done.stderr) == (3, "medexam: interrupted\n")
 
 
 def test_while_an_object_is_destroyed_it_is_not_lost() -> None:
-    done = subprocess.run([sys.executable, "-c", DESTROYED], capture_output=True, text=True, timeout=50)
+    done = subprocess.run([sys.executable, "-c", DESTROYED], capture_output=True, text=True, timeout=BACKSTOP_S)
     assert (done.returncode, done.stderr) == (3, HEARD)
 
 

@@ -1,24 +1,23 @@
 """The command line as a user meets it: what is printed where, and how it exits."""
 
 import json
-import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import yaml
-from wire_server import Wire, is_identifying, serving
+from wire_server import Wire, serving
 
 from medexam.datasets import load_exam_set
 from medexam.specs import DatasetSpec
+from waiting import BACKSTOP_S, until
 
 
 @pytest.fixture
@@ -41,6 +40,7 @@ def spec(tmp_path, runs_dir):
     return write
 
 
+@pytest.mark.usefixtures("tracked")
 def test_json_is_one_document_on_standard_output(medexam, spec) -> None:
     code, out, _ = medexam("run", spec(), "--json")
     assert code == 0
@@ -49,6 +49,7 @@ def test_json_is_one_document_on_standard_output(medexam, spec) -> None:
     assert run["metrics"]["n"] == 6
 
 
+@pytest.mark.usefixtures("tracked")
 def test_the_table_tells_n_and_chance(medexam, spec, tmp_path) -> None:
     path = spec()
     shutil.rmtree(tmp_path / "runs")
@@ -99,6 +100,7 @@ def test_an_incomplete_run_exits_with_3_and_says_how_to_go_on(medexam, spec, fai
     assert "Failed" not in medexam("report", run["run_dir"])[1]
 
 
+@pytest.mark.usefixtures("tracked")
 def test_an_mlflow_outage_costs_a_line_and_nothing_else(medexam, spec, tmp_path) -> None:
     (tmp_path / "file").write_text("")
     code, out, err = medexam("run", spec(), "--json", "--tracking-uri", f"sqlite:///{tmp_path}/file/mlflow.db")
@@ -217,33 +219,40 @@ class Gated(Wire):
     """Says which model it is, and replies to no question before the gate is open."""
 
     gate: threading.Event = field(default_factory=threading.Event)
+    stems: list[str] = field(default_factory=list)
+    """Of the questions."""
 
     def reply(self, path, body):
-        if path.endswith("/completions") and not is_identifying(body):
+        if self.is_question(body):
             self.gate.wait()
         return super().reply(path, body)
 
+    def is_question(self, body) -> bool:
+        """Whether a request asks a question of the exam, and not only which model answers and what it takes."""
+        return any(stem in str(turn["content"]) for turn in body.get("messages", ()) for stem in self.stems)
 
-BACKSTOP_S = 300
+
 PATIENT = f"""
+from medexam.cli import run
+from medexam.cli.main import main
 from medexam.experiments.run import scheduler
 scheduler.GRACE_S = {10 * BACKSTOP_S}
-from medexam.cli.main import main
+run.send_to_mlflow = lambda *_, **__: None
 main()
 """
-"""The command line; the first Ctrl-C waits so long that a process that ends within `BACKSTOP_S` has not waited."""
+"""The command line without MLflow; the first Ctrl-C waits so long that what ends within `BACKSTOP_S` has not waited."""
 
 
 @pytest.fixture
 def interrupted(spec, tmp_path):
     """A run with six questions in flight that was sent one Ctrl-C and says so; gives the process and the server."""
-    with serving(Gated()) as wire:
-        model = {"engine": "litellm", "name": "openai/tiny", "endpoints": [wire.address], "api_key_env": "NO_KEY"}
+    stems = [question.stem for question in load_exam_set(DatasetSpec(limit=6)).questions]
+    with serving(Gated(stems=stems)) as wire:
+        model = {"engine": "vllm", "name": "tiny", "endpoints": [wire.address]}
         command = [sys.executable, "-c", PATIENT, "run", str(spec(model=model))]
-        environment = {**os.environ, "NO_KEY": "none"}
-        with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
             try:
-                _wait_for(lambda: sum(not is_identifying(body) for body in wire.bodies("/v1/chat/completions")) == 6)
+                until(lambda: sum(map(wire.is_question, wire.bodies("/v1/chat/completions"))) == 6)
                 process.send_signal(signal.SIGINT)
                 assert any(
                     line.startswith("Stopping: waiting a few seconds for 6 questions") for line in process.stderr
@@ -273,13 +282,6 @@ def test_the_second_ctrl_c_does_not_wait(interrupted, tmp_path) -> None:
     assert "Traceback" not in err
     (report,) = tmp_path.glob("runs/*/report.md")
     assert "Incomplete: 0 of 6 questions scored, 0 failed, 6 not asked yet." in report.read_text()
-
-
-def _wait_for(happened) -> None:
-    deadline = time.monotonic() + BACKSTOP_S
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_usage_errors_exit_with_2(medexam) -> None:

@@ -8,14 +8,23 @@ from typer.testing import CliRunner
 
 from medexam.cli.data.commands import app
 from medexam.datasets import check_exam_set, load_exam_set
+from medexam.datasets.kept import reads_kept
+from medexam.datasets.selection import select_questions
 from medexam.questions import Discipline
 from medexam.specs import DatasetSpec
 
 pytestmark = [pytest.mark.data, pytest.mark.usefixtures("full_data")]
 
 
-def _load(**more):
-    return load_exam_set(DatasetSpec(name="headqa_v1", **more))
+@pytest.fixture(autouse=True, scope="module")
+def _read_once():
+    """The data are read once for all tests of the file."""
+    with reads_kept():
+        yield
+
+
+def _load(language="en"):
+    return load_exam_set(DatasetSpec(name="headqa_v1", language=language))
 
 
 def test_a_check_of_both_languages_passes_with_the_published_counts() -> None:
@@ -65,7 +74,7 @@ def test_the_known_quirks_are_notes(language, notes) -> None:
     ],
 )
 def test_selections(spec, n) -> None:
-    assert len(_load(**spec).questions) == n
+    assert len(select_questions(_load().questions, DatasetSpec(name="headqa_v1", **spec))) == n
 
 
 def test_languages_share_keys_and_golds() -> None:
@@ -76,7 +85,7 @@ def test_languages_share_keys_and_golds() -> None:
 
 
 def test_a_limit_is_spread_evenly() -> None:
-    questions = _load(limit=600, seed=3).questions
+    questions = select_questions(_load().questions, DatasetSpec(name="headqa_v1", limit=600, seed=3))
     assert Counter(q.exam.discipline for q in questions) == dict.fromkeys(Discipline, 100)
     assert set(Counter((q.exam.discipline, q.exam.year) for q in questions).values()) == {20}
 

@@ -88,7 +88,7 @@ def test_a_difference_in_differences_is_that_of_the_questions() -> None:
 
 def test_no_difference_is_found_about_as_rarely_as_the_level_says() -> None:
     rng = np.random.default_rng(8)
-    pairs = [(_exams(rng, 20, 10, 0.5), _exams(rng, 20, 10, 0.5, name="later")) for _ in range(300)]
+    pairs = [(_exams(rng, 20, 10, 0.5), _exams(rng, 20, 10, 0.5, name="later")) for _ in range(150)]
     found = [difference_of_means(*before, *after) for before, after in pairs]
     wrong = sum(each.excludes_zero for each in found) / len(found)
     assert 0.02 < wrong < 0.11, "a percentile bootstrap over 20 exams is a little too narrow"

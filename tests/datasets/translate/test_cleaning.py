@@ -126,4 +126,4 @@ def test_every_question_of_headqa_v1_survives_and_all_are_chosen_among_in_time()
 
     assert [key for key, (first, *_) in candidates.items() if not first.valid] == []
     assert len(selection.choices) == 6765
-    assert took < 10
+    assert took < 60, "it takes five: what is quadratic takes hours"

@@ -11,6 +11,7 @@ import pytest
 from medexam.serve.cluster import joint_checks
 from medexam.serve.cluster.job_node import JobNode, read_shared
 from medexam.serve.cluster.joint_checks import check_between
+from waiting import BACKSTOP_S
 
 HEAD = JobNode("7", "0", "1", 0, 2, "n1", ("n1", "n2"))
 
@@ -18,12 +19,12 @@ HEAD = JobNode("7", "0", "1", 0, 2, "n1", ("n1", "n2"))
 @pytest.fixture(autouse=True)
 def loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "lo")
-    monkeypatch.setattr(joint_checks, "_WAIT_S", 5.0)
+    monkeypatch.setattr(joint_checks, "_WAIT_S", BACKSTOP_S)
 
 
 def speak(shared: Path, late_s: float, locked: bool) -> None:
-    word = read_shared(HEAD.folder(shared) / "meeting.json", 5.0, "no word")
-    deadline = time.monotonic() + 5.0
+    word = read_shared(HEAD.folder(shared) / "meeting.json", BACKSTOP_S, "no word")
+    deadline = time.monotonic() + BACKSTOP_S
     while time.monotonic() < deadline:
         try:
             connection = socket.create_connection((word["address"], word["port"]))

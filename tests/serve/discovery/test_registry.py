@@ -14,7 +14,7 @@ import pytest
 from medexam.errors import EngineError
 from medexam.files import process_lives
 from medexam.serve.discovery.registry import STALE_S, RegisteredServer, Registry, local_registry
-from waiting import until
+from waiting import BACKSTOP_S, until
 
 
 def entry(address: str = "http://127.0.0.1:8000/v1", **fields) -> RegisteredServer:
@@ -131,7 +131,7 @@ while True:
 def test_a_process_whose_clock_is_apart_is_used_while_it_lives(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, apart_s: int
 ) -> None:
-    monkeypatch.setattr("medexam.serve.discovery.registry.STALE_S", 10.0)
+    monkeypatch.setattr("medexam.serve.discovery.registry.STALE_S", BACKSTOP_S)
     with subprocess.Popen([sys.executable, "-c", BEAT, registry.path, str(apart_s)]) as node:
         until(lambda: [one.host for one in registry.read()] == ["node7"], "the second heartbeat")
         (found,) = registry.read()

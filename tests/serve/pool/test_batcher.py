@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from medexam.serve.pool.batcher import Batcher
+from waiting import soon
 
 
 class Refused(Exception):
@@ -51,7 +52,7 @@ async def test_while_the_server_is_busy_items_wait_for_company() -> None:
     recorder.gate.clear()
     gatherer = recorder.gatherer(max_items=8, busy_at=1)
     first = asyncio.create_task(gatherer.submit("a", 0))
-    await asyncio.sleep(0.02)
+    await soon(lambda: recorder.batches)
     others = []
     for item in range(1, 4):
         others.append(asyncio.create_task(gatherer.submit("a", item)))
@@ -69,7 +70,8 @@ async def test_servers_with_room_left_are_given_what_is_there() -> None:
     asked = []
     for item in range(4):
         asked.append(asyncio.create_task(gatherer.submit("a", item)))
-        await asyncio.sleep(0.03)
+        await soon(lambda: len(recorder.batches) == min(item + 1, 3))  # noqa: B023 - it is awaited here
+    await asyncio.sleep(0.03)
     assert recorder.batches == [("a", (0,)), ("a", (1,)), ("a", (2,))]
     recorder.gate.set()
     assert await asyncio.gather(*asked) == [0, 10, 20, 30]
