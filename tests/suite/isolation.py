@@ -1,7 +1,7 @@
 """No test depends on another: each has its own HOME and cache, and leaves the process as it was.
 
-Converted weights are shared: they take a minute to make, are named after what they were made from, and no test
-writes them.
+Two things are shared. Converted weights take a minute to make, are named after what they were made from, and no test
+writes them. How fast the processor multiplies takes seconds to measure, and is the same for all.
 """
 
 import gc
@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from medexam.files import cache_dir
 
 MODELS = cache_dir() / "models"
 """Weights that were converted, of all tests on this machine."""
+DTYPE_SPEED = MODELS.parent / "dtype_speed.json"
+"""How fast this machine multiplies, as medexam measures and keeps it."""
 LIBRARY_CACHES = {"MPLCONFIGDIR": "matplotlib", "NUMBA_CACHE_DIR": "numba"}
 """What libraries compile for seconds and keep -> a folder beside the weights."""
 _SET_BEFORE_IMPORTS = ("EXPERIMENTAL_OPENAI_", "KMP_", "LITELLM_", "MLFLOW_", "PYTEST_", "RAY_", "TORCHINDUCTOR_")
@@ -42,21 +45,30 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Path]]
 
 
 def _make_home(home: Path) -> Path:
-    (home / ".cache" / "medexam").mkdir(parents=True)
-    (home / ".cache" / "medexam" / "models").symlink_to(MODELS)
+    cache = home / ".cache" / "medexam"
+    cache.mkdir(parents=True)
+    (cache / MODELS.name).symlink_to(MODELS)
+    _share(DTYPE_SPEED, cache / DTYPE_SPEED.name)
     return home
+
+
+def _share(file: Path, place: Path) -> None:
+    """Link a file to another place, if it is there and the place is free."""
+    with suppress(FileNotFoundError, FileExistsError):
+        os.link(file, place)
 
 
 @pytest.fixture(autouse=True)
 def _isolated(_homes: Iterator[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A HOME of the test's own; fails a test that leaves the process otherwise than it found it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(next(_homes)))
+        patch.setenv("HOME", str(home := next(_homes)))
         modules, paths, before = set(sys.modules), list(sys.path), _process_state()
         yield
         # Where own code lies is added for good.
         sys.path[:] = paths
         after = _process_state()
+    _share(home / ".cache" / "medexam" / DTYPE_SPEED.name, DTYPE_SPEED)
     names = before.keys() | after.keys()
     changed = {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
     base = str(tmp_path_factory.getbasetemp())
