@@ -53,8 +53,8 @@ def _make_home(home: Path) -> Path:
 
 
 def _share(file: Path, place: Path) -> None:
-    """Link a file to another place, if it is there and the place is free."""
-    with suppress(FileNotFoundError, FileExistsError):
+    """Link a file to another place, if it is there and the place is free and on the same disk."""
+    with suppress(OSError):
         os.link(file, place)
 
 
