@@ -1,0 +1,160 @@
+"""The Python that readers find runs as it is printed: in README.md, in `docs/python.md`, and in the notebooks.
+
+Each runs from top to bottom in a process of its own, inside an event loop, as in a notebook; Jupyter is not needed. The
+processes are forks of one that has imported what they import. SmolLM2 answers README.md, a drawn model the others.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from medexam.serve.local_model.weights import smollm2_folder
+
+pytestmark = pytest.mark.model
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+FORKS = """
+import contextlib, json, os, sys, traceback
+import accelerate, dspy, matplotlib.figure, mlflow, pandas, scipy.optimize, torch._dynamo
+import transformers.models.llama.modeling_llama, transformers.generation.utils
+import medexam.experiments.optimize, medexam.experiments.run.runner, medexam.experiments.report.page.document
+import medexam.serve.engines.embedded, medexam.benchmarks, medexam.programs
+
+for line in sys.stdin:
+    cells, check, folder, cache = json.loads(line)
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            os.dup2(write, 1), os.dup2(write, 2), os.close(read)
+            os.chdir(folder)
+            if cache:
+                os.environ["MEDEXAM_CACHE"] = cache
+            exec({script!r}, {{"cells": cells, "check": check}})
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush(), sys.stderr.flush()
+            os._exit(code)
+    os.close(write)
+    with os.fdopen(read, errors="replace") as stream:
+        said = stream.read()
+    print(json.dumps([os.waitpid(pid, 0)[1], said]), flush=True)
+"""
+SCRIPT = """
+import ast, asyncio, shlex, subprocess, sys
+from pathlib import Path
+
+async def notebook():
+    space = {}
+    for cell in cells:
+        head, _, rest = cell.partition("\\n")
+        if head.startswith("%%writefile "):
+            Path(head.split()[1]).write_text(rest, encoding="utf-8")
+            continue
+        if head.startswith("!medexam "):
+            command = "from medexam.cli.main import main; main()"
+            subprocess.run([sys.executable, "-c", command, *shlex.split(head)[1:]], check=True)
+            continue
+        tree = ast.parse(cell)
+        shown = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, "cell", "exec"), space)
+        if shown is not None:
+            value = eval(ast.unparse(shown), space)
+            assert repr(value)
+            assert value is not None or "print(" in cell
+    return space
+
+sys.path.insert(0, "")
+space = asyncio.run(notebook())
+assert eval(check), "it did not end as it should"
+"""
+NOTEBOOKS = {
+    "first_run": "space['runs'].complete and Path('runs/first_run.html').is_file()",
+    "own_strategy": "space['better'].finished and space['demonstrated'].complete",
+    "own_questions": "space['runs'].complete and Path('runs/own_questions.html').is_file()",
+}
+PAGE = """
+space["scores"][0].total < 0
+and len({vote.rationale for vote in space["votes"]}) > 1  # the seeds make a difference
+and Path("report.html").is_file()
+"""
+
+
+@pytest.fixture(scope="module")
+def drawn_cache(tmp_path_factory: pytest.TempPathFactory, tiny_llama: Path) -> Path:
+    """A cache in which a drawn model is found as SmolLM2."""
+    models = tmp_path_factory.mktemp("drawn") / "models"
+    models.mkdir()
+    (models / smollm2_folder().name).symlink_to(tiny_llama)
+    return models.parent
+
+
+@pytest.fixture(scope="module")
+def run_cells() -> Iterator[Callable[..., str]]:
+    """`run_cells(cells, check, folder, cache=)`: run them in a fork, check how they end, and give what they print."""
+    code = FORKS.format(script=SCRIPT)
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # A fork has none of the threads that torch would have made before.
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ) as forks:
+        assert forks.stdin is not None
+        assert forks.stdout is not None
+
+        def call(cells: list[str], check: str, folder: Path, cache: Path | None = None) -> str:
+            document = (cells, check, str(folder), cache and str(cache))
+            forks.stdin.write(json.dumps(document) + "\n")
+            forks.stdin.flush()
+            status, said = json.loads(forks.stdout.readline())
+            assert status == 0, said[-3000:]
+            return said
+
+        yield call
+        forks.stdin.close()
+
+
+def test_the_readmes_example_prints_an_option(run_cells, tmp_path: Path, runs_dir: Path) -> None:
+    _, example = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Python\n")
+    lines = example[: example.index("\n## ")].splitlines()
+    code = textwrap.dedent("\n".join(line for line in lines if line.startswith("    ")))
+    said = run_cells([code], "True", tmp_path)
+    assert "Against zero_shot" in said
+    assert int(said.splitlines()[-1]) in range(1, 6)
+
+
+def test_every_snippet_of_the_page_runs(run_cells, drawn_cache: Path, tmp_path: Path, runs_dir: Path) -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    snippets = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    assert len(snippets) > 8
+    run_cells(snippets, f"({PAGE})", tmp_path, drawn_cache)
+
+
+def test_every_notebook_is_tested() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.ipynb")} == set(NOTEBOOKS)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_runs(name: str, run_cells, drawn_cache: Path, tmp_path: Path, empty_store: Path) -> None:
+    folder = shutil.copytree(
+        EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("runs", "proposed.yaml", "subject_first.py")
+    )
+    (folder / "runs").mkdir()
+    shutil.copy(empty_store, folder / "runs")
+    book = json.loads((folder / f"{name}.ipynb").read_text(encoding="utf-8"))
+    code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell["outputs"] for cell in code), "notebooks are kept without outputs"
+    run_cells(["".join(cell["source"]) for cell in code], NOTEBOOKS[name], folder, drawn_cache)
