@@ -107,7 +107,7 @@ def compiled_umap() -> None:
     from medexam.retrievers.projection import load_umap
 
     umap = load_umap()
-    for module in (umap.umap_, umap.utils):
+    for module in (umap.umap_, umap.utils, umap.layouts, umap.distances):
         for function in vars(module).values():
             if isinstance(function, Dispatcher) and function.py_func.__module__ == module.__name__:
                 function.enable_caching()

@@ -20,8 +20,10 @@ LINES = {command.line: command for commands in READ.values() for command in comm
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, compiled_umap: None) -> Iterator[Desk]:
-    with set_up(tmp_path_factory.mktemp("desk")) as desk:
+def desk(
+    tmp_path_factory: pytest.TempPathFactory, compiled_umap: None, tiny_llama: Path, empty_store: Path
+) -> Iterator[Desk]:
+    with set_up(tmp_path_factory.mktemp("desk"), tiny_llama, empty_store) as desk:
         yield desk
 
 

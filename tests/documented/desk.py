@@ -18,7 +18,6 @@ from documented.reader import Reader
 from documented.servers import start_servers
 from documented.shelf import Shelf, fill_shelf
 from documented.tables import BEFORE, EVERY, TRACKED, WORDS
-from medexam.experiments.track.store import open_store
 from medexam.plugins import added_names
 from medexam.serve.local_model.weights import smollm2_folder
 
@@ -71,13 +70,15 @@ def _specs_to_write(page: str) -> set[str]:
 
 
 @contextmanager
-def set_up(folder: Path) -> Iterator[Desk]:
-    """Prepare everything in `folder`; the environment is that of a machine without a network while this lasts."""
-    weights = smollm2_folder().parent
+def set_up(folder: Path, model: Path, store: Path) -> Iterator[Desk]:
+    """Prepare everything in `folder`; the environment is that of a machine without a network while this lasts.
+
+    The folder `model` stands for SmolLM2's, and `store` is an empty one of MLflow.
+    """
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         shelf = fill_shelf(folder / "shelf")
-        (folder / "cache").mkdir()
-        (folder / "cache" / weights.name).symlink_to(weights)
+        _link_weights(folder / "cache" / "models", model)
+        shutil.copy(store, folder)
         for name in _UNSET:
             patch.delenv(name, raising=False)
         patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
@@ -107,10 +108,15 @@ def set_up(folder: Path) -> Iterator[Desk]:
         yield Desk(folder, shelf, addresses)
 
 
+def _link_weights(models: Path, model: Path) -> None:
+    """Have `model` found as SmolLM2, beside what was converted on this machine."""
+    models.mkdir(parents=True)
+    for known in smollm2_folder().parent.glob("[!.]*"):
+        (models / known.name).symlink_to(model if known == smollm2_folder() else known)
+
+
 def _keep_runs(folder: Path, addresses: dict[str, str]) -> None:
-    """Make the runs of `KEPT`, and an MLflow store without runs."""
-    with open_store(f"sqlite:///{folder / 'mlflow.db'}") as client:
-        client.search_experiments()
+    """Make the runs of `KEPT`."""
     (folder / "kept").mkdir()
     shutil.copy(folder / "mlflow.db", folder / "kept")
     (folder / "kept.yaml").write_text(KEPT.format(**addresses), encoding="utf-8")

@@ -56,6 +56,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "FacebookAI/xlm-roberta-large": "encoder",
     },
     "docs/retrieval.md": {"DIR": "cache/indexes/*"},
+    "docs/study.md": {"runs/study/study-*-en-*": "runs/study/study-*zero_shot*-en-*"},
     "docs/translating.md": {
         "FOLDER": "runs/translate-headqa_v1-es-en-Llama-3.1-8B-Llama-3.1-8B-Instruct",
         "RUN_ES": "kept/kept-longest-es-*",
@@ -108,6 +109,8 @@ MORE: Mapping[str, str] = {
     "optimize examples": f"--set optimizer.attempts=2 --set optimizer.validation.limit=2 {_SERVED}",
     "reproduce headqa": "--limit 2",
     "reproduce --list": "",
+    "doctor http://127.0.0.1:8080": "--burst 0.2",
+    "index map": "--limit 40",
     "serve": "--port {PORT}",
     "serve llama-3.1-8b --replicas": "--replicas 2 --port {PORT}",
     "serve llama-3.1-70b": "",
