@@ -2,9 +2,10 @@
 
 import ast
 import importlib
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -85,20 +86,68 @@ HEAVY = {
     "sklearn",
     "statsmodels",
 }
+FOREIGN = {"self._scorer._model", "self._scorer._tokenizer"}
+"""Fields of bert-score, which have no public way."""
 MODULES = sorted(ROOT.rglob("*.py"))
 
 
-def _imports(path: Path, *, at_module_level: bool = False) -> set[str]:
+class Source(NamedTuple):
+    """What the tests ask of a module's source."""
+
+    imports: frozenset[str]
+    imports_at_module_level: frozenset[str]
+    docstring: str | None
+    beside_imports: tuple[str, ...]
+    """Statements that are neither an import, nor the docstring, nor `__all__`."""
+    private_fields: tuple[str, ...]
+    """Private fields of other objects, with their lines."""
+
+
+@cache
+def _sources() -> dict[str, Source]:
+    """Module of the package, as a path within it -> its source; each is parsed once."""
+    return {path.relative_to(ROOT).as_posix(): _read(path) for path in MODULES}
+
+
+def _read(path: Path) -> Source:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = _module_level(tree) if at_module_level else ast.walk(tree)
+    nodes = list(ast.walk(tree))
+    return Source(
+        _imports(nodes),
+        _imports(_module_level(tree)),
+        ast.get_docstring(tree),
+        tuple(ast.unparse(node) for node in tree.body if not _is_import(node)) if path.name == "__init__.py" else (),
+        tuple(_private_fields(nodes)),
+    )
+
+
+def _imports(nodes: Iterable[ast.AST]) -> frozenset[str]:
     found = set()
     for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}: relative import"
+            assert not node.level, f"relative import of {node.module}"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
+
+
+def _is_import(node: ast.stmt) -> bool:
+    """Whether a package may hold it: at most, a `__getattr__` delays what is heavy."""
+    is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    is_all = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+    is_delay = isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
+    is_typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    return isinstance(node, ast.ImportFrom) or is_docstring or is_all or is_delay or is_typing
+
+
+def _private_fields(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            owner = ast.unparse(node.value)
+            own = owner in {"self", "cls", "super()"} or node.attr in {"_asdict", "_exit"}
+            if not own and f"{owner}.{node.attr}" not in FOREIGN:
+                yield f"{node.lineno}: {owner}.{node.attr}"
 
 
 def _module_level(tree: ast.Module) -> list[ast.stmt]:
@@ -106,34 +155,41 @@ def _module_level(tree: ast.Module) -> list[ast.stmt]:
     return [node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.If))]
 
 
-def _find_arrows(root: Path) -> list[tuple[str, str]]:
-    """Each import within the package under `root`: dotted paths of the module and of what it imports."""
+def _imports_of_modules() -> dict[str, frozenset[str]]:
+    """Module of the package, as a path within it -> what it imports."""
+    return {path: source.imports for path, source in _sources().items()}
+
+
+def _find_arrows(imports: Mapping[str, frozenset[str]]) -> list[tuple[str, str]]:
+    """Each import within the package: dotted paths of the module and of what it imports."""
     found = []
-    for path in sorted(root.rglob("*.py")):
-        parts = path.relative_to(root).with_suffix("").parts
+    for path, names in imports.items():
+        parts = Path(path).with_suffix("").parts
         here = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found += [(here, name.removeprefix("medexam.")) for name in _imports(path) if name.startswith("medexam.")]
+        found += [(here, name.removeprefix("medexam.")) for name in names if name.startswith("medexam.")]
     return found
 
 
-def _faults(root: Path) -> Iterator[str]:
-    """What stands against the floors, the inner floors and the size of rooms in the package under `root`."""
-    wings = {path.name for path in root.iterdir() if path.is_dir() and any(path.glob("*.py"))}
+def _faults(imports: Mapping[str, frozenset[str]]) -> Iterator[str]:
+    """What stands against the floors, the inner floors and the size of rooms in a package of these modules."""
+    wings = {path.split("/")[0] for path in imports if "/" in path}
     yield from (f"{wing} stands on no floor" for wing in sorted(wings - MAY_IMPORT.keys()))
-    for here, target in _find_arrows(root):
+    for here, target in _find_arrows(imports):
         wing, other = (name.split(".")[0] if name.split(".")[0] in wings else "" for name in (here, target))
         if wing == other:
             if wing in INNER_FLOORS and here != wing and _floor(wing, target) > _floor(wing, here):
                 yield f"{here} may not import {target}: it stands above"
         elif other and here and not {other, ".".join(target.split(".")[:2])} & MAY_IMPORT.get(wing, set()):
             yield f"{here} may not import {target}"
-    for folder in sorted({path.parent for path in root.rglob("*.py")}):
-        modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+    rooms: dict[Path, list[Path]] = {}
+    for path in map(Path, imports):
+        if path.name != "__init__.py":
+            rooms.setdefault(path.parent, []).append(path)
+    for folder, modules in sorted(rooms.items()):
         if len(modules) > MOST_MODULES:
-            yield f"{folder.relative_to(root)} holds {len(modules)} modules, over {MOST_MODULES}"
-        yield from (
-            f"{path.relative_to(root)} is called like its package" for path in modules if path.stem == folder.name
-        )
+            yield f"{folder} holds {len(modules)} modules, over {MOST_MODULES}"
+        name = folder.name or ROOT.name
+        yield from (f"{path} is called like its package" for path in modules if path.stem == name)
 
 
 def _floor(wing: str, name: str) -> int:
@@ -144,7 +200,7 @@ def _floor(wing: str, name: str) -> int:
 
 
 def test_every_import_goes_down() -> None:
-    assert not list(_faults(ROOT))
+    assert not list(_faults(_imports_of_modules()))
 
 
 @pytest.mark.parametrize(
@@ -157,48 +213,42 @@ def test_every_import_goes_down() -> None:
         ("questions.py", "from medexam.specs import ModelSpec"),
     ],
 )
-def test_an_arrow_that_points_up_is_found(tmp_path: Path, module: str, added: str) -> None:
-    root = tmp_path / "medexam"
-    shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns("*.pyc", "*.gz", "*.json"))
-    with (root / module).open("a", encoding="utf-8") as stream:
-        stream.write(f"\n{added}\n")
-    (fault,) = _faults(root)
+def test_an_arrow_that_points_up_is_found(module: str, added: str) -> None:
+    imports = _imports_of_modules()
+    (fault,) = _faults({**imports, module: imports[module] | _imports(ast.parse(added).body)})
     assert fault.startswith(module.removesuffix(".py").replace("/", "."))
 
 
-def test_a_crowded_room_is_found(tmp_path: Path) -> None:
-    root = tmp_path / "medexam"
-    shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns("*.pyc", "*.gz", "*.json"))
-    for number in range(MOST_MODULES + 1):
-        (root / "experiments" / "score" / f"more_{number}.py").write_text('"""More."""\n', encoding="utf-8")
-    (fault,) = _faults(root)
+def test_a_wing_without_a_floor_is_found() -> None:
+    (fault,) = _faults({**_imports_of_modules(), "attic/boxes.py": frozenset()})
+    assert fault == "attic stands on no floor"
+
+
+def test_a_crowded_room_is_found() -> None:
+    more = {f"experiments/score/more_{number}.py": frozenset[str]() for number in range(MOST_MODULES + 1)}
+    (fault,) = _faults(_imports_of_modules() | more)
     assert fault.startswith("experiments/score holds")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_floors_0_1_and_5_import_nothing_heavy(path: Path) -> None:
-    inner = path.relative_to(ROOT).parts
-    if len(inner) == 1 or inner[0] in {"specs", "cli"}:
-        roots = {name.split(".")[0] for name in _imports(path, at_module_level=True)}
-        assert not roots & HEAVY, f"{path.relative_to(ROOT)} imports {roots & HEAVY} at module level"
+def test_floors_0_1_and_5_import_nothing_heavy() -> None:
+    imports = {
+        path: {name.split(".")[0] for name in source.imports_at_module_level} & HEAVY
+        for path, source in _sources().items()
+        if "/" not in path or path.startswith(("specs/", "cli/"))
+    }
+    assert len(imports) > 50
+    assert not {path: heavy for path, heavy in imports.items() if heavy}
 
 
 def test_packages_hold_imports_only() -> None:
     """At most delayed by a `__getattr__`, where a module of the package is needed without the heavy others."""
-    for path in MODULES:
-        if path.name == "__init__.py" and path.parent != ROOT:
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-                is_all = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
-                is_delay = isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
-                is_typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-                is_import = isinstance(node, ast.ImportFrom) or is_delay or is_typing
-                assert is_import or is_docstring or is_all, f"{path}: {ast.unparse(node)}"
+    assert not {
+        path: source.beside_imports for path, source in _sources().items() if "/" in path and source.beside_imports
+    }
 
 
 def test_every_module_says_why_it_exists() -> None:
-    silent = [str(path) for path in MODULES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
-    assert not silent
+    assert not [path for path, source in _sources().items() if not source.docstring]
 
 
 @pytest.mark.parametrize("wing", ["specs", "datasets", "signatures", "metrics", "serve", "programs"])
@@ -208,17 +258,5 @@ def test_a_wing_lists_what_it_offers(wing: str) -> None:
     assert all(hasattr(package, name) for name in package.__all__)
 
 
-FOREIGN = {"self._scorer._model", "self._scorer._tokenizer"}
-"""Fields of bert-score, which have no public way."""
-
-
 def test_nobody_reaches_into_another_objects_private_fields() -> None:
-    reached = []
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
-                owner = ast.unparse(node.value)
-                own = owner in {"self", "cls", "super()"} or node.attr in {"_asdict", "_exit"}
-                if not own and f"{owner}.{node.attr}" not in FOREIGN:
-                    reached.append(f"{path.relative_to(ROOT)}:{node.lineno}: {owner}.{node.attr}")
-    assert not reached
+    assert not [f"{path}:{field}" for path, source in _sources().items() for field in source.private_fields]
