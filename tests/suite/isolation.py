@@ -24,7 +24,10 @@ DTYPE_SPEED = MODELS.parent / "dtype_speed.json"
 """How fast this machine multiplies, as medexam measures and keeps it."""
 LIBRARY_CACHES = {"MPLCONFIGDIR": "matplotlib", "NUMBA_CACHE_DIR": "numba"}
 """What libraries compile for seconds and keep -> a folder beside the weights."""
-_SET_BEFORE_IMPORTS = ("EXPERIMENTAL_OPENAI_", "KMP_", "LITELLM_", "MLFLOW_", "PYTEST_", "RAY_", "TORCHINDUCTOR_")
+_SET_BEFORE_IMPORTS = (
+    *("EXPERIMENTAL_OPENAI_", "KMP_", "LITELLM_", "MLFLOW_"),
+    *("PYTEST_", "RAY_", "TIKTOKEN_", "TORCHINDUCTOR_"),
+)
 """How the names of variables begin that medexam and libraries set for good at an import, and pytest for each test."""
 
 
@@ -88,6 +91,11 @@ def _process_state() -> dict[str, Any]:
     }
     state |= {name: value for name, value in os.environ.items() if not name.startswith(_SET_BEFORE_IMPORTS)}
     if (settings := sys.modules.get("dspy.dsp.utils.settings")) is not None:
-        # DSPy's and litellm's are compared once they are imported.
-        state["DSPy's settings"] = dict(vars(settings)["main_thread_config"])
+        # Those of an import alone are as if DSPy was not imported.
+        known = vars(settings)
+        state |= {
+            f"DSPy's {name}": value
+            for name, value in known["main_thread_config"].items()
+            if value != known["DEFAULT_CONFIG"].get(name)
+        }
     return state
