@@ -32,14 +32,19 @@ def registry(tmp_path: Path) -> Registry:
     return Registry(tmp_path / "servers.json")
 
 
-@contextmanager
-def running(folder: Path, registry: Registry, limit: int) -> Iterator["subprocess.Popen[str]"]:
-    """`medexam run` against the registry's servers, in a process of its own."""
+@pytest.fixture(autouse=True)
+def spec(tmp_path: Path, registry: Registry) -> None:
+    """spec.yaml: guided answers of the registry's servers."""
     model = {"engine": "vllm", "name": "tiny", "endpoints": [f"registry:{registry.path}"], "wait_s": 86400}
     program = {"kind": "zero_shot", "answer_format": "guided"}
-    spec = {"name": "trial", "dataset": {"name": "headqa_sample"}, "model": model, "program": program}
-    (folder / "spec.yaml").write_text(yaml.safe_dump(spec))
-    command = [sys.executable, "-c", MAIN, "run", "spec.yaml", "--limit", str(limit), "--runs-dir", "runs"]
+    document = {"name": "trial", "dataset": {"name": "headqa_sample"}, "model": model, "program": program}
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(document))
+
+
+@contextmanager
+def running(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """`medexam run` of eight questions in a process of its own."""
+    command = [sys.executable, "-c", MAIN, "run", "spec.yaml", "--limit", "8", "--runs-dir", "runs"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         try:
             yield process
@@ -62,17 +67,15 @@ def answers(folder: Path) -> list[str]:
     return [json.loads(line)["question"] for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_run_outlasts_a_pending_job(tmp_path: Path, registry: Registry) -> None:
+def test_a_run_outlasts_a_pending_job(medexam, tmp_path: Path, registry: Registry) -> None:
     waiting = WAITING.format(registry.path)
     with serving(Wire()) as wire:
         register(registry, wire)
-        with running(tmp_path, registry, 4) as process:
-            process.communicate(timeout=BACKSTOP_S)
-            assert process.returncode == 0
+        assert medexam("run", "spec.yaml", "--limit", 4, "--runs-dir", "runs")[0] == 0
         first = answers(tmp_path)
         registry.remove(wire.address)  # the job was requeued, and is pending
 
-        with running(tmp_path, registry, 8) as process:
+        with running(tmp_path) as process:
             assert said(process, waiting)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=BACKSTOP_S)
@@ -82,7 +85,7 @@ def test_a_run_outlasts_a_pending_job(tmp_path: Path, registry: Registry) -> Non
         assert answers(tmp_path) == first
 
         asked = len(wire.requests)
-        with running(tmp_path, registry, 8) as process:
+        with running(tmp_path) as process:
             assert said(process, waiting)
             assert len(wire.requests) == asked
             register(registry, wire, ready=False)

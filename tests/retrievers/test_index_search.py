@@ -155,11 +155,11 @@ def test_quantised_cells(tmp_path: Path) -> None:
 
 
 def test_minilm_on_real_passages(tmp_path: Path) -> None:
-    """A hundred of the sample's, cut to a few words to be quick; a title is a query whose right passages are known."""
+    """Fifty of the sample's, cut to a few words to be quick; a title is a query whose right passages are known."""
     from medexam.retrievers.encoders import build_encoder
 
     sample = load_corpus(Path(__file__).parent / "corpus_sample")
-    cut = [replace(passage, content=" ".join(passage.content.split()[:25])) for passage in sample.passages[:100]]
+    cut = [replace(passage, content=" ".join(passage.content.split()[:25])) for passage in sample.passages[:50]]
     corpus = build_corpus("sample", cut, source=sample.source, licence=sample.licence)
     encoder = build_encoder("minilm")
     build_index(corpus, encoder, tmp_path)
