@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from suite.isolation import MODELS
+
 ROOT = Path(__file__).parents[1]
 PROGRAM = "typed_program.py"
 MYPY = """
@@ -61,7 +63,9 @@ def test_mypy_accepts_a_users_program_and_the_docs(python) -> None:
     pytest.importorskip("mypy")
     folder = python.parents[2]
     (folder / "mypy.ini").write_text(MYPY, encoding="utf-8")
-    command = [sys.executable, "-m", "mypy", "--python-executable", str(python), "--no-error-summary"]
+    # What it found out about the packages of others is kept for the next time; of this one it is made anew each time.
+    cache = ["--cache-dir", str(MODELS.parent / "mypy")]
+    command = [sys.executable, "-m", "mypy", *cache, "--python-executable", str(python), "--no-error-summary"]
     done = subprocess.run(
         [*command, PROGRAM, "lines_of_the_docs.py", "mistakes.py"],
         capture_output=True,
