@@ -37,7 +37,7 @@ def find_baselines(
     works: Mapping[str, Work], server: ServerProcess, inputs: Path, scratch: Path
 ) -> dict[str, Baseline]:
     """Carry out each command twice, cold and warm, and leave all modules that they import in this process."""
-    in_fork(lambda: write_inputs(inputs))
+    in_fork(lambda: write_inputs(inputs, works.values()))
     modules: set[str] = set()
     cold = {}
     for name, work in works.items():

@@ -17,6 +17,7 @@ from soak.table import lines as tables
 from soak.table import summarize
 from soak.trials import Soaker
 from soak.works import Work
+from waiting import BACKSTOP_S
 
 STAMPS = [f"stamp{letter * 16}" for letter in "abc"]
 
@@ -125,7 +126,7 @@ def test_a_killed_build_goes_on() -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=BACKSTOP_S,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -142,13 +142,15 @@ def make_works(inputs: Path, specs: Path, address: str) -> dict[str, Work]:
     return {work.name: work for work in found}
 
 
-def write_inputs(inputs: Path) -> None:
+def write_inputs(inputs: Path, works: Iterable[Work]) -> None:
     """What the commands read, and the exam that stands beside the one that is built. Called in a fork."""
     from medexam.experiments.track.store import SQLITE, open_store
 
-    with open_store(f"{SQLITE}{inputs / EMPTY_STORE}") as client:
-        client.search_experiments()
-    save_bert(inputs / "base", 1)
+    if any(work.store for work in works):
+        with open_store(f"{SQLITE}{inputs / EMPTY_STORE}") as client:
+            client.search_experiments()
+    if any(f"{inputs}/base" in work.words for work in works):
+        save_bert(inputs / "base", 1)
     with (inputs / "corpus.jsonl").open("w", encoding="utf-8") as stream:
         for number in range(PASSAGES):
             words = [WORDS[(number * 7 + place * place) % len(WORDS)] for place in range(12)]
