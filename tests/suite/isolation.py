@@ -91,11 +91,11 @@ def _process_state() -> dict[str, Any]:
     }
     state |= {name: value for name, value in os.environ.items() if not name.startswith(_SET_BEFORE_IMPORTS)}
     if (settings := sys.modules.get("dspy.dsp.utils.settings")) is not None:
-        # Those of an import alone are as if DSPy was not imported.
+        # Those of an import alone are as if DSPy was not imported. The trace grows with each call that a module makes.
         known = vars(settings)
         state |= {
             f"DSPy's {name}": value
             for name, value in known["main_thread_config"].items()
-            if value != known["DEFAULT_CONFIG"].get(name)
+            if name != "trace" and value != known["DEFAULT_CONFIG"].get(name)
         }
     return state
