@@ -12,8 +12,10 @@ from typing import Any, Self
 
 import aiohttp
 
+from waiting import BACKSTOP_S
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-START_S = ANSWER_S = 300
+START_S = ANSWER_S = BACKSTOP_S
 """Far more than a start or an answer takes on a busy machine."""
 
 
@@ -131,5 +133,5 @@ class Browser:
 
     def _end(self) -> None:
         self._process.terminate()
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=BACKSTOP_S)
         self._loop.close()
