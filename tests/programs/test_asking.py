@@ -19,7 +19,7 @@ def _lm(engine: ScriptedEngine) -> dspy.LM:
 def _ask(spec, question, replies, language="en"):
     engine = ScriptedEngine(replies)
     program = build_program(spec, language)
-    with dspy.context(lm=_lm(engine)):
+    with dspy.context(lm=_lm(engine), trace=[]):
         said = program(question=question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
     return prediction, engine.requests
@@ -142,7 +142,7 @@ def test_faults_are_attributed_once(question, error, status, reason) -> None:
 async def test_sync_and_async_are_the_same_program(question) -> None:
     engine = ScriptedEngine({"*": "They add up. {Answer: 3}"})
     program = build_program(ChainOfThoughtSpec(kind="chain_of_thought", answer_format="guided"), "en")
-    with dspy.context(lm=_lm(engine)):
+    with dspy.context(lm=_lm(engine), trace=[]):
         said = await program.acall(question=question)
         again = program(question=question)
     assert (said.answer, said.rationale, said.generations) == (again.answer, again.rationale, again.generations)
@@ -154,7 +154,7 @@ def test_a_program_saves_and_loads_without_pickle(question, tmp_path) -> None:
     other = build_program(FewShotSpec(kind="few_shot"), "es")
     other.load(str(tmp_path / "program.json"))
     engine = ScriptedEngine({"*": "{Answer: 3}"})
-    with dspy.context(lm=_lm(engine)):
+    with dspy.context(lm=_lm(engine), trace=[]):
         program(question=question)
         other(question=question)
     assert _turns(engine.requests[0]) == _turns(engine.requests[1])
@@ -165,7 +165,7 @@ def test_dspy_can_bootstrap_demonstrations(question) -> None:
     engine = ScriptedEngine({"*": "{Answer: 3}"})
     program = build_program(ZeroShotSpec(kind="zero_shot"), "en")
     examples = [dspy.Example(question=question, answer=3).with_inputs("question")]
-    with dspy.context(lm=_lm(engine)):
+    with dspy.context(lm=_lm(engine), trace=[]):
         optimizer = dspy.BootstrapFewShot(metric=lambda e, p, trace=None: e.answer == p.answer, max_labeled_demos=0)
         taught = optimizer.compile(program, trainset=examples)
         taught(question=question)
