@@ -48,6 +48,8 @@ class MemoryMeter:
     def read_without_garbage(self) -> float:
         """Megabytes after cycles were collected and free memory was given back to the system."""
         gc.collect()
+        if "pyarrow" in sys.modules:
+            sys.modules["pyarrow"].default_memory_pool().release_unused()
         if sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)
         return self.read()

@@ -12,7 +12,9 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MethodType
 from typing import Generic, TypeVar
+from weakref import WeakMethod, finalize
 
 from medexam.serve.waits import begin_wait
 
@@ -40,35 +42,48 @@ class PendingRequest(Generic[T, R]):
         return claimed
 
 
-class BatchThread(Generic[T, R]):
-    """A thread that answers requests wave by wave with `handle`, which settles the futures of the wave."""
+Handle = Callable[[list[PendingRequest[T, R]]], None]
+"""Answers a wave: it settles the future of each request."""
 
-    def __init__(self, handle: Callable[[list[PendingRequest[T, R]]], None], *, full: int, name: str):
+
+class BatchThread(Generic[T, R]):
+    """A thread that answers requests wave by wave with `handle`, which settles the futures of the wave.
+
+    Whoever owns `handle`, where it is a method, lives on only for its own users and for requests that are pending. The
+    thread ends with it, or by `close`.
+    """
+
+    def __init__(self, handle: Handle[T, R], *, full: int, name: str):
+        # A strong reference would keep the owner alive for as long as the thread waits, and the thread waits for ever.
+        self._handle = WeakMethod(handle) if isinstance(handle, MethodType) else lambda: handle
         self._full = full
-        self._queue: queue.SimpleQueue[PendingRequest[T, R] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[PendingRequest[T, R], Handle[T, R]] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
         self._wave: list[PendingRequest[T, R]] = []
-        # The thread's own argument, which ends with it: its owner's method would keep the owner alive for ever.
-        self._thread = threading.Thread(target=self._work, args=(handle,), name=name, daemon=True)
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
+        if isinstance(handle, MethodType):
+            # Without the lock, which whoever collects garbage may hold: nobody is left who could queue a request.
+            finalize(handle.__self__, self._queue.put, None)
 
     def submit(self, item: T) -> "Future[R]":
         """Queue a request; raises `RuntimeError` after `close`."""
         pending: PendingRequest[T, R] = PendingRequest(item, Future())
+        handle = self._handle()
         # Under the lock nothing is queued behind the end mark that `close` puts: it would never be answered.
         with self._lock:
-            if self._closed:
+            if self._closed or handle is None:
                 raise RuntimeError("the thread is closed")
-            self._queue.put(pending)
+            self._queue.put((pending, handle))
         return pending.future
 
     def take_waiting(self) -> list[PendingRequest[T, R]]:
         """Requests that came since the wave did, for a handler that can take them into it; none if there are none."""
         taken: list[PendingRequest[T, R]] = []
         with suppress(queue.Empty):
-            while (pending := self._queue.get_nowait()) is not None:
-                taken.append(pending)
+            while (entry := self._queue.get_nowait()) is not None:
+                taken.append(entry[0])
             # The mark of the end is for the thread itself, and nothing comes behind it.
             self._queue.put(None)
         self._wave += taken
@@ -82,8 +97,9 @@ class BatchThread(Generic[T, R]):
                 self._queue.put(None)
         self._thread.join()
 
-    def _work(self, handle: Callable[[list[PendingRequest[T, R]]], None]) -> None:
-        while (first := self._queue.get()) is not None:
+    def _work(self) -> None:
+        while (entry := self._queue.get()) is not None:
+            first, handle = entry
             wave, last = self._collect(first)
             self._wave = list(wave)
             try:
@@ -92,9 +108,9 @@ class BatchThread(Generic[T, R]):
                 for pending in self._wave:
                     if not pending.future.done():
                         pending.future.set_exception(error)
-            # Otherwise requests and results would stay in memory while the thread waits for more.
+            # Otherwise requests, results and the owner would stay in memory while the thread waits for more.
             self._wave = []
-            del first, wave
+            del entry, first, handle, wave
             if last:
                 return
 
@@ -105,12 +121,12 @@ class BatchThread(Generic[T, R]):
         while True:
             wait_s = min(_QUIET_S, latest - time.monotonic()) if len(wave) < self._full else 0
             try:
-                pending = self._queue.get(timeout=wait_s) if wait_s > 0 else self._queue.get_nowait()
+                entry = self._queue.get(timeout=wait_s) if wait_s > 0 else self._queue.get_nowait()
             except queue.Empty:
                 return wave, False
-            if pending is None:
+            if entry is None:
                 return wave, True
-            wave.append(pending)
+            wave.append(entry[0])
 
 
 @dataclass(frozen=True)

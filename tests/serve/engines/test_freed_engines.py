@@ -13,6 +13,7 @@ import medexam
 from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.serve.local_model.model import LocalModel
 from medexam.specs import ModelSpec
+from waiting import until
 
 PROGRAMS = [
     {"kind": "zero_shot", "max_tokens": 4},
@@ -51,4 +52,15 @@ def test_a_run_frees_its_model(program: dict[str, Any], tiny_llama: Path, tmp_pa
     }
     (run,) = medexam.run(document, runs_dir=tmp_path, progress=False, track=False)
     assert run.complete
+    assert [model() for model in models] == [None]
+
+
+def test_an_engine_that_nobody_closes_is_freed_with_its_last_user_and_its_thread_ends(tiny_llama: Path, models, ask):
+    engine = EmbeddedEngine(ModelSpec(path=tiny_llama))
+    thread = engine._thread._thread
+    future = engine.submit(ask("Hello", max_tokens=4))
+    del engine
+    assert future.result().text, "a request that is pending keeps its engine"
+    del future
+    until(lambda: not thread.is_alive(), "the end of the thread")
     assert [model() for model in models] == [None]
