@@ -16,7 +16,7 @@ PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 # ORDER=random shuffles files and tests; SEED repeats an order.
 SHUFFLED = $(if $(filter random,$(ORDER)),-p randomly --no-loadscope-reorder $(if $(SEED),--randomly-seed=$(SEED)))
 # No model, server, browser or cluster, and no whole commands.
-FAST = -m "not (model or data or whole or browser or ray or slurm or vllm or vllm_env or chaos)"
+FAST = -m "not (model or data or whole or browser or ray or slurm or vllm or vllm_env or chaos or soak)"
 
 .PHONY: quickstart check fast test flaky chaos fuzz soak bench docs lint clean
 
