@@ -1,5 +1,6 @@
 """Where the pages are read: what every reader finds, set up once, and a folder for each of them."""
 
+import gc
 import os
 import shutil
 import sys
@@ -75,6 +76,8 @@ def set_up(folder: Path, model: Path, store: Path) -> Iterator[Desk]:
 
     The folder `model` stands for SmolLM2's, and `store` is an empty one of MLflow.
     """
+    # What earlier tests left says on standard error that it was not closed: now, and not while a command is read.
+    gc.collect()
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         shelf = fill_shelf(folder / "shelf")
         _link_weights(folder / "cache" / "models", model)

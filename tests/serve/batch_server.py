@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.parser import BytesParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from wire_server import Wire
+from wire_server import Server, Wire
 
 BATCHES = "/v1/batches"
 FILES = "/v1/files"
@@ -173,8 +173,7 @@ def serving_batches(provider: BatchProvider) -> Iterator[BatchProvider]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
+    with Server(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         provider.address = f"http://127.0.0.1:{server.server_address[1]}/v1"
         try:

@@ -228,7 +228,9 @@ class HeldWire(Wire):
         return super().reply(path, body)
 
 
-class _Server(ThreadingHTTPServer):
+class Server(ThreadingHTTPServer):
+    """Takes many connections at once, and says nothing of clients that hang up."""
+
     daemon_threads = True
     request_queue_size = 256
 
@@ -243,7 +245,7 @@ def serving(wire: Wire, tls: ssl.SSLContext | None = None, port: int = 0) -> Ite
 
     Port 0 is any that is free.
     """
-    with _Server(("127.0.0.1", port), _build_handler(wire)) as server:
+    with Server(("127.0.0.1", port), _build_handler(wire)) as server:
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)

@@ -21,7 +21,7 @@ from waiting import soon
 
 ANSWERING = """
 import argparse, os, sys, time
-from wire_server import Wire, _Server, _build_handler
+from wire_server import Server, Wire, _build_handler
 parser = argparse.ArgumentParser()
 for name in ("served-model-name", "host", "die", "loads"):
     parser.add_argument("--" + name)
@@ -41,7 +41,7 @@ class Healthy(Handler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-_Server((args.host, args.port), Healthy).serve_forever()
+Server((args.host, args.port), Healthy).serve_forever()
 """
 
 
