@@ -47,22 +47,17 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
 ) -> None:
     """Remove runs that are kept. Their copies in MLflow stay."""
-    import shutil
-
     from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.store.run_folder import remove_runs
     from medexam.experiments.store.stored_run import find_run
 
     where = runs_dir or default_runs_dir()
-    folders = list(dict.fromkeys(find_run(run, where).path for run in runs))
+    folders = list(dict.fromkeys(find_run(run, where) for run in runs))
     for folder in folders:
-        sys.stderr.write(f"{folder}\n")
+        sys.stderr.write(f"{folder.path}\n")
     if not yes and not typer.confirm(f"Remove {'this run' if len(folders) == 1 else f'these {len(folders)} runs'}?"):
         raise typer.Exit(1)
-    for folder in folders:
-        try:
-            shutil.rmtree(folder)
-        except OSError as error:
-            raise RunFolderError(f"cannot remove {folder}: {error}") from None
+    remove_runs(folders)
     say(f"removed {len(folders)} run{'s' if len(folders) > 1 else ''}")
 
 

@@ -7,9 +7,10 @@ them. This module reads and writes those files; it knows nothing of models, metr
 
 import os
 import shlex
+import shutil
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from medexam.errors import RunFolderError
+from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
 from medexam.experiments.store.log_lines import cut_torn_line
@@ -257,10 +258,12 @@ class PredictionLog:
     def flush(self) -> None:
         """Put all queued lines on the disk.
 
-        Raises `RunFolderError` where they do not fit: none of them is there then, and all stay queued.
+        Raises `RunFolderError` where they do not fit: none of them is there then, and all stay queued. Raises it also
+        if the file was removed or moved since it was opened.
         """
         if not self._waiting:
             return
+        self._check_place()
         data = b"".join(self._waiting)
         end = os.fstat(self._descriptor).st_size
         try:
@@ -276,6 +279,18 @@ class PredictionLog:
                 "the same again"
             ) from None
         self._waiting.clear()
+
+    def _check_place(self) -> None:
+        # The system goes on writing into a file that has lost its name, and what is written there is lost at the end.
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
+                return
+        count = len(self._waiting)
+        lost = "1 answer since is lost" if count == 1 else f"{count:,} answers since are lost"
+        raise RunFolderError(
+            f"{self._path} was removed or moved while answers were written to it, and asking stops: {lost}; put it "
+            "back where it was, and run the same again"
+        )
 
 
 Log = TypeVar("Log", bound=PredictionLog)
@@ -303,6 +318,27 @@ def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
 def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> list[str]:
     """Keys still to be asked: those without a prediction, and those whose asking failed."""
     return [key for key in questions if key not in predictions or predictions[key].status is Status.FAILED]
+
+
+def remove_runs(folders: Sequence[RunFolder]) -> None:
+    """Remove run folders, all of them or none.
+
+    Raises `RunBusyError` if another process writes one, and `RunFolderError` if one cannot be removed.
+    """
+    with ExitStack() as held:
+        for folder in folders:
+            try:
+                held.enter_context(folder.locked())
+            except RunBusyError:
+                raise RunBusyError(
+                    f"run {folder.name} is being written by another process, and nothing is removed: stop that "
+                    "process, or wait for it"
+                ) from None
+        for folder in folders:
+            try:
+                shutil.rmtree(folder.path)
+            except OSError as error:
+                raise RunFolderError(f"cannot remove {folder.path}: {error}") from None
 
 
 def find_runs(paths: Iterable[Path]) -> list[RunFolder]:
