@@ -94,6 +94,18 @@ def find_sent(path: Path, experiment: str, digest: str) -> SentExperiment | None
     return None
 
 
+def is_damaged(path: Path) -> bool:
+    """Whether SQLite itself finds the file damaged, or no database; False where it cannot be looked at."""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            return bool(database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))
+    except sqlite3.OperationalError:
+        # Locked, or not to be opened: that says nothing of what it holds.
+        return False
+    except sqlite3.DatabaseError:
+        return True
+
+
 def _make_tables(draft: Path, path: Path) -> None:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 

@@ -111,7 +111,8 @@ def _send(
     with reads_kept():
         # A large run is planned again before MLflow takes its memory.
         traces = _collect_traces([run for family in families.values() for run in family])
-        with open_store(tracking_uri) as client:
+        way_out = send_later([run for family in families.values() for run in family])
+        with open_store(tracking_uri, way_out=way_out) as client:
             for (name, _), family in families.items():
                 store = _Store(client, experiment_id(client, name, tracking_uri), set())
                 parent = store.put_parent(family)
@@ -125,6 +126,18 @@ def _send(
                 put_view(client, store.experiment_id, list(family[0].benchmark.values(family[0].metrics)))
                 client.set_tag(parent, SENT, _digest(family, page=page))
     return tracked
+
+
+def send_later(runs: Iterable[AnyRun]) -> str:
+    """What is on the disk whatever MLflow does, and how it is sent another time."""
+    pending = sum(count_pending(run) for run in runs)
+    kept = f"what is answered is on disk, {pending:,} pending" if pending else "the run is complete on disk"
+    return f"{kept}; send it later with `medexam track RUN`, or elsewhere with --tracking-uri"
+
+
+def count_pending(run: AnyRun) -> int:
+    """How many selected questions are not asked yet, or failed."""
+    return int(run.metrics.selected - run.metrics.n)
 
 
 def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
@@ -143,7 +156,7 @@ def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
     if database is not None and not database.exists():
         return None
     known = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
-    with open_store(tracking_uri) as client:
+    with open_store(tracking_uri, way_out=send_later([run])) as client:
         experiment = client.get_experiment_by_name(run.record.cell.name)
         if experiment is None or not find_runs(client, experiment.experiment_id, known):
             return None

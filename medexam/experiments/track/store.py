@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import MedExamError, TrackingError
-from medexam.experiments.track.database import SQLITE, artifact_root, make_database, sqlite_path
+from medexam.experiments.track.database import (
+    SQLITE,
+    artifact_root,
+    is_damaged,
+    make_database,
+    sqlite_path,
+)
 from medexam.experiments.track.time_limits import TimeLimits
 from medexam.files import make_private_folder
 from medexam.library_logging import silent
@@ -25,7 +31,7 @@ DEFAULTS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
 }
 NOT_INSTALLED = "MLflow is not installed: pip install 'medexam[mlflow]'"
-SEND_LATER = "the run is complete on disk; send it later with `medexam track RUN`"
+SEND_LATER = "the run folders keep everything; `medexam track RUN` sends it later"
 EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 """The kind whose page in the UI opens on runs and their charts; others open on traces, of which there are none."""
 
@@ -104,6 +110,6 @@ def _outage(shown: str, error: Exception, way_out: str, path: Path | None) -> Tr
     detail = " ".join(str(error).split())
     if len(detail) > 300:
         detail = detail[:300] + " […]"
-    if path is not None and not isinstance(error, OSError) and "locked" not in detail:
-        way_out += f"; if the store stays so, move {path} away, and a new one is made"
+    if path is not None and is_damaged(path):
+        way_out += f"; the database is damaged: restore it, or move {path} away, and a new one is made"
     return TrackingError(f"MLflow at {shown} took nothing ({type(error).__name__}: {detail}); {way_out}")
