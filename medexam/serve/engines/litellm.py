@@ -15,6 +15,8 @@ from typing import Any, ClassVar, TypeVar
 
 import httpx
 from dspy.lm15 import (
+    AuthError,
+    BillingError,
     Config,
     InvalidRequestError,
     LM15Error,
@@ -85,10 +87,28 @@ async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
             await engine.check_sight()
         await engine.identify()
         await engine.find_rules()
-    except BaseException:
+    except BaseException as error:
         await engine.close()
+        if isinstance(error, LM15Error | ImportError):
+            raise EngineError(_describe_refusal(engine.model, error)) from None
         raise
     return engine
+
+
+def _describe_refusal(model: str, error: Exception) -> str:
+    """Why a model cannot be asked at all, in one line with the way out."""
+    # Behind an empty line litellm gives advice for programs that call it.
+    said = " ".join(str(error).partition("\n\n")[0].split())[:_SAID]
+    if isinstance(error, ImportError):
+        return f"{model}: litellm lacks a package that this provider needs: {said}"
+    match error:
+        case AuthError():
+            way_out = "set it right in the environment, or name a key's variable in model.api_key_env"
+        case BillingError():
+            way_out = "raise the account's quota, or ask another provider"
+        case _:
+            way_out = "check the model's name, the account, and the provider's settings in the environment"
+    return f"{model} takes no request: {said}; {way_out}"
 
 
 class LiteLLMEngine(HostedEngine):
