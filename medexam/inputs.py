@@ -10,6 +10,7 @@ import io
 import json
 import lzma
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -72,8 +73,10 @@ class _Unpacked(io.RawIOBase):
 def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
     """A file's bytes; unpacked if it ends in `.gz`, or begins as files of gzip, xz or bzip2 do.
 
-    Raises `OSError`; reading raises `UnreadableError` where it is damaged or unpacks to more than a packed file may.
+    Raises `OSError`, and `UnreadableError` where it is no regular file; reading raises the latter where the file is
+    damaged or unpacks to more than a packed file may.
     """
+    check_regular(path)
     with path.open("rb") as stream:
         head = stream.read(len(_MAGIC[1][0]))
         stream.seek(0)
@@ -87,6 +90,17 @@ def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
         stream.seek(0)
         with io.BufferedReader(_Unpacked(unpack(stream), _most_unpacked(size)), 1 << 16) as unpacked:
             yield unpacked
+
+
+def check_regular(path: Path) -> None:
+    """Raise `UnreadableError` for what lies at a path and is no file, such as a pipe, which may never end.
+
+    Raises `OSError` where nothing lies there.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        raise UnreadableError(f"is {kinds.get(stat.S_IFMT(mode), 'a device')} and no file: move it away")
 
 
 def is_there(path: Path) -> bool:

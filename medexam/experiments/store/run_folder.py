@@ -21,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
-from medexam.experiments.store.log_lines import cut_torn_line
+from medexam.experiments.store.log_lines import check_file, cut_torn_line
 from medexam.experiments.store.prediction_lines import StoredPredictions, scan_predictions
 from medexam.experiments.store.ran import Ran
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
@@ -205,6 +205,7 @@ class RunFolder(WorkFolder):
         path = self.path / PREDICTIONS
         unmerged = self._unmerged()
         try:
+            check_file(path)
             descriptor = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
             yield unmerged

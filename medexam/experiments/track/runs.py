@@ -250,7 +250,7 @@ def _copy(run: AnyRun, tags: Mapping[str, str] | None = None) -> Copy:
         params=run_params(run),
         metrics=[(name, value, 0) for name, value in values.items()],
         dataset=_describe_dataset(run),
-        files=[path for name in names if (path := run.folder.path / name).exists()],
+        files=[path for name in names if (path := run.folder.path / name).is_file()],
     )
 
 
