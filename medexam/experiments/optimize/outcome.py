@@ -10,7 +10,7 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import describe_score, metric_title
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.report.markdown import render_table
+from medexam.experiments.report.markdown import disarm, render_table
 from medexam.formatting import percent, with_interval
 from medexam.programs import ProgramContext, WithNearest, build_program, demonstrations
 from medexam.programs.loading import PROGRAM
@@ -31,8 +31,8 @@ def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
         except OSError as error:
             raise RunFolderError(f"cannot write {folder.path / PROGRAM}: {error}") from None
         folder.write_bytes(PROGRAM, program)
-        folder.write_text(DEMONSTRATIONS, "\n".join(_demonstrations(optimization, plan)))
-    folder.write_text(REPORT, "\n".join(_report(optimization)))
+        folder.write_text(DEMONSTRATIONS, disarm("\n".join(_demonstrations(optimization, plan))))
+    folder.write_text(REPORT, disarm("\n".join(_report(optimization))))
     if optimization.trials and find_spec("matplotlib") is not None:
         from medexam.experiments.optimize.curve import INCHES, draw_curve
         from medexam.experiments.report.plots.pictures import render_png

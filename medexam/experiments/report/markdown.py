@@ -22,6 +22,13 @@ from medexam.tables import Captioned, Table
 
 SHOWN_REPLIES = 3
 SHOWN_CHARACTERS = 600
+_INFO = "text"
+_FENCE = re.compile(rf"`{{3,}}{_INFO}")
+"""The first line of a block that holds a reply."""
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+"""Where a tag of HTML would begin; a comparison such as `p < 0.05` is none."""
+_LINK = re.compile(r"\]\(")
+"""Where the address of a link or a picture would begin."""
 
 
 def render_table(table: Table) -> str:
@@ -32,6 +39,28 @@ def render_table(table: Table) -> str:
         escaped = [re.sub(r"\s*\n\s*", " ", cell.replace("|", "\\|")) for cell in cells]
         lines.append(tuple(f"**{text}**" if (row, at) in table.best else text for at, text in enumerate(escaped)))
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def join_markdown(parts: Iterable[str]) -> str:
+    """A whole document of these parts, as `disarm` leaves it."""
+    return disarm("\n\n".join(parts) + "\n")
+
+
+def disarm(text: str) -> str:
+    """Markdown in which no name, warning or description of others' is a tag or a link.
+
+    What stands in a block of replies stays as it is: it is shown, and never obeyed.
+    """
+    lines, fence = [], ""
+    for line in text.split("\n"):
+        if fence:
+            lines.append(line)
+            fence = "" if line == fence else fence
+        else:
+            lines.append(_TAG.sub("&lt;", _LINK.sub(r"]\\(", line)))
+            # Only blocks of our own are known by this: of others, lists and quotations decide where they end.
+            fence = line.removesuffix(_INFO) if _FENCE.fullmatch(line) else ""
+    return "\n".join(lines)
 
 
 def describe_state(run: AnyRun) -> str:
@@ -103,7 +132,7 @@ def _fenced(reply: str) -> str:
     """`reply` in a code block that nothing in it can close."""
     text = reply if len(reply) <= SHOWN_CHARACTERS else reply[:SHOWN_CHARACTERS] + " […]"
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    return f"{fence}text\n{text}\n{fence}"
+    return f"{fence}{_INFO}\n{text}\n{fence}"
 
 
 def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequence[Captioned] = ()) -> str:
@@ -125,7 +154,7 @@ def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequen
     parts += captioned([*extra, *cost_tables(run), *member_tables(run), *benchmark.details(metrics)])
     parts += unanswered(record.questions, predictions)
     parts.append("## Settings\n\n" + render_table(describe_settings(run)))
-    return "\n\n".join(parts) + "\n"
+    return join_markdown(parts)
 
 
 def comparison_report(
@@ -143,7 +172,7 @@ def comparison_report(
     parts = [f"# {table.title}", render_table(table), legend(runs), *ranking_notes(runs), *warned]
     parts += [*captioned([*own_tables(runs), *extra]), *flips]
     parts += [f"## {run.title}: {table.title}\n\n{render_table(table)}" for run in runs for table in _own(run)]
-    return "\n\n".join([*parts, f"## Runs\n\n{render_table(folders)}"]) + "\n"
+    return join_markdown([*parts, f"## Runs\n\n{render_table(folders)}"])
 
 
 def headline(run: AnyRun) -> str:

@@ -1,0 +1,51 @@
+"""No name, description or reply of others' is a tag or a link in what we write as Markdown."""
+
+import re
+
+import pytest
+
+from medexam.experiments.report.markdown import disarm, join_markdown, run_report
+
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)> [here](javascript:alert(1)) ![x](http://127.0.0.1/x)"
+TAG = re.compile(r"<[A-Za-z/!?]|\]\(")
+
+
+def outside_of_blocks(text: str) -> str:
+    return re.sub(r"(?m)^(`{3,})text\n.*?^\1$", "", text, flags=re.DOTALL)
+
+
+def test_a_report_holds_no_tag_of_others(make_run) -> None:
+    run = make_run(
+        {"kind": "zero_shot"},
+        "rwu",
+        model={"engine": "litellm", "name": f"openai/{EVIL}"},
+        extra=lambda _: {"reply": EVIL},
+    )
+    text = run_report(run, run.folder.read_predictions())
+    assert "alert(1)" in text
+    assert not TAG.search(outside_of_blocks(text))
+    assert "<script>" in text, "a reply is shown word for word"
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "```x``` and then\n\n<b>",
+        "- a list\n\n  ```text\n\nbehind it <b>",
+        "> ```text\nbehind it <b>",
+        "    ```text\n<b>",
+        "~~~\n<b>",
+        "``` text\n<b>",
+        "&lt;b> <b>",
+        "<!-- <b>",
+        "</td><b>",
+        "<?php",
+    ],
+)
+def test_nothing_hides_a_tag(hidden: str) -> None:
+    assert not TAG.search(disarm(hidden))
+
+
+def test_what_looks_like_a_tag_and_is_none_stays() -> None:
+    text = "p < 0.05, a <- b, 3<4, [1], (2)\n\n```text\n<b> [a](b)\n```\n"
+    assert join_markdown([text.removesuffix("\n")]) == text
