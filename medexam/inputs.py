@@ -29,6 +29,8 @@ UNPACKED_FREELY = 1 << 28
 """Bytes that any packed file may unpack to."""
 MOST_TIMES = 50
 """How many times its own size a packed file may unpack to beyond that; texts of exams and corpora come to 3 to 15."""
+LONGEST_TEXT = 1 << 24
+"""Characters of one cell, or of one line of JSON Lines, in a file of others; a picture as text fits in."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _SHOWN = 200
 """Characters of a library's message that are repeated."""
@@ -101,6 +103,12 @@ def check_regular(path: Path) -> None:
     if not stat.S_ISREG(mode):
         kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
         raise UnreadableError(f"is {kinds.get(stat.S_IFMT(mode), 'a device')} and no file: move it away")
+
+
+def check_length(text: str | bytes, what: str) -> None:
+    """Raise `UnreadableError` for a text that is longer than `LONGEST_TEXT`; `what` it is begins the message."""
+    if len(text) > LONGEST_TEXT:
+        raise UnreadableError(f"{what} is longer than {LONGEST_TEXT:,} characters")
 
 
 def is_there(path: Path) -> bool:
