@@ -34,6 +34,11 @@ def truncation_unlogged() -> AbstractContextManager[None]:
     return errors_only("dspy.clients.lm")
 
 
+def quiet_matplotlib() -> AbstractContextManager[None]:
+    """Hold back what matplotlib says of its cache of fonts while it is imported."""
+    return errors_only("matplotlib")
+
+
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Hold back transformers' progress bars and log lines, and put its settings back afterwards."""

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 from medexam.errors import MedExamError
 from medexam.experiments.report.plots.pictures import STYLE
 from medexam.experiments.report.plots.style import Plot
+from medexam.library_logging import quiet_matplotlib
 
 _SVG = "http://www.w3.org/2000/svg"
 _LINK = "{http://www.w3.org/1999/xlink}href"
@@ -29,8 +30,9 @@ _FONT = re.compile(r"^(?P<words>.*?)(?P<size>[\d.]+)px ")
 def render_svg(plot: Plot) -> str:
     """The plot as an `svg` element; raises `MedExamError` without matplotlib."""
     try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
+        with quiet_matplotlib():
+            from matplotlib import rc_context
+            from matplotlib.figure import Figure
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     written = io.BytesIO()

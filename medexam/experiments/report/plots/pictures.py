@@ -19,6 +19,7 @@ from medexam.experiments.report.plots.style import Draw, Look, Plot, looks
 from medexam.experiments.report.plots.years import years_plot
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.files import write_whole
+from medexam.library_logging import quiet_matplotlib
 
 DPI = 150
 STYLE: dict[Any, Any] = {
@@ -91,8 +92,9 @@ def render_figure(draw: Draw, size: tuple[float, float], caption: str = "") -> b
     `caption` goes into the file's metadata. Raises `MedExamError` without matplotlib.
     """
     try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
+        with quiet_matplotlib():
+            from matplotlib import rc_context
+            from matplotlib.figure import Figure
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     written = io.BytesIO()
