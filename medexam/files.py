@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import get_ident
-from typing import IO
 
 from medexam.text import writable
 
@@ -36,11 +35,6 @@ def make_private_folder(path: Path) -> None:
     if not path.parent.exists():
         make_private_folder(path.parent)
     path.mkdir(mode=0o700, exist_ok=True)
-
-
-def open_private(path: Path, mode: str) -> IO[bytes]:
-    """Open a file in a binary mode; where it has to be made, it is its owner's alone. Raises `OSError`."""
-    return open(path, mode, opener=lambda name, flags: os.open(name, flags, PRIVATE))
 
 
 @contextmanager

@@ -164,7 +164,7 @@ def _record(
 
 
 def _write_predictions(folder: RunFolder, predictions: Sequence[Prediction]) -> None:
-    with whole_file(folder.path / PREDICTIONS, private=True) as draft, draft.open("wb") as lines:
+    with whole_file(folder.path / PREDICTIONS) as draft, draft.open("wb") as lines:
         for prediction in predictions:
             lines.write(prediction.to_line())
 

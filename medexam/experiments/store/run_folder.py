@@ -28,7 +28,6 @@ from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shard
 from medexam.experiments.store.stopped import Stopped
 from medexam.experiments.store.trust import check_trusted
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
-from medexam.files import open_private
 from medexam.predictions import Answered, Outcome, Prediction, Reason, Status
 from medexam.specs import CellSpec
 
@@ -305,7 +304,7 @@ def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
     """
     try:
         cut_torn_line(path)
-        stream = open_private(path, "ab")
+        stream = path.open("ab")
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}") from None
     with stream:

@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from medexam.experiments.track.copies import PARENT, SENT
-from medexam.files import PRIVATE, drafting, make_private_folder
+from medexam.files import drafting
 
 SQLITE = "sqlite:///"
 _WAIT_S = 60.0
@@ -35,23 +35,22 @@ def artifact_root(tracking_uri: str) -> Path | None:
 
 
 def make_database(path: Path) -> None:
-    """Make the store at `path` unless it is there, for its owner alone; one that was left half made is replaced.
+    """Make the store at `path` unless it is there; one that was left half made is replaced.
 
     Raises `OSError` where it cannot be made or another process makes it for too long, and `sqlite3.Error` where the
     file is no database or stays locked.
     """
-    make_private_folder(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not _is_half_made(path):
         return
-    with FileLock(path.parent / f".{path.name}.lock", timeout=_WAIT_S, mode=PRIVATE):
+    with FileLock(path.parent / f".{path.name}.lock", timeout=_WAIT_S, mode=path.parent.stat().st_mode & 0o666):
         if path.exists() and not _is_half_made(path):
             return
         # A folder, since SQLite keeps files beside a database that must go with it.
         with drafting(path) as folder:
-            folder.mkdir(mode=0o700)
+            folder.mkdir()
             draft = folder / path.name
             _make_tables(draft, path)
-            draft.chmod(PRIVATE)
             with draft.open("rb") as stream:
                 os.fsync(stream.fileno())
             for end in _BESIDE:

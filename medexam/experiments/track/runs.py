@@ -149,7 +149,7 @@ def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
     copy = run.folder.path / CORPUS_MAP
     try:
         if not (copy.exists() and copy.samefile(picture)):
-            write_whole(copy, picture.read_bytes(), private=True)
+            write_whole(copy, picture.read_bytes())
     except OSError as error:
         raise RunFolderError(f"cannot write {copy}: {error}; name another run with --run") from None
     database = sqlite_path(tracking_uri)

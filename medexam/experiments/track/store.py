@@ -19,7 +19,6 @@ from medexam.experiments.track.database import (
     sqlite_path,
 )
 from medexam.experiments.track.time_limits import TimeLimits
-from medexam.files import make_private_folder
 from medexam.library_logging import silent
 from medexam.text import hide_address
 
@@ -95,7 +94,7 @@ def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
     if found is None:
         root = artifact_root(tracking_uri)
         if root is not None:
-            make_private_folder(root)
+            root.mkdir(parents=True, exist_ok=True)
         location = (root / name).as_uri() if root else None
         return str(client.create_experiment(name, artifact_location=location, tags=EXPERIMENT_TAGS))
     if found.lifecycle_stage != "active":
