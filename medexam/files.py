@@ -30,6 +30,11 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "medexam"
 
 
+def state_dir() -> Path:
+    """The folder of what must stay: `medexam` in `$XDG_STATE_HOME`, or in `~/.local/state`."""
+    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "medexam"
+
+
 def make_private_folder(path: Path) -> None:
     """Make a folder, and those above it that are missing, for their owner alone; raises `OSError`."""
     if not path.parent.exists():
@@ -68,9 +73,9 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
         draft.write_bytes(writable(content).encode("utf-8") if isinstance(content, str) else content)
 
 
-def write_new(path: Path, content: str) -> None:
+def write_new(path: Path, content: str, *, private: bool = False) -> None:
     """Write a file that is not there yet, whole or not at all, as UTF-8; raises `FileExistsError` and `OSError`."""
-    with _drafting_file(path, private=False) as draft:
+    with _drafting_file(path, private=private) as draft:
         draft.write_bytes(writable(content).encode("utf-8"))
         _sync(draft)
         # A link never replaces a file, as a rename would: the first of two writers wins.

@@ -51,7 +51,14 @@ def spoil(path: Path, kind: str) -> None:
 def test_every_command_says_so_at_once(medexam, runs, file, kind) -> None:
     whole, spoilt = runs
     spoil(spoilt / file, kind)
-    for command in (["report"], ["show"], ["run", "--resume"], ["track"], ["compare", whole], ["export", "--to", "lm_eval"]):
+    for command in (
+        ["report"],
+        ["show"],
+        ["run", "--resume"],
+        ["track"],
+        ["compare", whole],
+        ["export", "--to", "lm_eval"],
+    ):
         code, _, err = medexam(*command, spoilt)
         assert "Traceback" not in err, (command, err)
         assert code in (0, 2), (command, err)

@@ -26,10 +26,11 @@ from medexam.experiments.store.prediction_lines import StoredPredictions, scan_p
 from medexam.experiments.store.ran import Ran
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
 from medexam.experiments.store.stopped import Stopped
-from medexam.experiments.store.trust import check_trusted
+from medexam.experiments.store.trust import beside_run, check_trusted, is_own, sign
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.predictions import Answered, Outcome, Prediction, Reason, Status
 from medexam.specs import CellSpec
+from medexam.specs.experiment import named_code
 
 SPEC = "spec.json"
 ENVIRONMENT = "environment.json"
@@ -111,7 +112,7 @@ class RunFolder(WorkFolder):
         """What was asked for; raises `RunFolderError` when the folder holds no readable run."""
         try:
             stored = self.read_json(SPEC)
-            cell = stored.get("cell")
+            cell = beside_run(stored.get("cell"), self.path)
             record = _RECORD.validate_python({**stored, "cell": as_asked_before(cell)} if cell else stored)
         except ValidationError as error:
             raise RunFolderError(
@@ -121,14 +122,18 @@ class RunFolder(WorkFolder):
             check_trusted(self.path, f"benchmark {record.cell.dataset.called}")
         return replace(record, cell=name_words(record.cell, record.identity))
 
-    def write_record(self, record: RunRecord) -> None:
-        """Write `spec.json`."""
+    def write_record(self, record: RunRecord, *, own: bool = False) -> None:
+        """Write `spec.json`; `own` if the user's spec or command names what it holds.
+
+        Code that it names may be imported later if it is the user's own, or was before.
+        """
         data = {**record.__dict__, "cell": record.cell.model_dump(mode="json")}
         if record.stopped is None:
             del data["stopped"]
         else:
             data["stopped"] = asdict(record.stopped)
-        self.write_json(SPEC, data)
+        signed = bool(named_code(record.cell)) and (own or is_own(self.path))
+        self.write_json(SPEC, sign(data) if signed else data)
 
     def read_environment(self) -> dict[str, Any]:
         """What really ran, by name of the part; empty if the run stopped before it was known.
