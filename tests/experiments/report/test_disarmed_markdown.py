@@ -1,17 +1,11 @@
 """No name, description or reply of others' is a tag or a link in what we write as Markdown."""
 
-import re
-
 import pytest
 
+from markdown_tags import TAG, outside_of_blocks
 from medexam.experiments.report.markdown import disarm, join_markdown, run_report
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)> [here](javascript:alert(1)) ![x](http://127.0.0.1/x)"
-TAG = re.compile(r"<[A-Za-z/!?]|\]\(")
-
-
-def outside_of_blocks(text: str) -> str:
-    return re.sub(r"(?m)^(`{3,})text\n.*?^\1$", "", text, flags=re.DOTALL)
 
 
 def test_a_report_holds_no_tag_of_others(make_run) -> None:
