@@ -34,6 +34,9 @@ def shape(question, gold, prediction):
 def broken(question, gold, prediction):
     raise ValueError("no guideline")
 
+def halved(question, gold, prediction):
+    return {"a \\ud800": 1}
+
 def wordy(question, gold, prediction):
     return "much"
 """
@@ -61,6 +64,11 @@ def run(tmp_path, code):
         return runs
 
     return call
+
+
+def test_half_a_surrogate_pair_in_a_name_stands_as_its_escape(run):
+    found, _ = run("halved")
+    assert list(found.folder.read_metrics()["own"]) == ["halved.a \\ud800"]
 
 
 def test_scores_stand_in_metrics_parquet_report_page_and_mlflow(run, tmp_path):
