@@ -1,6 +1,7 @@
 """Keeping the log lines and progress bars of libraries off the terminal."""
 
 import logging
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -34,9 +35,12 @@ def truncation_unlogged() -> AbstractContextManager[None]:
     return errors_only("dspy.clients.lm")
 
 
-def quiet_matplotlib() -> AbstractContextManager[None]:
-    """Hold back what matplotlib says of its cache of fonts while it is imported."""
-    return errors_only("matplotlib")
+@contextmanager
+def quiet_matplotlib() -> Iterator[None]:
+    """Hold back what matplotlib says of its fonts: of their cache, and of signs that they lack, which it names."""
+    with errors_only("matplotlib"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
+        yield
 
 
 @contextmanager

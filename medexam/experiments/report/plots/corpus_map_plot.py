@@ -126,7 +126,7 @@ def write_map(figure: Any, drawn: CorpusMap, path: Path) -> None:
     """
     draw_map(figure, drawn)
     try:
-        with whole_file(path) as draft:
+        with whole_file(path) as draft, quiet_matplotlib():
             figure.savefig(draft, format="png")
     except OSError as error:
         raise _unwritten(path, error) from None

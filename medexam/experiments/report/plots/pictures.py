@@ -29,6 +29,8 @@ STYLE: dict[Any, Any] = {
     "figure.titlesize": "large",
     "font.size": 10,
     "legend.fontsize": "small",
+    # Names may hold dollar signs, between which matplotlib would read formulas.
+    "text.parse_math": False,
 }
 PLOTS: dict[str, Callable[[Sequence[Look]], Plot | None]] = {
     "strategies": strategies_plot,
@@ -98,7 +100,7 @@ def render_figure(draw: Draw, size: tuple[float, float], caption: str = "") -> b
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     written = io.BytesIO()
-    with rc_context(STYLE):
+    with rc_context(STYLE), quiet_matplotlib():
         figure: Any = Figure(figsize=size, dpi=DPI, layout="constrained")
         draw(figure)
         figure.savefig(written, format="png", metadata={"Description": caption} if caption else None)
