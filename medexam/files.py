@@ -3,6 +3,7 @@
 It knows paths and bytes; what they mean, and what a user can do where they cannot be written, is the caller's.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -18,6 +19,8 @@ PRIVATE = 0o600
 """Mode of a file that its owner alone may read."""
 _DRAFT = ".draft"
 """How the name of a draft ends."""
+_LONGEST_NAME = 120
+"""Bytes of a name; most file systems take 255, and drafts and dates stand in it too."""
 
 
 def cache_dir() -> Path:
@@ -40,6 +43,16 @@ def make_private_folder(path: Path) -> None:
     if not path.parent.exists():
         make_private_folder(path.parent)
     path.mkdir(mode=0o700, exist_ok=True)
+
+
+def file_name(text: str) -> str:
+    """A text as a name that every file system takes and every terminal shows; a long one ends in its digest."""
+    name = "".join("_" if sign in '<>:"\\|?*/' or not sign.isprintable() else sign for sign in text).rstrip(". ")
+    data = name.encode()
+    if len(data) > _LONGEST_NAME:
+        digest = hashlib.sha256(data).hexdigest()[:12]
+        name = f"{data[: _LONGEST_NAME - 13].decode(errors='ignore')}-{digest}"
+    return name or "unknown"
 
 
 @contextmanager
