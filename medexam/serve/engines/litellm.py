@@ -26,6 +26,7 @@ from dspy.lm15 import (
     Response,
     TransportError,
     UnsupportedFeatureError,
+    UnsupportedModelError,
 )
 
 from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
@@ -233,10 +234,12 @@ class LiteLLMEngine(HostedEngine):
     async def check_guided(self) -> None:
         """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back.
 
-        Raises `EndpointUnreachableError` for an endpoint that redirects.
+        Raises `EndpointUnreachableError` for an endpoint that redirects, or that answers nothing else either.
         """
         said = {form: await self._try_form(form) for form in SCHEMA_FORMS if not self._guided}
         if not self._guided:
+            if not self._answered:
+                await self.identify()
             found = "; ".join(f"{form} {what}" for form, what in said.items())
             raise AnswerFormatError(
                 f"{self.model}: this model cannot be held to an answer format ({found}); "
@@ -252,6 +255,8 @@ class LiteLLMEngine(HostedEngine):
             text = (await self._chat(fields, refusing=_REFUSALS)).text
         except CURABLE as error:
             raise self._lost(error) from error
+        except (AuthError, BillingError, UnsupportedModelError):
+            raise
         except (UnsupportedFeatureError, ProviderError) as error:
             if error.status and httpx.codes.is_redirect(error.status):
                 raise EndpointUnreachableError(error.message) from error
