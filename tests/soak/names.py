@@ -19,7 +19,22 @@ PIECES = (
     *("%s %(x)s {0} {x}", "[red]", "[/]", "'", '"', '"""', "a\nb", "a\r\nb", "=cmd|' /C calc'!A0", "+1", "-1"),
     *("../../../up", "/etc/passwd", "..", ".", "a/b/c", "x" * 300, "é" * 300, "🩺", "e\u0301", "\x1b[31mred", "\x07"),
     *("\x00", "\x85", "\u202eleft", "\u2066", "\ufeff", "\ud800", "日本語", "  ", "", "$HOME", "`id`", ";", "\\", "|"),
-    *("NaN", "null", "~", "a: b", "- a", "#", "null\n", "metric.a", "__class__", "CON", "%2e%2e%2f", "$\\alpha$"),
+    *(
+        "NaN",
+        "null",
+        "~",
+        "a: b",
+        "- a",
+        "#",
+        "null\n",
+        "metric.a",
+        "__class__",
+        "CON",
+        "%2e%2e%2f",
+        "$\\alpha$",
+        "$\\frac$",
+        "\ufffe",
+    ),
 )
 METRIC = """import json
 from pathlib import Path

@@ -1,11 +1,13 @@
 """A provider behind `engine: litellm` that refuses, is out of money or says nothing: one line, and soon."""
 
 import json
+import re
 from pathlib import Path
 
 from soak.server import REFUSALS
 from soak.stage import Stage
 
+_NOISE = re.compile(r"Give Feedback|LiteLLM\.Info|Provider List|LiteLLM:(?:ERROR|WARNING)")
 LIMIT_S = 30.0
 """Longest time that a refused run may take."""
 
@@ -13,7 +15,7 @@ LIMIT_S = 30.0
 def be_refused(stage: Stage) -> None:
     """Run one spec against a server that refuses from its first, or from some later request."""
     chance, folder = stage.chance, stage.folder
-    how, after = chance.choice([*REFUSALS]), chance.choice([0, 0, 1, 2, 3, 5, 12])
+    how, after = chance.choice([*REFUSALS]), chance.choice([0, 0, 1, 2, 3, 5, 8])
     name = chance.choice(["openai/tiny", "hosted_vllm/tiny"])
     kind = chance.choice(["free", "guided"])
     spec = make_spec(stage.server.address, how, after, stage.trial.seed, name=name, answer_format=kind)
@@ -26,8 +28,8 @@ def be_refused(stage: Stage) -> None:
         stage.blame(f"{what}: exit code {step.statuses[0]}")
     if len(last) != 1:
         stage.blame(f"{what}: {len(last)} lines say why")
-    if "litellm" in said.lower().replace("engine litellm", "").replace("engine 'litellm'", ""):
-        stage.blame(f"{what}: litellm speaks for itself")
+    if noise := _NOISE.search(said):
+        stage.blame(f"{what}: litellm says {noise[0]!r}")
     if step.seconds > LIMIT_S:
         stage.blame(f"{what}: {step.seconds} s")
 

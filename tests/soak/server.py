@@ -79,7 +79,7 @@ class Counting(Wire):
         status, document = super().reply(path, body)
         if path == "/v1/models":
             document["data"][0]["max_model_len"] = self.context
-        if status != 200 or "choices" not in document or is_identifying(body):
+        if status != 200 or "choices" not in document or is_identifying(body) or body.get("response_format"):
             return status, document
         prompts = body.get("messages") or body["prompt"]
         each = "messages" not in body and isinstance(prompts, list) and not isinstance(prompts[0], int)
