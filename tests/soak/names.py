@@ -52,6 +52,7 @@ def name_things(stage: Stage) -> None:
     folder.mkdir()
     if (stage.folder / "runs").exists():
         (stage.folder / "runs").rename(folder / "runs")
+    (stage.scratch / "streams-0").mkdir(exist_ok=True)
     around = {*stage.folder.parent.iterdir(), *stage.folder.iterdir()}
     write_files(folder, (stage.inputs / "keys.txt").read_text(encoding="utf-8").splitlines(), chance)
     for words in (

@@ -23,6 +23,12 @@ MOST = 4
 """Pairs in one trial."""
 WATCHED_S = 3.0
 """Longest time that `watch` serves."""
+ASKED_S = 5.0
+"""What `run` takes undisturbed."""
+_CTRL_C_SHARE = 0.5
+"""Of `run`, so that the next pair finds it begun."""
+_OFTEN = {"run": 7, "rm": 4}
+"""How often a command is one of two, where that is not once."""
 FORMATS = ("lm-eval", "inspect", "every-eval-ever", "hub")
 _REMOVED = "was removed or moved while answers were written to it"
 """What `run` says where its folder goes although it holds the lock."""
@@ -51,14 +57,13 @@ def pair_up(stage: Stage) -> None:
 def _try_pair(stage: Stage) -> bool:
     """One pair; whether `rm` removed a run of the experiment."""
     folder, chance = stage.folder, stage.chance
-    names = [chance.choice([*_COMMANDS]) for _ in range(2)]
-    if chance.random() < 0.6:
-        names[chance.randrange(2)] = "run"
+    names = chance.choices([*_COMMANDS], [_OFTEN.get(name, 1) for name in _COMMANDS], k=2)
     there = sorted(path.parent.name for path in folder.glob("runs/*/spec.json"))
-    commands = [_COMMANDS[name](stage, there) for name in names]
-    known, kept = stage.server.size(), {run: set(lines(f"runs/{run}/predictions.jsonl")(folder)) for run in there}
+    known = [run for run, *_ in stage.undisturbed[0]]
+    commands = [_COMMANDS[name](stage, sorted({*there, *known})) for name in names]
+    size, kept = stage.server.size(), {run: set(lines(f"runs/{run}/predictions.jsonl")(folder)) for run in there}
     stamps = {run: stamps_in(folder.glob(f"runs/{run}/predictions.jsonl")) for run in there if run.startswith(NAME)}
-    late = chance.uniform(0, 3.0)
+    late = chance.uniform(0, ASKED_S)
     step = stage.carry_out("beside", *commands, delay_s=late, meanwhile=partial(_look, names, commands, chance))
     taken = {
         Path(word).name
@@ -69,15 +74,17 @@ def _try_pair(stage: Stage) -> bool:
     for run in [run for run in there if run not in taken]:
         step.lost += len(kept[run].difference(lines(f"runs/{run}/predictions.jsonl")(folder)))
     held = set().union(*(found for run, found in stamps.items() if run not in taken))
-    step.twice = sum(stamp in held for stamp in stage.server.asked(known))
+    step.twice = sum(stamp in held for stamp in stage.server.asked(size))
     if any(_REMOVED in child.said for child in stage.children):
         stage.blame(f"{' beside '.join(names)}: a run was removed whose lock was held")
     return any(run.startswith(NAME) for run in taken)
 
 
 def _look(names: list[str], commands: list[Words], chance: random.Random, children: list[Child]) -> None:
-    """Have each `watch` serve its page for a moment, then press Ctrl-C."""
+    """Have each `watch` serve its page for a moment, then press Ctrl-C; some `run` meets it too."""
     for name, words, child in zip(names, commands, children, strict=True):
+        if name == "run" and chance.random() < _CTRL_C_SHARE and not child.wait(chance.uniform(0, ASKED_S)):
+            child.signal(signal.SIGINT)
         if name == "watch" and not child.wait(chance.uniform(0, WATCHED_S)):
             if chance.random() < 0.5:
                 with suppress(OSError):
@@ -93,8 +100,8 @@ def _free_port() -> str:
 
 
 def _some(stage: Stage, there: list[str]) -> list[str]:
-    """Run folders; the first letters of the experiment's name where there are none."""
-    return [f"runs/{run}" for run in stage.chance.sample(there, stage.chance.randint(1, len(there)))] or [NAME]
+    """Some of the run folders that are there or will be."""
+    return [f"runs/{run}" for run in stage.chance.sample(there, stage.chance.randint(1, len(there)))]
 
 
 _COMMANDS: Mapping[str, Callable[[Stage, list[str]], list[str]]] = {

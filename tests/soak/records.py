@@ -9,6 +9,9 @@ WAYS = {"SIGKILL": 8, "SIGTERM": 4, "SIGINT": 4, "server killed": 2, "disk full"
 STAGED = ("beside", "moved", "copied", "half there", "replaced", "named", "refused")
 """What commands meet that are not disturbed."""
 
+CODES = (0, 2, 3)
+"""How a command may end that was not killed."""
+
 
 @dataclass
 class Step:

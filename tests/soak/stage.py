@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from soak.children import Child, start
-from soak.records import Step, Trial
+from soak.records import CODES, Step, Trial
 from soak.server import ServerProcess
 
-CODES = (0, 2, 3)
-"""How a command may end that was not killed."""
 LIMIT_S = 120.0
 """A command that takes this much longer than undisturbed hangs."""
 

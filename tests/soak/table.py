@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from soak.phases import PHASES
-from soak.records import SIGNALS, STAGED, WAYS, Step, Trial
+from soak.records import CODES, SIGNALS, STAGED, WAYS, Step, Trial
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 OPENING, CLOSING = "<!-- written by make soak -->\n", "<!-- end -->\n"
@@ -43,10 +43,22 @@ def summarize(trials: Sequence[Trial], seed: str, minutes: float) -> dict[str, A
             for phase in PHASES
             if (some := [step for step in steps if step.phase == phase])
         },
+        "codes": _count_codes(steps),
         "own_processes": sum(not step.forked for step in steps),
         "left": sorted({name for trial in trials for name in trial.left}),
         "failed": [asdict(trial) for trial in trials if trial.failed],
     }
+
+
+def _count_codes(steps: Iterable[Step]) -> dict[str, dict[str, int]]:
+    """How often each command of trials with several ended with which exit code."""
+    ended = [
+        (words.split()[0], status)
+        for step in steps
+        if step.words
+        for words, status in zip(step.words, step.statuses, strict=True)
+    ]
+    return {name: {f"exit {code}": ended.count((name, code)) for code in CODES} for name in sorted({*dict(ended)})}
 
 
 def _count_trials(trials: Sequence[Trial]) -> dict[str, int]:
@@ -69,6 +81,9 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
     if found["phases"]:
         yield ""
         yield from _draw("`run` hit while", found["phases"])
+    if found["codes"]:
+        yield ""
+        yield from _draw("in trials of several commands", found["codes"])
 
 
 def _draw(first: str, rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
