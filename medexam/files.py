@@ -3,6 +3,7 @@
 It knows paths and bytes; what they mean, and what a user can do where they cannot be written, is the caller's.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -11,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import get_ident
-from typing import IO
 
 from medexam.text import writable
 
@@ -19,6 +19,8 @@ PRIVATE = 0o600
 """Mode of a file that its owner alone may read."""
 _DRAFT = ".draft"
 """How the name of a draft ends."""
+_LONGEST_NAME = 120
+"""Bytes of a name; most file systems take 255, and drafts and dates stand in it too."""
 
 
 def cache_dir() -> Path:
@@ -31,6 +33,11 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "medexam"
 
 
+def state_dir() -> Path:
+    """The folder of what must stay: `medexam` in `$XDG_STATE_HOME`, or in `~/.local/state`."""
+    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "medexam"
+
+
 def make_private_folder(path: Path) -> None:
     """Make a folder, and those above it that are missing, for their owner alone; raises `OSError`."""
     if not path.parent.exists():
@@ -38,9 +45,14 @@ def make_private_folder(path: Path) -> None:
     path.mkdir(mode=0o700, exist_ok=True)
 
 
-def open_private(path: Path, mode: str) -> IO[bytes]:
-    """Open a file in a binary mode; where it has to be made, it is its owner's alone. Raises `OSError`."""
-    return open(path, mode, opener=lambda name, flags: os.open(name, flags, PRIVATE))
+def file_name(text: str) -> str:
+    """A text as a name that every file system takes and every terminal shows; a long one ends in its digest."""
+    name = "".join("_" if sign in '<>:"\\|?*/' or not sign.isprintable() else sign for sign in text).rstrip(". ")
+    data = name.encode()
+    if len(data) > _LONGEST_NAME:
+        digest = hashlib.sha256(data).hexdigest()[:12]
+        name = f"{data[: _LONGEST_NAME - 13].decode(errors='ignore')}-{digest}"
+    return name or "unknown"
 
 
 @contextmanager
@@ -74,9 +86,9 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
         draft.write_bytes(writable(content).encode("utf-8") if isinstance(content, str) else content)
 
 
-def write_new(path: Path, content: str) -> None:
+def write_new(path: Path, content: str, *, private: bool = False) -> None:
     """Write a file that is not there yet, whole or not at all, as UTF-8; raises `FileExistsError` and `OSError`."""
-    with _drafting_file(path, private=False) as draft:
+    with _drafting_file(path, private=private) as draft:
         draft.write_bytes(writable(content).encode("utf-8"))
         _sync(draft)
         # A link never replaces a file, as a rename would: the first of two writers wins.

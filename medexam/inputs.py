@@ -10,6 +10,7 @@ import io
 import json
 import lzma
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +29,8 @@ UNPACKED_FREELY = 1 << 28
 """Bytes that any packed file may unpack to."""
 MOST_TIMES = 50
 """How many times its own size a packed file may unpack to beyond that; texts of exams and corpora come to 3 to 15."""
+LONGEST_TEXT = 1 << 24
+"""Characters of one cell, or of one line of JSON Lines, in a file of others; a picture as text fits in."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _SHOWN = 200
 """Characters of a library's message that are repeated."""
@@ -72,8 +75,10 @@ class _Unpacked(io.RawIOBase):
 def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
     """A file's bytes; unpacked if it ends in `.gz`, or begins as files of gzip, xz or bzip2 do.
 
-    Raises `OSError`; reading raises `UnreadableError` where it is damaged or unpacks to more than a packed file may.
+    Raises `OSError`, and `UnreadableError` where it is no regular file; reading raises the latter where the file is
+    damaged or unpacks to more than a packed file may.
     """
+    check_regular(path)
     with path.open("rb") as stream:
         head = stream.read(len(_MAGIC[1][0]))
         stream.seek(0)
@@ -87,6 +92,23 @@ def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
         stream.seek(0)
         with io.BufferedReader(_Unpacked(unpack(stream), _most_unpacked(size)), 1 << 16) as unpacked:
             yield unpacked
+
+
+def check_regular(path: Path) -> None:
+    """Raise `UnreadableError` for what lies at a path and is no file, such as a pipe, which may never end.
+
+    Raises `OSError` where nothing lies there.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        raise UnreadableError(f"is {kinds.get(stat.S_IFMT(mode), 'a device')} and no file: move it away")
+
+
+def check_length(text: str | bytes, what: str) -> None:
+    """Raise `UnreadableError` for a text that is longer than `LONGEST_TEXT`; `what` it is begins the message."""
+    if len(text) > LONGEST_TEXT:
+        raise UnreadableError(f"{what} is longer than {LONGEST_TEXT:,} characters")
 
 
 def is_there(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """Keeping the log lines and progress bars of libraries off the terminal."""
 
 import logging
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -32,6 +33,14 @@ def _held_back(loggers: Iterable[str], level: int) -> Iterator[None]:
 def truncation_unlogged() -> AbstractContextManager[None]:
     """Truncated replies are data here, counted and reported; DSPy need not log each of them."""
     return errors_only("dspy.clients.lm")
+
+
+@contextmanager
+def quiet_matplotlib() -> Iterator[None]:
+    """Hold back what matplotlib says of its fonts: of their cache, and of signs that they lack, which it names."""
+    with errors_only("matplotlib"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
+        yield
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib.machinery import ModuleSpec
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -82,12 +83,26 @@ def _source_file(name: str, place: str) -> Path:
             raise SpecError(f"{name}: there is no file {path}")
         return path.resolve()
     try:
-        spec = importlib.util.find_spec(place)
-    except (ImportError, ValueError) as error:
+        spec = _find_spec(place)
+    except (ImportError, ValueError, AttributeError) as error:
         raise SpecError(f"{name}: no module {place!r} can be imported here: {error}") from None
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise SpecError(f"{name}: no module {place!r} with a source can be imported here; is it installed?")
     return Path(spec.origin).resolve()
+
+
+def _find_spec(place: str) -> ModuleSpec | None:
+    """Where a module lies; None if there is none. No package above it is imported, as `find_spec` would."""
+    top, *rest = place.split(".")
+    spec = importlib.util.find_spec(top)
+    for depth, _ in enumerate(rest, start=2):
+        folders = None if spec is None else spec.submodule_search_locations
+        if folders is None:
+            return None
+        name = ".".join(place.split(".")[:depth])
+        finders = (finder for finder in sys.meta_path if hasattr(finder, "find_spec"))
+        spec = next((found for finder in finders if (found := finder.find_spec(name, folders)) is not None), None)
+    return spec
 
 
 def _with_neighbours(first: Path, place: str) -> set[Path]:

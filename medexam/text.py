@@ -16,8 +16,9 @@ from urllib.parse import quote
 Value = TypeVar("Value")
 
 _LONE = re.compile("[\ud800-\udfff]")
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but tab and new line, marks that turn the direction of writing, and halves of pairs."""
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""Control characters but tab and new line, marks that turn the direction of writing, halves of pairs, and what is no
+character."""
 _HIDDEN = "[hidden]"
 _ADDRESS = re.compile(r"(?<=[a-z]):(/{1,3})(?:[^\s/?#\"'<>]*|[^\s/@:\"'<>]+:(?!\d+/)[^\s\"'<>]*)@", re.IGNORECASE)
 """User and password in an address; a password may hold slashes that should have been escaped."""

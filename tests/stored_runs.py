@@ -77,7 +77,7 @@ def write_cell(
     folder = RunFolder(path)
     folder.create()
     own = {"run_id": folder.name, "spec_digest": digest(known), "identity": known, "cell": cell}
-    folder.write_record(RunRecord(**own, **(said | record)))
+    folder.write_record(RunRecord(**own, **(said | record)), own=True)
     folder.write_json(ENVIRONMENT, {**TIMES, **environment})
     with folder.appending() as log:
         for question in exams.questions:

@@ -7,7 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from medexam.files import whole_file, whole_folder, write_new, write_whole
+from medexam.files import file_name, whole_file, whole_folder, write_new, write_whole
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("headqa_v2 en", "headqa_v2 en"),
+        ("../a/b", ".._a_b"),
+        ("..", "unknown"),
+        ("", "unknown"),
+        ("a\x00\nb\u202ec", "a__b_c"),
+        ("日本語.", "日本語"),
+    ],
+)
+def test_any_text_becomes_the_name_of_a_file(text: str, name: str, tmp_path: Path) -> None:
+    assert file_name(text) == name
+    (tmp_path / file_name(text)).touch()
+
+
+def test_long_texts_become_names_that_differ(tmp_path: Path) -> None:
+    names = {file_name("é" * 300 + end) for end in "ab"}
+    assert len(names) == 2
+    for name in names:
+        (tmp_path / name).touch()
 
 
 def test_a_file_is_replaced_when_the_new_one_is_whole(tmp_path: Path) -> None:

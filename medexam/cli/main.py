@@ -170,14 +170,28 @@ def main() -> None:
     except MedExamError as error:
         sys.stderr.write(f"medexam: {one_line(str(error))}\n")
         sys.exit(USAGE)
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            _print_defect()
-        # What a user names may be looked for in many places, and none of them takes it.
-        sys.stderr.write(f"medexam: {one_line(str(error.filename))}: no file has a name as long; correct the path\n")
-        sys.exit(USAGE)
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            # What a user names may be looked for in many places, and none of them takes it.
+            sys.stderr.write(
+                f"medexam: {one_line(str(error.filename))}: no file has a name as long; correct the path\n"
+            )
+            sys.exit(USAGE)
+        if _lacks_memory(error):
+            sys.stderr.write(
+                f"medexam: there is too little memory ({one_line(str(error)) or 'no detail'}): raise its limit "
+                "(`ulimit -v`, or that of the job), or ask fewer questions at a time with --limit\n"
+            )
+            sys.exit(USAGE)
         _print_defect()
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Whether the system gave no more memory, be it for a value, a library or a thread."""
+    if isinstance(error, MemoryError):
+        return True
+    words = ("failed to map segment", "cannot allocate memory", "can't start new thread", "can't allocate memory")
+    return isinstance(error, ImportError | OSError | RuntimeError) and any(word in str(error).lower() for word in words)
 
 
 def _print_defect() -> NoReturn:

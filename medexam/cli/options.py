@@ -38,7 +38,8 @@ def _set_trust(given: bool) -> bool:
 
 
 TrustOption = Annotated[
-    bool, typer.Option("--trust", callback=_set_trust, help="Import code that runs of other users name.")
+    bool,
+    typer.Option("--trust", callback=_set_trust, help="Import the code that runs from elsewhere name."),
 ]
 PathOption = Annotated[
     Path | None, typer.Option("--path", help="The file or folder to read instead of the usual ones.")

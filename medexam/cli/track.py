@@ -8,7 +8,7 @@ import typer
 
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import RunsDirOption, TrustOption
-from medexam.cli.views.runs import read_current
+from medexam.cli.views.runs import read_current, say
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.text import hide_address
 
@@ -35,7 +35,7 @@ def track(
     from medexam.experiments.optimize.optimization import load_optimization
     from medexam.experiments.optimize.tracking import track_optimization
     from medexam.experiments.store.run_folder import find_runs
-    from medexam.experiments.track.runs import default_tracking_uri
+    from medexam.experiments.track.runs import count_pending, default_tracking_uri
     from medexam.experiments.track.runs import track as send
 
     paths = run_paths(runs, runs_dir or default_runs_dir())
@@ -43,6 +43,9 @@ def track(
     stored = read_current(find_runs(path for path in paths if _holds_runs(path)))
     first = stored[0].folder.path if stored else optimizations[0]
     uri = tracking_uri or default_tracking_uri(runs_dir or first.resolve().parent)
+    for run in stored:
+        if pending := count_pending(run):
+            say(f"warning: {run.folder.name} is sent as it is, with {pending:,} of its questions pending")
     for tracked in send(stored, tracking_uri=uri, page=True):
         sys.stdout.write(f"{tracked.run_id} is MLflow run {tracked.mlflow_run_id}\n")
     for folder in optimizations:

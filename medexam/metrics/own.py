@@ -16,6 +16,7 @@ from medexam.metrics.tasks import mean_measure
 from medexam.plugins import load_object
 from medexam.predictions import Prediction, Status
 from medexam.specs.names import OWN_METRICS, short_name
+from medexam.text import writable
 
 Metric = Callable[[Any, Any, Prediction], Any]
 OwnScores = Mapping[str, Mapping[str, float]]
@@ -56,7 +57,11 @@ def own_scores(name: str, metric: Metric, items: AnySet, predictions: Mapping[st
                 f"metric {called} failed on question {key}: {type(error).__name__}: {' '.join(str(error).split())}; "
                 "the answers are kept: correct it, and medexam report scores them"
             ) from error
-        entries = {f"{called}.{entry}": score for entry, score in said.items()} if isinstance(said, Mapping) else None
+        entries = (
+            {f"{called}.{writable(str(entry))}": score for entry, score in said.items()}
+            if isinstance(said, Mapping)
+            else None
+        )
         for entry, score in (entries if entries is not None else {called: said}).items():
             if score is not None:
                 found.setdefault(entry, {})[key] = _number(score, called, key)

@@ -257,10 +257,12 @@ def test_a_file_beside_the_spec_is_found_from_anywhere(tmp_path, monkeypatch) ->
     assert own.program.kind == f"{tmp_path / 'mine.py'}:Debate"
 
 
-def test_code_that_another_users_run_names_is_not_imported(run, tmp_path, monkeypatch) -> None:
+def test_code_that_a_run_from_elsewhere_names_is_not_imported(run, tmp_path, monkeypatch) -> None:
     stored = run(DEBATE, "Debate", {"*": FIELD}, limit=2)
-    monkeypatch.setattr("os.getuid", lambda: 987654)
-    with pytest.raises(SpecError, match=r"mine.py:Debate is not run, .* belongs to .*: read it, then give --trust"):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of another installation"))
+    with pytest.raises(
+        SpecError, match=r"mine.py:Debate is not run, .* was not made by this installation: read it, the"
+    ):
         plan_resume(str(stored.folder.path), runs_dir=tmp_path)
 
 

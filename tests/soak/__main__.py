@@ -28,7 +28,10 @@ from soak.table import lines, summarize, write_page
 from soak.trials import Soaker
 from soak.works import make_works
 
-WORKS = ("run", "optimize", "translate", "index", "build", "finetune", "track")
+WORKS = (
+    *("run", "optimize", "translate", "index", "build", "finetune", "track"),
+    *("pairs", "elsewhere", "names", "refusals"),
+)
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -80,7 +83,8 @@ def parse() -> argparse.Namespace:
 
 def prepare_environment(scratch: Path) -> None:
     """Have commands read nothing of this machine's user, and leave nothing outside."""
-    os.environ.update(ENVIRONMENT, MEDEXAM_CACHE=str(scratch / "cache"), PYTHONPATH=os.pathsep.join(sys.path))
+    folders = {"MEDEXAM_CACHE": str(scratch / "cache"), "XDG_STATE_HOME": str(scratch / "state")}
+    os.environ.update(ENVIRONMENT, **folders, PYTHONPATH=os.pathsep.join(sys.path))
     for name in ("MEDEXAM_RUNS", "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
 

@@ -49,10 +49,23 @@ def find_baselines(
         cold[name] = time.monotonic() - begun
         shutil.rmtree(scratch / name)
     import_all(sorted(modules))
+    for name, work in works.items():
+        _import_also(work, inputs, scratch / name)
     assert threading.active_count() == 1, f"threads do not live on in forks: {threading.enumerate()}"
     gc.collect()
     gc.freeze()
     return {name: _measure(work, server, inputs, scratch / name, cold[name]) for name, work in works.items()}
+
+
+def _import_also(work: Work, inputs: Path, folder: Path) -> None:
+    """Import what a work's further commands import, each carried out once behind its own."""
+    if not work.also:
+        return
+    work.begin(folder, inputs)
+    _finish(work.words, folder, folder.with_suffix(".streams"))
+    for words in work.also:
+        import_all(in_fork(lambda words=words: _imported(words, folder)))
+    shutil.rmtree(folder)
 
 
 def _measure(work: Work, server: ServerProcess, inputs: Path, folder: Path, cold_s: float) -> Baseline:
@@ -76,7 +89,7 @@ def _finish(words: Sequence[str], cwd: Path, streams: Path) -> None:
 
 def _imported(words: Sequence[str], folder: Path) -> list[str]:
     streams = folder.with_suffix(".streams")
-    streams.mkdir()
+    streams.mkdir(exist_ok=True)
     code = be_command(words, folder, streams)
     assert code == 0, f"medexam {words[0]} ended with {code}: see {streams}"
     return sorted(sys.modules)

@@ -19,7 +19,7 @@ def lines(pattern: str) -> Callable[[Path], list[str]]:
 
     def read_lines(folder: Path) -> list[str]:
         found = []
-        for path in folder.glob(pattern):
+        for path in filter(Path.is_file, folder.glob(pattern)):
             data = path.read_bytes()
             found += [f"{path}: {line!r}" for line in data[: data.rfind(b"\n") + 1].splitlines()]
         return found
@@ -35,12 +35,12 @@ def encoded(folder: Path) -> list[str]:
     return []
 
 
-def runs(folder: Path) -> Any:
-    """Each run's metrics, every answer and the rows of its table; raises where a question stands twice."""
+def runs(folder: Path, pattern: str = "runs/*/predictions.jsonl") -> Any:
+    """Each run's metrics, every answer, the rows of its table, and the questions that stand there twice."""
     import pyarrow.parquet as pq
 
     found = []
-    for path in sorted(folder.glob("runs/*/predictions.jsonl")):
+    for path in sorted(folder.glob(pattern)):
         predictions = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         said = {one["question"]: [one["status"], one.get("answer"), one.get("reply")] for one in predictions}
         again = [key for key, count in _count(predictions).items() if count > 1]

@@ -11,7 +11,7 @@ import random
 import re
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,26 @@ CONTEXT = 100_000
 TRANSLATION = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
 LATEST_S = 0.04
 """Longest time that a reply takes: a run of some tens of questions then takes about a second."""
+LATEST = "latest_s"
+"""The field of a request that says otherwise."""
+_FAULT = {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}
+_QUOTA, _DENIED = ({"error": _FAULT | more} for more in ({}, {"message": "denied", "type": "denied", "code": None}))
+REFUSALS: Mapping[str, tuple[int, bytes]] = {
+    "unauthorized": (401, json.dumps(_DENIED).encode()),
+    "quota": (429, json.dumps(_QUOTA).encode()),
+    "forbidden": (403, json.dumps(_DENIED).encode()),
+    "unknown": (404, json.dumps(_DENIED).encode()),
+    "broken": (500, json.dumps(_DENIED).encode()),
+    "empty": (200, b""),
+    "empty-fault": (503, b""),
+    "page": (200, b"<html><body>Sign in</body></html>"),
+    "page-fault": (502, b"<html><body>Bad gateway</body></html>"),
+    "null": (200, b"null"),
+    "half": (200, b'{"id": "chat-1", "choices": [{"index": 0, "mess'),
+    "closed": (0, b""),
+}
+"""How a server refuses: status and body; status 0 is a connection that is closed without a word."""
+_REFUSING = re.compile(r"(?P<key>/refusing/(?P<how>[a-z-]+)/(?P<after>\d+)/[^/]+)(?P<path>/.*)")
 
 
 def stamp_of(prompt: object, body: dict[str, Any]) -> str:
@@ -38,12 +58,28 @@ class Counting(Wire):
 
     log: Path = Path("asked.log")
     context: int = CONTEXT
+    served: dict[str, int] = field(default_factory=dict)
+    """Requests by the place at which a server is to refuse."""
+
+    def bytes_of(self, path: str, body: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]] | None:
+        refusing = _REFUSING.match(path)
+        if refusing is None or refusing["how"] not in REFUSALS:
+            return None
+        self.served[refusing["key"]] = number = self.served.get(refusing["key"], 0) + 1
+        if number <= int(refusing["after"]):
+            return None
+        status, content = REFUSALS[refusing["how"]]
+        if not status:
+            raise ConnectionResetError
+        return {":status": str(status)}, iter([content])
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        refusing = _REFUSING.match(path)
+        path = refusing["path"] if refusing else path
         status, document = super().reply(path, body)
         if path == "/v1/models":
             document["data"][0]["max_model_len"] = self.context
-        if status != 200 or "choices" not in document or is_identifying(body):
+        if status != 200 or "choices" not in document or is_identifying(body) or body.get("response_format"):
             return status, document
         prompts = body.get("messages") or body["prompt"]
         each = "messages" not in body and isinstance(prompts, list) and not isinstance(prompts[0], int)
@@ -54,7 +90,7 @@ class Counting(Wire):
             text = self._answer(prompt, body)
             choice.update({"message": choice["message"] | {"content": text}} if "message" in choice else {"text": text})
             choice["finish_reason"] = "stop"
-        time.sleep(random.uniform(0, LATEST_S))
+        time.sleep(random.uniform(0, body.get(LATEST, LATEST_S)))
         return status, document
 
     def _answer(self, prompt: object, body: dict[str, Any]) -> str:

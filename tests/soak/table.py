@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from soak.records import WAYS, Step, Trial
+from soak.phases import PHASES
+from soak.records import CODES, SIGNALS, STAGED, WAYS, Step, Trial
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 OPENING, CLOSING = "<!-- written by make soak -->\n", "<!-- end -->\n"
@@ -33,19 +34,37 @@ def summarize(trials: Sequence[Trial], seed: str, minutes: float) -> dict[str, A
         "commands": {work: _count_trials(some) for work, some in by_work.items()} | {"all": _count_trials(trials)},
         "disturbances": {
             way: {"times": len(some), **{name: count(some) for name, count in COUNTS.items()}}
-            for way in [*WAYS, "end"]
+            for way in [*WAYS, *STAGED, "end"]
             if (some := [step for step in steps if step.way == way])
         },
+        "phases": {
+            phase: {way: sum(step.way == way for step in some) for way in SIGNALS}
+            | {name: count(some) for name, count in COUNTS.items() if name != "kills"}
+            for phase in PHASES
+            if (some := [step for step in steps if step.phase == phase])
+        },
+        "codes": _count_codes(steps),
         "own_processes": sum(not step.forked for step in steps),
         "left": sorted({name for trial in trials for name in trial.left}),
         "failed": [asdict(trial) for trial in trials if trial.failed],
     }
 
 
+def _count_codes(steps: Iterable[Step]) -> dict[str, dict[str, int]]:
+    """How often each command of trials with several ended with which exit code."""
+    ended = [
+        (words.split()[0], status)
+        for step in steps
+        if step.words
+        for words, status in zip(step.words, step.statuses, strict=True)
+    ]
+    return {name: {f"exit {code}": ended.count((name, code)) for code in CODES} for name in sorted({*dict(ended)})}
+
+
 def _count_trials(trials: Sequence[Trial]) -> dict[str, int]:
     steps = [step for trial in trials for step in trial.steps]
     kills, *others = ((name, count(steps)) for name, count in COUNTS.items())
-    differing = sum(trial.differs for trial in trials)
+    differing = sum(trial.differs or bool(trial.wrong) for trial in trials)
     return dict([kills, ("ends", len(trials)), *others, ("other results", differing)])
 
 
@@ -59,6 +78,12 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield from _draw("command", found["commands"])
     yield ""
     yield from _draw("disturbed by", found["disturbances"])
+    if found["phases"]:
+        yield ""
+        yield from _draw("`run` hit while", found["phases"])
+    if found["codes"]:
+        yield ""
+        yield from _draw("in trials of several commands", found["codes"])
 
 
 def _draw(first: str, rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:

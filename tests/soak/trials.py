@@ -10,9 +10,11 @@ from pathlib import Path
 from soak.baselines import Baseline
 from soak.children import Child, in_fork, start
 from soak.disks import PAGE, can_mount, limit_files, small_disk
+from soak.phases import phase_of
 from soak.records import SIGNALS, WAYS, Step, Trial
 from soak.results import files_in
 from soak.server import ServerProcess, stamps_in
+from soak.stage import LIMIT_S, Stage, is_fault
 from soak.works import Work
 
 ALONE_SHARE = 0.05
@@ -21,14 +23,12 @@ FRESH_SHARE = 0.25
 """Of trials that begin without a store of MLflow, and make one."""
 MOST = 5
 """Disturbances before a command is left alone."""
-LIMIT_S = 120.0
-"""A command that takes this much longer than undisturbed hangs."""
 LEAST_BYTES = 16_000
 """Smallest limit to files: what a command says goes to files too, and must fit."""
+RUN = "run"
+"""The work whose phases are told apart."""
 OUTAGE_S = 4.0
 """Longest time that a killed server is away."""
-CODES = (0, 2, 3)
-"""How a command may end that was not killed."""
 
 
 @dataclass
@@ -48,25 +48,37 @@ class Soaker:
         self.seconds = {name: baseline.seconds for name, baseline in self.baselines.items()}
 
     def try_once(self, name: str, seed: str) -> Trial:
-        """Disturb a command a few times, and judge what comes out in the end."""
+        """Make a trial of a work, and keep its folder if anything goes wrong."""
         chance, trial, work = random.Random(seed), Trial(name, seed), self.works[name]
         folder = self.scratch / "trial"
         work.begin(folder, self.inputs, with_store=chance.random() > FRESH_SHARE)
+        if work.play is None:
+            self._disturb_often(work, folder, trial, chance)
+        else:
+            work.play(self.stage(work, folder, trial, chance))
+        if trial.failed:
+            folder.rename(self.scratch / f"failed-{seed}")
+        shutil.rmtree(folder, ignore_errors=True)
+        return trial
+
+    def stage(self, work: Work, folder: Path, trial: Trial, chance: random.Random) -> Stage:
+        """Where a trial of several commands takes place."""
+        alone = self.baselines[work.name].result
+        return Stage(trial, chance, folder, self.scratch, self.inputs, self.server, work.words, alone, self.start)
+
+    def _disturb_often(self, work: Work, folder: Path, trial: Trial, chance: random.Random) -> None:
+        """Disturb a command a few times, and judge what comes out in the end."""
         ways = {way: often for way, often in WAYS.items() if work.replies or way != "server killed"}
         for _ in range(chance.randint(1, MOST)):
             (way,) = chance.choices([*ways], [*ways.values()])
             trial.steps.append(self._disturb(work, folder, way, chance))
             if len(trial.steps) == 1 and way in SIGNALS and trial.steps[0].statuses == [0] and trial.steps[0].forked:
                 # It was not hit: the machine is faster now than it was.
-                self.seconds[name] = trial.steps[0].seconds
+                self.seconds[work.name] = trial.steps[0].seconds
             if 0 in trial.steps[-1].statuses or _is_over(work, folder):
                 break  # it is carried out, and nothing is left to disturb
         trial.steps.append(self.step(work, folder, Step("end", chance.random() > ALONE_SHARE), self._let_end))
         self.judge(trial, folder)
-        if trial.failed:
-            folder.rename(self.scratch / f"failed-{seed}")
-        shutil.rmtree(folder, ignore_errors=True)
-        return trial
 
     def judge(self, trial: Trial, folder: Path) -> None:
         """Compare what came out with what comes out undisturbed."""
@@ -86,7 +98,12 @@ class Soaker:
         step, baseline = Step(way, chance.random() > ALONE_SHARE), self.baselines[work.name]
         moment = chance.uniform(0, self.seconds[work.name] if step.forked else baseline.cold_s)
         if way in SIGNALS:
-            return self.step(work, folder, step, lambda children: self._kill(step, children, moment, SIGNALS[way]))
+            return self.step(
+                work,
+                folder,
+                step,
+                lambda children: self._kill(step, children, moment, SIGNALS[way], folder if work.name == RUN else None),
+            )
         if way == "server killed":
             away = chance.uniform(0, OUTAGE_S)
             return self.step(work, folder, step, lambda children: self._kill_server(step, children, moment, away))
@@ -133,7 +150,7 @@ class Soaker:
         step.statuses = [child.status or 0 for child in children]
         step.twice = sum(stamp in stamps for stamp in self.server.asked(asked))
         step.lost = len(kept.difference(work.kept(folder)))
-        step.tracebacks = sum(map(_is_fault, children))
+        step.tracebacks = sum(map(is_fault, children))
         if step.faults or step.way == "end":
             step.said = "\n".join(child.said[-3000:] for child in children)
         return step
@@ -141,9 +158,14 @@ class Soaker:
     def _let_end(self, children: list[Child]) -> None:
         """Disturb nothing."""
 
-    def _kill(self, step: Step, children: list[Child], moment: float, number: int | None) -> None:
-        """Send the last of them a signal, if it still runs then; None sends none."""
+    def _kill(
+        self, step: Step, children: list[Child], moment: float, number: int | None, folder: Path | None = None
+    ) -> None:
+        """Send the last of them a signal, if it still runs then; None sends none. With a folder, note what it is at."""
+        begun = time.time()
         if number is not None and not children[-1].wait(moment):
+            if folder is not None:
+                step.phase = phase_of(children[-1].said, folder, self.scratch, begun)
             children[-1].signal(number)
             step.kills += 1
 
@@ -160,14 +182,3 @@ class Soaker:
 def _is_over(work: Work, folder: Path) -> bool:
     """Whether the command is done and would refuse to be carried out again."""
     return work.over is not None and (folder / work.over).exists()
-
-
-def _is_fault(child: Child) -> bool:
-    """Whether it ended in a way that no command may: with a traceback, or an exit code that means nothing."""
-    said = child.said
-    killed = child.status is not None and child.status < 0
-    return (
-        "Traceback (most recent call last)" in said
-        or "Exception ignored in" in said
-        or not (killed or child.status in CODES)
-    )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from retrievers.tiny_models import WORDS, save_bert
+from soak import elsewhere, names, pairs, refusals
 from soak.results import (
     encoded,
     hashes,
@@ -19,6 +20,8 @@ from soak.results import (
     timeless,
     translations,
 )
+from soak.server import LATEST
+from soak.stage import Stage
 
 BOOKLET = Path(__file__).parents[1] / "datasets" / "build" / "booklets" / "libreoffice.pdf"
 EMPTY_STORE = "empty.db"
@@ -46,6 +49,10 @@ class Work:
     """Where its MLflow store is."""
     over: str | None = None
     """A folder that, once it is there, is whole, and makes the command refuse to do it again."""
+    also: tuple[tuple[str, ...], ...] = ()
+    """Commands of its trials beside `words`, in order: what they import is imported before."""
+    play: Callable[[Stage], None] | None = None
+    """What its trials do; None: they disturb the command, and compare what comes out."""
 
     def begin(self, folder: Path, inputs: Path, *, with_store: bool = True) -> None:
         """Make a folder for it; without a store of MLflow it makes one, which takes longer than most of its work."""
@@ -71,8 +78,34 @@ def make_works(inputs: Path, specs: Path, address: str) -> dict[str, Work]:
         "dataset": {**dataset, "limit": 30},
         "model": model,
         "program": {"kind": "zero_shot"},
+        "matrix": {
+            "program": [
+                {"kind": "zero_shot"},
+                {"kind": "chain_of_thought"},
+                {
+                    "kind": "retrieve_then_answer",
+                    "k": 2,
+                    "retriever": {"kind": "bm25", "corpus": f"{inputs}/corpus.jsonl"},
+                },
+            ]
+        },
+    }
+    pair = {
+        **run,
+        "name": pairs.NAME,
+        "model": {**model, "extra_body": {LATEST: 0.4}},
         "matrix": {"program.kind": ["zero_shot", "chain_of_thought"]},
     }
+    made = {
+        "name": elsewhere.MADE,
+        "dataset": {**dataset, "limit": 12},
+        "model": {"engine": "scripted", "path": f"{inputs}/replies.yaml"},
+        "metrics": [f"{inputs}/marking.py:longest"],
+        "program": {"kind": "zero_shot"},
+        "matrix": {"program.kind": ["zero_shot", "chain_of_thought"]},
+    }
+    answering = {"name": "openai/tiny", "answer_format": "free"}
+    refused = refusals.make_spec(address, "none", 0, "baseline", **answering)
     optimizer = {"kind": "random_search", "candidates": 3, "attempts": 6}
     optimization = {
         "name": "soak",
@@ -81,9 +114,14 @@ def make_works(inputs: Path, specs: Path, address: str) -> dict[str, Work]:
         "program": {"kind": "zero_shot"},
         "optimizer": optimizer,
     }
-    for name, document in (("run", run), ("optimize", optimization)):
+    documents = {"run": run, "optimize": optimization, "pairs": pair, "elsewhere": made, "refusals": refused}
+    for name, document in documents.items():
         (specs / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
-    running = ("run", str(specs / "run.json"), "--runs-dir", "runs")
+    running, pairing, refusing = (
+        ("run", str(specs / f"{name}.json"), "--runs-dir", "runs") for name in ("run", "pairs", "refusals")
+    )
+    making = ("run", str(specs / "elsewhere.json"), "--runs-dir", elsewhere.MADE)
+    shown = ("report", "runs", "--html", "page.html", "--markdown", "report.md")
     building = f"data build --booklet {BOOKLET} --key {inputs}/key.csv --without-images --out built --name".split()
     translating = f"--set model.engine=vllm --set model.endpoints=[{address}] --set dataset.option_counts=[4] --limit 8"
     training = f"--model {inputs}/base --train {inputs}/train.jsonl --validation {inputs}/train.jsonl --epochs 8"
@@ -138,6 +176,42 @@ def make_works(inputs: Path, specs: Path, address: str) -> dict[str, Work]:
             begins_with="runs",
             earlier=running,
         ),
+        Work(
+            "pairs",
+            pairing,
+            pairs.result,
+            lines(pairs.REPLIES),
+            (pairs.REPLIES,),
+            begins_with="runs",
+            earlier=running,
+            also=tuple(
+                tuple(words.split())
+                for words in (
+                    *(" ".join(shown), "list --runs-dir runs", "track runs", "compare runs"),
+                    *(f"export runs --to {name} --out exported" for name in pairs.FORMATS),
+                    f"{' '.join(pairs.import_words(inputs))} --runs-dir runs",
+                )
+            ),
+            play=pairs.pair_up,
+        ),
+        Work(
+            "elsewhere",
+            making,
+            lambda folder: hashes(folder, f"{elsewhere.MADE}/*/predictions.parquet"),
+            begins_with=elsewhere.MADE,
+            store=f"{elsewhere.MADE}/mlflow.db",
+            earlier=making,
+            also=(("report", elsewhere.MADE), ("compare", elsewhere.MADE)),
+            play=elsewhere.look_at_runs,
+        ),
+        Work(
+            "names",
+            (*pairs.import_words(inputs), "--runs-dir", "runs"),
+            refusals.result,
+            also=(shown,),
+            play=names.name_things,
+        ),
+        Work("refusals", refusing, refusals.result, play=refusals.be_refused),
     )
     return {work.name: work for work in found}
 
@@ -151,6 +225,15 @@ def write_inputs(inputs: Path, works: Iterable[Work]) -> None:
             client.search_experiments()
     if any(f"{inputs}/base" in work.words for work in works):
         save_bert(inputs / "base", 1)
+    from medexam.datasets.loading import load_exam_set
+    from medexam.specs import DatasetSpec
+
+    keys = [question.key for question in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions]
+    (inputs / "keys.txt").write_text("\n".join(keys), encoding="utf-8")
+    answers = ["question,answer", *(f"{key},{1 + place % 4}" for place, key in enumerate(keys))]
+    (inputs / "answers.csv").write_text("\n".join(answers), encoding="utf-8")
+    (inputs / "marking.py").write_text(elsewhere.MARKING, encoding="utf-8")
+    (inputs / "replies.yaml").write_text('{"*": "{Answer: 2}"}', encoding="utf-8")
     with (inputs / "corpus.jsonl").open("w", encoding="utf-8") as stream:
         for number in range(PASSAGES):
             words = [WORDS[(number * 7 + place * place) % len(WORDS)] for place in range(12)]

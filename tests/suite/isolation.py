@@ -44,6 +44,8 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Path]]
             patch.delenv(name, raising=False)
         homes = (_make_home(base / str(number)) for number in itertools.count())
         patch.setenv("HOME", str(next(homes)))
+        # Runs that a fixture makes for several tests are signed with the key that lies there.
+        patch.setenv("XDG_STATE_HOME", str(base / "state"))
         yield homes
 
 

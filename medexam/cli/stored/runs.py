@@ -1,7 +1,7 @@
 """`medexam list` and `medexam rm`: the runs that are kept."""
 
 import sys
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,9 +24,9 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
     from medexam.experiments.store.stored_run import run_document
 
     where = runs_dir or default_runs_dir()
-    stored = [run for folder in runs_inside(where) if (run := _load(folder)) is not None]
+    stored: list[AnyRun | DamagedRun] = [_load(folder) for folder in runs_inside(where)]
     if as_json:
-        print_json([run_document(run) for run in stored])
+        print_json([run.document() if isinstance(run, DamagedRun) else run_document(run) for run in stored])
         return
     if not stored:
         sys.stderr.write(
@@ -47,55 +47,68 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
 ) -> None:
     """Remove runs that are kept. Their copies in MLflow stay."""
-    import shutil
-
     from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.store.run_folder import remove_runs
     from medexam.experiments.store.stored_run import find_run
 
     where = runs_dir or default_runs_dir()
-    folders = list(dict.fromkeys(find_run(run, where).path for run in runs))
+    folders = list(dict.fromkeys(find_run(run, where) for run in runs))
     for folder in folders:
-        sys.stderr.write(f"{folder}\n")
+        sys.stderr.write(f"{folder.path}\n")
     if not yes and not typer.confirm(f"Remove {'this run' if len(folders) == 1 else f'these {len(folders)} runs'}?"):
         raise typer.Exit(1)
-    for folder in folders:
-        try:
-            shutil.rmtree(folder)
-        except OSError as error:
-            raise RunFolderError(f"cannot remove {folder}: {error}") from None
+    remove_runs(folders)
     say(f"removed {len(folders)} run{'s' if len(folders) > 1 else ''}")
 
 
-def _load(folder: "RunFolder") -> "AnyRun | None":
-    """The run as it was scored last; None, and a line for the user, if it cannot be read."""
+@dataclass(frozen=True)
+class DamagedRun:
+    """A run that cannot be read."""
+
+    folder: "RunFolder"
+    damage: str
+    """What is wrong with it, and the way out."""
+
+    def document(self) -> dict[str, str]:
+        """Its entry in the list that `--json` prints."""
+        run_dir = str(self.folder.path.resolve())
+        return {"run_id": self.folder.name, "run_dir": run_dir, "status": "damaged", "damage": self.damage}
+
+
+def _load(folder: "RunFolder") -> "AnyRun | DamagedRun":
+    """The run as it was scored last; a line for the user says what is wrong if it cannot be read."""
     from medexam.experiments.store.stored_run import load_run
 
     try:
         return load_run(folder)
     except RunFolderError as error:
-        say(f"warning: {folder.path.name} is left out: {error}")
-        return None
+        say(f"warning: {folder.name} cannot be read: {error}")
+        return DamagedRun(folder, str(error))
 
 
-def _print(stored: "list[AnyRun]") -> None:
+def _print(stored: "list[AnyRun | DamagedRun]") -> None:
     from medexam.cli.terminal import Terminal
-    from medexam.formatting import NONE, percent
+    from medexam.formatting import NONE
     from medexam.tables import Table
 
     rows = []
     for run in stored:
         name, _, digest = run.folder.name.rpartition("-")
-        right, done = run.metrics.right, run.metrics.n
-        rows.append(
-            (
-                digest,
-                name,
-                str(run.environment.get("started_at", NONE))[:10],
-                f"{done:,}" if run.complete else f"{done:,} of {run.metrics.selected:,}",
-                NONE if right is None or not done else percent(right / done),
-            )
-        )
-    title = f"{len(rows):,} run{'' if len(rows) == 1 else 's'} in {Path(stored[0].folder.path).parent}"
+        shown = (NONE, "damaged", NONE) if isinstance(run, DamagedRun) else _cells(run)
+        rows.append((digest, name, *shown))
+    title = f"{len(rows):,} run{'' if len(rows) == 1 else 's'} in {stored[0].folder.path.parent}"
     caption = "An id is name and digest; the first digits of the digest name a run in every command."
     headers = ("Digest", "Name", "Began", "Scored", "Right, %")
     print_tables(Terminal(), [(Table(title, headers, tuple(rows), text_columns=3), caption)])
+
+
+def _cells(run: "AnyRun") -> tuple[str, str, str]:
+    """When the run began, how many of its questions are scored, and how many of these are right."""
+    from medexam.formatting import NONE, percent
+
+    right, done = run.metrics.right, run.metrics.n
+    return (
+        str(run.environment.get("started_at", NONE))[:10],
+        f"{done:,}" if run.complete else f"{done:,} of {run.metrics.selected:,}",
+        NONE if right is None or not done else percent(right / done),
+    )

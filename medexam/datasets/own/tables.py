@@ -18,8 +18,10 @@ from medexam.datasets.locating import find_own_file
 from medexam.datasets.rows import Fault
 from medexam.errors import DatasetError
 from medexam.inputs import (
+    LONGEST_TEXT,
     UnreadableError,
     check_archive,
+    check_length,
     decode,
     first_line,
     open_parquet,
@@ -36,7 +38,6 @@ LARGE = 1 << 30
 _DELIMITERS = (",", ";", "\t", "|")
 _LOOKED_AT = 20
 """Rows that tell the delimiter of a CSV file."""
-_LONGEST_CELL = 1 << 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +132,17 @@ def _read_text(path: Path) -> str:
 def _read_lines(path: Path) -> Rows:
     rows: list[TableRow] = []
     for line, text in enumerate(_read_text(path).split("\n"), start=1):
+        _check_length(path, text, f"line {line}")
         if text.strip():
             rows.append(_json_row(len(rows) + 1, f"line {line}", *_parse_json(text)))
     return "JSON Lines", (), rows
+
+
+def _check_length(path: Path, text: str, what: str) -> None:
+    try:
+        check_length(text, what)
+    except UnreadableError as error:
+        raise DatasetError(f"{path}: {error}: shorten it, or take it out") from None
 
 
 def _parse_json(text: str) -> tuple[Any, str | None]:
@@ -175,7 +184,7 @@ def _read_csv(path: Path) -> Rows:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     rows: list[TableRow] = []
     header: tuple[str, ...] = ()
-    limit = csv.field_size_limit(_LONGEST_CELL)
+    limit = csv.field_size_limit(LONGEST_TEXT)
     try:
         for cells in reader:
             if not any(cell.strip() for cell in cells):
@@ -188,7 +197,9 @@ def _read_csv(path: Path) -> Rows:
             record = dict(zip(header, cells, strict=False)) if len(cells) == len(header) else wrong
             rows.append(TableRow(len(rows) + 1, place, record))
     except csv.Error as error:
-        raise DatasetError(f"{path}, line {reader.line_num}: is not CSV ({error})") from None
+        raise DatasetError(
+            f"{path}, line {reader.line_num}: is not CSV ({error}): a cell has at most {LONGEST_TEXT:,} characters"
+        ) from None
     finally:
         csv.field_size_limit(limit)
     if twice := [name for name, times in Counter(header).items() if times > 1]:

@@ -13,6 +13,7 @@ from string import ascii_uppercase
 from medexam.errors import SpecError
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.stored_run import AnyRun
+from medexam.files import file_name
 from medexam.items import ExamSet, Gold
 from medexam.predictions import Prediction, Status
 from medexam.questions import Question
@@ -108,8 +109,8 @@ class ExportedRun:
 
     @property
     def task(self) -> str:
-        """Data set, language and program, as the name of a task."""
-        return "_".join((self.cell.dataset.called, self.cell.dataset.language, self.run.program)).replace("/", "_")
+        """Data set, language and program, as the name of a task and of its file."""
+        return file_name("_".join((self.cell.dataset.called, self.cell.dataset.language, self.run.program)))
 
     @property
     def model(self) -> str:

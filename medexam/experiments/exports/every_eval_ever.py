@@ -6,7 +6,6 @@ line for each question. The UUID is made of the run's digest, so a run that is e
 
 import hashlib
 import json
-import re
 import uuid
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.experiments.exports.answers import Answer, ExportedRun
-from medexam.files import write_whole
+from medexam.files import file_name, write_whole
 
 SCHEMA = "0.3.0"
 RESULT = "accuracy"
@@ -25,7 +24,7 @@ def write_every_eval_ever(exported: ExportedRun, folder: Path) -> list[Path]:
     """Write both files below `folder`; raises `OSError`."""
     named = uuid.UUID(bytes=hashlib.sha256(exported.run.folder.name.encode()).digest()[:16], version=4)
     developer, _, model = _model_id(exported).partition("/")
-    place = Path("data", _name(exported.cell.dataset.called), _name(developer), _name(model))
+    place = Path("data", *map(file_name, (exported.cell.dataset.called, developer, model)))
     path, samples = (folder / place / f"{named}{ending}" for ending in (".json", "_samples.jsonl"))
     path.parent.mkdir(parents=True, exist_ok=True)
     evaluation = _evaluation(exported)
@@ -48,11 +47,6 @@ def _model_id(exported: ExportedRun) -> str:
     """`DEVELOPER/MODEL`; a model whose developer is not known is one of `unknown`."""
     told = exported.model.strip("/")
     return told if told.count("/") == 1 else f"{UNKNOWN}/{told.rpartition('/')[2]}"
-
-
-def _name(text: str) -> str:
-    """A name that every file system takes."""
-    return re.sub(r'[<>:"\\|?*\x00-\x1f/]', "_", text).rstrip(". ") or UNKNOWN
 
 
 def _evaluation(exported: ExportedRun) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from medexam.experiments.exports.answers import Answer, ExportedRun
+from medexam.experiments.report.markdown import disarm, render_table
 from medexam.files import whole_file, write_whole
 from medexam.formatting import percent
+from medexam.tables import Table
 
 LICENCES = {"mit", "apache-2.0", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0"}
 """Licences that the hub knows by these names; any other is `other`."""
@@ -77,18 +79,28 @@ def _card(runs: Sequence[ExportedRun]) -> str:
         for run in runs
     ]
     languages = sorted({run.cell.dataset.language for run in runs})
-    rows = [
-        f"| `{run.run.folder.name}` | {run.run.program} | {run.model} | {run.cell.dataset.called}, version "
-        f"{run.run.record.dataset_version}, {run.cell.dataset.language} | {len(run.answers):,} "
-        f"| {percent(run.accuracy)} |"
-        for run in runs
-    ]
+    table = Table(
+        "Answers",
+        ("configuration", "program", "model", "questions of", "n", "right, %"),
+        tuple(
+            (
+                f"`{run.run.folder.name}`",
+                run.run.program,
+                str(run.model),
+                f"{run.cell.dataset.called}, version {run.run.record.dataset_version}, {run.cell.dataset.language}",
+                f"{len(run.answers):,}",
+                percent(run.accuracy),
+            )
+            for run in runs
+        ),
+        text_columns=4,
+    )
     sources = dict.fromkeys(
         f"- {run.cell.dataset.called}: {run.items.citation or 'no citation is known'} "
         f"(licence: {run.items.licence or 'not known'})"
         for run in runs
     )
-    return "\n".join(
+    card = "\n".join(
         [
             "---",
             f"license: {licence}",
@@ -107,9 +119,7 @@ def _card(runs: Sequence[ExportedRun]) -> str:
             "",
             "Answers of language models to multiple-choice questions, question by question, written by medexam.",
             "",
-            "| configuration | program | model | questions of | n | right, % |",
-            "|---|---|---|---|---:|---:|",
-            *rows,
+            render_table(table),
             "",
             "`gold` and `answer` are the printed numbers of options, as in `option_numbers`. If a question stayed",
             "unanswered, `answer` is empty, `reason` says why, and `right` is false: its mean is the accuracy.",
@@ -122,7 +132,8 @@ def _card(runs: Sequence[ExportedRun]) -> str:
             "",
         ]
     )
+    return disarm(card)
 
 
 def _quoted(text: str) -> str:
-    return f"'{text}'"
+    return "'" + text.replace("'", "''") + "'"

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from medexam.experiments.imports.lines import read_lines
-from medexam.experiments.imports.samples import Results, ResultsError, Sample
+from medexam.experiments.imports.samples import MISSHAPEN, Results, ResultsError, Sample, read_count, read_seconds
 from medexam.experiments.imports.told import of_every_eval_ever
 from medexam.inputs import UnreadableError, first_line, read_json
 
@@ -55,7 +55,7 @@ def read_every_eval_ever(path: Path) -> list[Results]:
             if record["evaluation"]["score"] not in (0, 1):
                 unclear.add(group)
             values.setdefault(group, []).append(_sample(record))
-    except (KeyError, TypeError, AttributeError) as error:
+    except MISSHAPEN as error:
         raise ResultsError(f"{path}: record {number} is no sample of Every Eval Ever ({first_line(error)})") from None
     library = evaluation.get("eval_library") or {}
     found = [
@@ -106,7 +106,7 @@ def _stated(result: Record | None, samples: Sequence[Sample]) -> float | None:
 
 def _sample(record: Record) -> Sample:
     asked, usage = record["input"], record.get("token_usage") or {}
-    latency = (record.get("performance") or {}).get("latency_ms")
+    latency = read_seconds((record.get("performance") or {}).get("latency_ms"))
     final = [one["extracted_value"] for one in record["answer_attribution"] if one.get("is_terminal")]
     replies = _texts((record.get("output") or {}).get("raw"))
     options, targets = _texts(asked.get("choices")), _texts(asked.get("reference"))
@@ -120,8 +120,8 @@ def _sample(record: Record) -> Sample:
         target=target,
         right=bool(record["evaluation"]["is_correct"]),
         reply=replies[0] if replies else None,
-        prompt_tokens=usage.get("input_tokens"),
-        completion_tokens=usage.get("output_tokens"),
+        prompt_tokens=read_count(usage.get("input_tokens")),
+        completion_tokens=read_count(usage.get("output_tokens")),
         latency_s=None if latency is None else latency / 1000,
         failed=bool(record.get("error")),
     )

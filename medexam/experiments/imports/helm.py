@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.experiments.imports.document import read_ids
-from medexam.experiments.imports.samples import Results, ResultsError, Sample
+from medexam.experiments.imports.samples import MISSHAPEN, Results, ResultsError, Sample, read_count, read_seconds
 from medexam.experiments.imports.told import of_helm
 from medexam.inputs import UnreadableError, first_line, read_json
 
@@ -61,7 +61,7 @@ def read_helm(path: Path, document: Any) -> list[Results]:
             other = _load(path, beside)
             answers = list(_answers(document, other) if is_state else _answers(other, document))
         found = _sort(path, beside, answers)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except MISSHAPEN as error:
         raise ResultsError(f"{path}: is no whole file of a run of HELM ({first_line(error)})") from None
     if not found:
         raise ResultsError(f"{path}: no metric of HELM says right or wrong, so there is no answer to import")
@@ -186,10 +186,10 @@ def _sample(answer: _Answer, measure: str) -> Sample:
         reply=answer.reply,
         prompt_tokens=_count(answer, "num_prompt_tokens"),
         completion_tokens=_count(answer, "num_output_tokens"),
-        latency_s=answer.latency_s,
+        latency_s=read_seconds(answer.latency_s),
         failed=answer.failed or value is None,
     )
 
 
 def _count(answer: _Answer, name: str) -> int | None:
-    return int(answer.stats[name]) if name in answer.stats else None
+    return read_count(answer.stats.get(name))

@@ -112,7 +112,7 @@ class Importer:
             times = {"started_at": now, "ended_at": now, "asked_s": 0.0, "asked": 0, "engine": None}
             folder.write_json(ENVIRONMENT, {**times, **describe_environment(), "imported": said})
             # Written last: a folder without it is no run yet.
-            folder.write_record(_record(folder, cell, known, items, warn_of(results, said, predictions)))
+            folder.write_record(_record(folder, cell, known, items, warn_of(results, said, predictions)), own=True)
             return Imported(score_cell(folder, items), said)
 
     def _check(self, path: Path, matched: Matched) -> None:
@@ -164,7 +164,7 @@ def _record(
 
 
 def _write_predictions(folder: RunFolder, predictions: Sequence[Prediction]) -> None:
-    with whole_file(folder.path / PREDICTIONS, private=True) as draft, draft.open("wb") as lines:
+    with whole_file(folder.path / PREDICTIONS) as draft, draft.open("wb") as lines:
         for prediction in predictions:
             lines.write(prediction.to_line())
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.imports.samples import Results, ResultsError, Sample
+from medexam.experiments.imports.samples import MISSHAPEN, Results, ResultsError, Sample, read_count, read_seconds
 from medexam.experiments.imports.told import of_inspect
 from medexam.inputs import UnreadableError, check_archive, first_line, parse_json
 
@@ -36,7 +36,7 @@ def read_inspect(path: Path, document: Any = None) -> list[Results]:
     try:
         header, samples = _read_archive(path) if document is None else (document, document.get("samples") or ())
         found = _sort(path, header, samples)
-    except (OSError, UnreadableError, zipfile.BadZipFile, struct.error, KeyError, TypeError, AttributeError) as error:
+    except (OSError, UnreadableError, zipfile.BadZipFile, struct.error, *MISSHAPEN) as error:
         raise ResultsError(f"{path}: is no whole log of Inspect ({first_line(error)})") from None
     if not found:
         raise ResultsError(
@@ -100,9 +100,10 @@ def _sort(path: Path, header: Record, samples: Iterable[Record]) -> list[Results
     unclear: set[str] = set()
     failed: dict[int, list[Sample]] = {}
     for record in samples:
-        epoch, scores = int(record.get("epoch") or 1), record.get("scores") or {}
-        if not scores:
-            failed.setdefault(epoch, []).append(_sample(record, {}))
+        epoch, scores = read_count(record.get("epoch") or 1), record.get("scores") or {}
+        if epoch is None or not scores:
+            failed.setdefault(epoch or 1, []).append(_sample(record, {}))
+            continue
         for name, score in scores.items():
             if _verdict(score) is None:
                 unclear.add(name)
@@ -150,9 +151,9 @@ def _sample(record: Record, score: Record) -> Sample:
         target=_letter(record.get("target")),
         right=_verdict(score) if score else None,
         reply=output.get("completion") or None,
-        prompt_tokens=usage.get("input_tokens"),
-        completion_tokens=usage.get("output_tokens"),
-        latency_s=output.get("time"),
+        prompt_tokens=read_count(usage.get("input_tokens")),
+        completion_tokens=read_count(usage.get("output_tokens")),
+        latency_s=read_seconds(output.get("time")),
         failed=not score,
     )
 

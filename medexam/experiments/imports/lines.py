@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.experiments.imports.samples import ResultsError
-from medexam.inputs import UnreadableError, open_unpacked, parse_json
+from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, open_unpacked, parse_json
 
 
 def read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -13,7 +13,8 @@ def read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
     number = 0
     try:
         with open_unpacked(path) as lines:
-            for number, line in enumerate(lines, start=1):
+            for number, line in enumerate(iter(lambda: lines.readline(LONGEST_TEXT + 1), b""), start=1):
+                check_length(line, "it")
                 if not line.strip():
                     continue
                 record = parse_json(line)

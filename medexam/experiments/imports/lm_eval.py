@@ -14,7 +14,7 @@ from typing import Any
 
 from medexam.experiments.imports.document import read_ids, read_options, read_stem
 from medexam.experiments.imports.lines import read_lines
-from medexam.experiments.imports.samples import Choice, Results, ResultsError, Sample
+from medexam.experiments.imports.samples import MISSHAPEN, Choice, Results, ResultsError, Sample
 from medexam.experiments.imports.told import of_lm_eval
 from medexam.inputs import UnreadableError, read_json
 
@@ -144,7 +144,7 @@ def _likelihoods(responses: Any) -> tuple[float, ...] | None:
         return None
     try:
         return tuple(float(each[0]) for each in responses)
-    except (TypeError, ValueError):
+    except MISSHAPEN:
         return None
 
 

@@ -14,8 +14,24 @@ Choice = int | str
 """A place among the options as the file lists them, from 0; or the answer as it is written: number, letter or text."""
 
 
+MISSHAPEN = (KeyError, TypeError, AttributeError, ValueError, ArithmeticError)
+"""What reading a field raises that has another type than the format says, or a number that is none."""
+_MOST = 1 << 50
+"""No count and no time of a file is as large."""
+
+
 class ResultsError(DatasetError):
     """A file of results cannot be read or matched."""
+
+
+def read_count(value: object) -> int | None:
+    """A count that a file states; None for what is none, such as an infinite number."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < _MOST and value == int(value) else None
+
+
+def read_seconds(value: object) -> float | None:
+    """A time that a file states, s; None for what is none."""
+    return float(value) if isinstance(value, int | float) and 0 <= value < _MOST else None
 
 
 @dataclass(frozen=True, slots=True)

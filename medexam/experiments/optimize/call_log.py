@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.log_lines import cut_torn_line, parse_lines
-from medexam.files import open_private
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class CallLog:
     def add(self, call: LoggedCall, *, repeatable: bool) -> None:
         """Put one call on the disk; raises `RunFolderError` if it does not fit."""
         try:
-            with open_private(self._path, "ab") as stream:
+            with self._path.open("ab") as stream:
                 line = json.dumps(call.model_dump(by_alias=True), ensure_ascii=False)
                 stream.write(line.encode("utf-8") + b"\n")
         except OSError as error:

@@ -27,7 +27,6 @@ from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
-from medexam.files import PRIVATE
 from medexam.items import Gold
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
@@ -193,7 +192,6 @@ class Evaluator:
     def _save(self, program: AskingProgram, path: Path) -> None:
         try:
             save_program(program, path, self._spec, self._planned.cell.dataset.language)
-            path.chmod(PRIVATE)
         except OSError as error:
             raise RunFolderError(f"cannot write {path}: {error.strerror}; the same command continues") from error
 

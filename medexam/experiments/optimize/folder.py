@@ -11,7 +11,6 @@ from pathlib import Path
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.work_folder import WorkFolder
-from medexam.files import make_private_folder
 
 RECORD = "optimization.json"
 CALLS = "calls.jsonl"
@@ -38,7 +37,7 @@ class OptimizationFolder(WorkFolder):
     def create(self) -> None:
         """Make the folder and that of the trials; raises `RunFolderError` where that is not possible."""
         super().create()
-        make_private_folder(self.programs)
+        self.programs.mkdir(parents=True, exist_ok=True)
 
 
 def find_optimization(named: str, runs_dir: Path) -> OptimizationFolder:

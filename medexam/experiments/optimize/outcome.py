@@ -10,7 +10,7 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import describe_score, metric_title
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.report.markdown import render_table
+from medexam.experiments.report.markdown import disarm, fenced, join_markdown, render_table
 from medexam.formatting import percent, with_interval
 from medexam.programs import ProgramContext, WithNearest, build_program, demonstrations
 from medexam.programs.loading import PROGRAM
@@ -31,8 +31,8 @@ def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
         except OSError as error:
             raise RunFolderError(f"cannot write {folder.path / PROGRAM}: {error}") from None
         folder.write_bytes(PROGRAM, program)
-        folder.write_text(DEMONSTRATIONS, "\n".join(_demonstrations(optimization, plan)))
-    folder.write_text(REPORT, "\n".join(_report(optimization)))
+        folder.write_text(DEMONSTRATIONS, join_markdown(_demonstrations(optimization, plan)))
+    folder.write_text(REPORT, disarm("\n".join(_report(optimization))))
     if optimization.trials and find_spec("matplotlib") is not None:
         from medexam.experiments.optimize.curve import INCHES, draw_curve
         from medexam.experiments.report.plots.pictures import render_png
@@ -97,25 +97,25 @@ def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Itera
     program = build_program(spec, plan.cell.dataset.language, context)
     best = optimization.best
     assert best is not None  # noqa: S101 - the caller has looked
-    yield f"# What trial {best.number} ({best.name}) asks with\n"
+    yield f"# What trial {best.number} ({best.name}) asks with"
     for name, predictor in program.named_predictors():
-        yield f"## Instructions of {name}\n"
-        yield "".join(f"> {line}\n" for line in predictor.signature.instructions.splitlines())
+        yield f"## Instructions of {name}"
+        yield "\n".join(f"> {line}" for line in predictor.signature.instructions.splitlines())
     shown = list(demonstrations(program))
     if isinstance(program, WithNearest):
-        yield f"Each question is shown the {program.finder.k} nearest of {len(shown)} training questions.\n"
+        yield f"Each question is shown the {program.finder.k} nearest of {len(shown)} training questions."
         shown = []
     elif not shown:
-        yield "No demonstrations.\n"
+        yield "No demonstrations."
     for number, (name, demo) in enumerate(shown, start=1):
         question = demo.get("question")
         if not isinstance(question, Question):
-            yield f"## Demonstration {number}, shown by {name}\n"
-            yield "".join(f"- {field}: {value}\n" for field, value in demo.items())
+            yield f"## Demonstration {number}, shown by {name}"
+            yield "\n".join(f"- {field}: {value}" for field, value in demo.items())
             continue
-        yield f"## Demonstration {number}, shown by {name}: {question.key}\n"
-        yield f"```text\n{render_question(question)}\n```\n"
+        yield f"## Demonstration {number}, shown by {name}: {question.key}"
+        yield fenced(render_question(question))
         if demo.get("rationale"):
-            yield f"Reasoning: {demo['rationale']}\n"
+            yield f"Reasoning: {demo['rationale']}"
         if demo.get("answer") is not None:
-            yield f"Answer: {demo['answer']}\n"
+            yield f"Answer: {demo['answer']}"

@@ -17,6 +17,7 @@ from medexam.experiments.optimize.logged_model import log_best_program
 from medexam.experiments.optimize.optimization import Ending, Optimization
 from medexam.experiments.optimize.registered_prompts import register_prompts
 from medexam.experiments.optimize.trials import Trial
+from medexam.experiments.report.markdown import disarm
 from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.track.copies import (
@@ -27,8 +28,10 @@ from medexam.experiments.track.copies import (
     dataset_input,
     end_run,
     find_runs,
+    log_values,
     put_copy,
 )
+from medexam.experiments.track.names import storable_names
 from medexam.experiments.track.payload import DIGEST_LENGTH, PARAM_LENGTH, TAG_LENGTH
 from medexam.experiments.track.store import experiment_id, open_store
 from medexam.formatting import flatten, percent, with_interval
@@ -100,8 +103,6 @@ class _Store:
 
         It is updated and not replaced: its trials, its model and its prompts refer to it.
         """
-        from mlflow.entities import Metric, Param, RunTag
-
         done, client = self.optimization, self.client
         known = {**self._known, "medexam.kind": "optimization"}
         found = find_runs(client, self.experiment_id, known)
@@ -113,11 +114,13 @@ class _Store:
         params = flatten({key: value for key, value in done.identity.items() if key != "words"})
         # MLflow never lets a parameter change.
         sent = client.get_run(run_id).data.params
-        client.log_batch(
+        stored = storable_names(params)
+        log_values(
+            client,
             run_id,
-            metrics=[Metric(*point) for point in (*self._sums(), *self._curve())],
-            params=[Param(key, value[:PARAM_LENGTH]) for key, value in params.items() if key not in sent],
-            tags=[RunTag(key, value[:TAG_LENGTH]) for key, value in {**known, **self._tags()}.items() if value],
+            [*self._sums(), *self._curve()],
+            {key: value[:PARAM_LENGTH] for key, value in params.items() if stored[key] not in sent},
+            {key: value[:TAG_LENGTH] for key, value in {**known, **self._tags()}.items()},
         )
         contexts: tuple[Context, ...] = ("training", "validation")
         client.log_inputs(run_id, datasets=[dataset_input(self._dataset(one), one) for one in contexts])
@@ -215,7 +218,7 @@ class _Store:
             "medexam.program_digest": best.digest if best else "",
             "medexam.version": __version__,
             **SOURCE,
-            "mlflow.note.content": "\n\n".join(part for part in (done.description, _headline(done)) if part),
+            "mlflow.note.content": disarm("\n\n".join(part for part in (done.description, _headline(done)) if part)),
             **{f"medexam.{key}": value for key, value in flatten({"optimizer": budget, "tested": dataset}).items()},
         }
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from medexam.benchmarks.paired import FEW_CLUSTERS
 from medexam.benchmarks.resampling import describe_resampling
 from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped
-from medexam.experiments.report.markdown import render_table
+from medexam.experiments.report.markdown import join_markdown, render_table
 from medexam.experiments.report.own_tables import paired_sentences, paired_tables
 from medexam.experiments.report.tables import table_runs
 from medexam.metrics.results import Resampling
@@ -89,4 +89,4 @@ def render_comparison(
     for table, caption in tables:
         parts += [f"## {table.title}", render_table(table), caption]
     parts += ["## Runs", render_table(folders)]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return join_markdown(filter(None, parts))

@@ -6,6 +6,7 @@ They are made from stored runs alone, so they can be made again at any time.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from medexam.experiments.compare.baselines import Contrast
 from medexam.experiments.compare.ranking import ranking_notes
@@ -22,6 +23,18 @@ from medexam.tables import Captioned, Table
 
 SHOWN_REPLIES = 3
 SHOWN_CHARACTERS = 600
+_FENCE = re.compile("`{3,}|~{3,}")
+"""What opens or closes a block."""
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+"""Where a tag of HTML would begin; a comparison such as `p < 0.05` is none."""
+_LINK = re.compile(r"\]\(")
+"""Where the address of a link or a picture would begin."""
+
+
+class Verbatim(str):
+    """A block of Markdown that is shown word for word, and obeyed by nobody."""
+
+    __slots__ = ()
 
 
 def render_table(table: Table) -> str:
@@ -32,6 +45,17 @@ def render_table(table: Table) -> str:
         escaped = [re.sub(r"\s*\n\s*", " ", cell.replace("|", "\\|")) for cell in cells]
         lines.append(tuple(f"**{text}**" if (row, at) in table.best else text for at, text in enumerate(escaped)))
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def join_markdown(parts: Iterable[str]) -> str:
+    """A whole document of these parts, each as `disarm` leaves it; `fenced` ones stay as they are."""
+    return "\n\n".join(part if isinstance(part, Verbatim) else disarm(part) for part in parts) + "\n"
+
+
+def disarm(text: str) -> str:
+    """Markdown in which no name, warning or description of others' is a tag or a link, or opens or closes a block."""
+    text = _FENCE.sub(lambda found: "".join(f"\\{mark}" for mark in found[0]), text)
+    return _TAG.sub("&lt;", _LINK.sub(r"]\\(", text))
 
 
 def describe_state(run: AnyRun) -> str:
@@ -86,24 +110,28 @@ def unanswered(questions: Iterable[str], predictions: Mapping[str, Prediction]) 
     """How questions stayed unanswered, and the first few replies, for a look at what the model does instead."""
     found = 0
     reasons: Counter[str] = Counter()
-    shown: list[str] = []
+    examples: list[tuple[Prediction, str]] = []
     for prediction in (predictions[key] for key in questions if key in predictions):
         found += 1
         if prediction.status is Status.UNANSWERED:
             reasons[str(prediction.reason)] += 1
-            if prediction.reply is not None and len(shown) < SHOWN_REPLIES:
-                shown.append(f"`{prediction.question}` ({prediction.reason}):\n\n{_fenced(prediction.reply)}")
+            if prediction.reply is not None and len(examples) < SHOWN_REPLIES:
+                examples.append((prediction, prediction.reply))
     if not reasons:
         return []
     counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
-    return [f"## Unanswered questions\n\n{reasons.total()} of {found}: {counts}.", *shown]
+    shown = [(f"`{one.question}` ({one.reason}):", fenced(_beginning(reply))) for one, reply in examples]
+    return [f"## Unanswered questions\n\n{reasons.total()} of {found}: {counts}.", *chain.from_iterable(shown)]
 
 
-def _fenced(reply: str) -> str:
-    """`reply` in a code block that nothing in it can close."""
-    text = reply if len(reply) <= SHOWN_CHARACTERS else reply[:SHOWN_CHARACTERS] + " […]"
+def _beginning(reply: str) -> str:
+    return reply if len(reply) <= SHOWN_CHARACTERS else reply[:SHOWN_CHARACTERS] + " […]"
+
+
+def fenced(text: str) -> Verbatim:
+    """`text` in a code block that nothing in it can close."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    return f"{fence}text\n{text}\n{fence}"
+    return Verbatim(f"{fence}text\n{text}\n{fence}")
 
 
 def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequence[Captioned] = ()) -> str:
@@ -125,7 +153,7 @@ def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequen
     parts += captioned([*extra, *cost_tables(run), *member_tables(run), *benchmark.details(metrics)])
     parts += unanswered(record.questions, predictions)
     parts.append("## Settings\n\n" + render_table(describe_settings(run)))
-    return "\n\n".join(parts) + "\n"
+    return join_markdown(parts)
 
 
 def comparison_report(
@@ -143,7 +171,7 @@ def comparison_report(
     parts = [f"# {table.title}", render_table(table), legend(runs), *ranking_notes(runs), *warned]
     parts += [*captioned([*own_tables(runs), *extra]), *flips]
     parts += [f"## {run.title}: {table.title}\n\n{render_table(table)}" for run in runs for table in _own(run)]
-    return "\n\n".join([*parts, f"## Runs\n\n{render_table(folders)}"]) + "\n"
+    return join_markdown([*parts, f"## Runs\n\n{render_table(folders)}"])
 
 
 def headline(run: AnyRun) -> str:

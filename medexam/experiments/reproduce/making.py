@@ -10,7 +10,7 @@ from typing import Any
 from medexam.errors import MedExamError, SpecError
 from medexam.experiments.entry.carry_out import Carriers, carry_out, plan_lines
 from medexam.experiments.entry.report import Report
-from medexam.experiments.report.markdown import captioned
+from medexam.experiments.report.markdown import captioned, join_markdown
 from medexam.experiments.report.papers.narrow import build_paper_tables
 from medexam.experiments.report.papers.paper_tables import paper_tables
 from medexam.experiments.report.plots.pictures import PLOTS, Picture, render_plot
@@ -53,7 +53,7 @@ class Reproduced:
     def markdown(self) -> str:
         """The tables as Markdown."""
         shown = [*self.tables, *(block for block in self.more if not isinstance(block, str))]
-        return "\n\n".join(captioned(shown)) + "\n"
+        return join_markdown(captioned(shown))
 
 
 @dataclass(frozen=True)

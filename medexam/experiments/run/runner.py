@@ -147,7 +147,7 @@ class Runner:
             planned = self._admit(planned, executor.info(planned))
         folder = planned.folder
         if not planned.borrowed:
-            folder.write_record(self._plan.record(planned))
+            folder.write_record(self._plan.record(planned), own=True)
         before = folder.read_environment()
         if before and not planned.pending:
             return False

@@ -16,6 +16,7 @@ from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC, RunFolder
 from medexam.experiments.store.shards import has_shards
 from medexam.experiments.store.trust import check_trusted
+from medexam.inputs import UnreadableError, check_regular
 from medexam.plugins import hash_source
 from medexam.specs.identity import digest
 from medexam.specs.names import OWN_METRICS, short_name
@@ -128,9 +129,12 @@ def _digests(folder: RunFolder, names: tuple[str, ...]) -> dict[str, str]:
 
 def _digest(path: Path) -> str:
     try:
+        check_regular(path)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except FileNotFoundError:
         return _MISSING
+    except UnreadableError as error:
+        raise RunFolderError(f"{path} {error}") from None
     except OSError as error:
         raise RunFolderError(f"cannot read {path}: {error.strerror}; make it readable") from None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from medexam.errors import RunFolderError
+from medexam.inputs import UnreadableError, check_regular
 
 _BLOCK = 4096
 """Bytes read at once where a file's last line is searched; most lines are shorter."""
@@ -17,8 +18,12 @@ Parsed = TypeVar("Parsed")
 
 
 def read_whole_lines(path: Path) -> Iterator[bytes]:
-    """Each line of a log with its end; a torn last one counts as not written. None without a file."""
+    """Each line of a log with its end; a torn last one counts as not written. None without a file.
+
+    Raises `RunFolderError` where something else than a file lies there.
+    """
     if path.exists():
+        check_file(path)
         with path.open("rb") as stream:
             yield from (line for line in stream if line.endswith(b"\n"))
 
@@ -44,9 +49,13 @@ def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut off what a dead process left behind the last whole line; only the file's end is read."""
+    """Cut off what a dead process left behind the last whole line; only the file's end is read.
+
+    Raises `OSError`, and `RunFolderError` where something else than a file lies there.
+    """
     if not path.exists():
         return
+    check_file(path)
     with path.open("rb+") as stream:
         size = end = stream.seek(0, os.SEEK_END)
         whole = 0
@@ -58,3 +67,11 @@ def cut_torn_line(path: Path) -> None:
             whole, end = (begins + found + 1 if found >= 0 else 0), begins
         if whole < size:
             stream.truncate(whole)
+
+
+def check_file(path: Path) -> None:
+    """Raise `RunFolderError` where something else than a file lies at `path`, and `OSError` where nothing does."""
+    try:
+        check_regular(path)
+    except UnreadableError as error:
+        raise RunFolderError(f"{path} {error}") from None

@@ -46,7 +46,7 @@ def write_parquet(
     )
     target = folder.path / PARQUET
     try:
-        with whole_file(target, private=True) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+        with whole_file(target) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
             while batch := list(islice(rows, ROW_GROUP)):
                 writer.write_table(pa.Table.from_pylist(batch, schema=schema))
     except OSError as error:

@@ -7,9 +7,10 @@ them. This module reads and writes those files; it knows nothing of models, metr
 
 import os
 import shlex
+import shutil
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
@@ -17,19 +18,19 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from medexam.errors import RunFolderError
+from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
-from medexam.experiments.store.log_lines import cut_torn_line
+from medexam.experiments.store.log_lines import check_file, cut_torn_line
 from medexam.experiments.store.prediction_lines import StoredPredictions, scan_predictions
 from medexam.experiments.store.ran import Ran
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
 from medexam.experiments.store.stopped import Stopped
-from medexam.experiments.store.trust import check_trusted
+from medexam.experiments.store.trust import beside_run, check_trusted, is_own, sign
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
-from medexam.files import open_private
 from medexam.predictions import Answered, Outcome, Prediction, Reason, Status
 from medexam.specs import CellSpec
+from medexam.specs.experiment import named_code
 
 SPEC = "spec.json"
 ENVIRONMENT = "environment.json"
@@ -111,7 +112,7 @@ class RunFolder(WorkFolder):
         """What was asked for; raises `RunFolderError` when the folder holds no readable run."""
         try:
             stored = self.read_json(SPEC)
-            cell = stored.get("cell")
+            cell = beside_run(stored.get("cell"), self.path)
             record = _RECORD.validate_python({**stored, "cell": as_asked_before(cell)} if cell else stored)
         except ValidationError as error:
             raise RunFolderError(
@@ -121,14 +122,18 @@ class RunFolder(WorkFolder):
             check_trusted(self.path, f"benchmark {record.cell.dataset.called}")
         return replace(record, cell=name_words(record.cell, record.identity))
 
-    def write_record(self, record: RunRecord) -> None:
-        """Write `spec.json`."""
+    def write_record(self, record: RunRecord, *, own: bool = False) -> None:
+        """Write `spec.json`; `own` if the user's spec or command names what it holds.
+
+        Code that it names may be imported later if it is the user's own, or was before.
+        """
         data = {**record.__dict__, "cell": record.cell.model_dump(mode="json")}
         if record.stopped is None:
             del data["stopped"]
         else:
             data["stopped"] = asdict(record.stopped)
-        self.write_json(SPEC, data)
+        signed = bool(named_code(record.cell)) and (own or is_own(self.path))
+        self.write_json(SPEC, sign(data) if signed else data)
 
     def read_environment(self) -> dict[str, Any]:
         """What really ran, by name of the part; empty if the run stopped before it was known.
@@ -204,6 +209,7 @@ class RunFolder(WorkFolder):
         path = self.path / PREDICTIONS
         unmerged = self._unmerged()
         try:
+            check_file(path)
             descriptor = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
             yield unmerged
@@ -257,10 +263,12 @@ class PredictionLog:
     def flush(self) -> None:
         """Put all queued lines on the disk.
 
-        Raises `RunFolderError` where they do not fit: none of them is there then, and all stay queued.
+        Raises `RunFolderError` where they do not fit: none of them is there then, and all stay queued. Raises it also
+        if the file was removed or moved since it was opened.
         """
         if not self._waiting:
             return
+        self._check_place()
         data = b"".join(self._waiting)
         end = os.fstat(self._descriptor).st_size
         try:
@@ -277,6 +285,18 @@ class PredictionLog:
             ) from None
         self._waiting.clear()
 
+    def _check_place(self) -> None:
+        # The system goes on writing into a file that has lost its name, and what is written there is lost at the end.
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
+                return
+        count = len(self._waiting)
+        lost = "1 answer since is lost" if count == 1 else f"{count:,} answers since are lost"
+        raise RunFolderError(
+            f"{self._path} was removed or moved while answers were written to it, and asking stops: {lost}; put it "
+            "back where it was, and run the same again"
+        )
+
 
 Log = TypeVar("Log", bound=PredictionLog)
 
@@ -289,7 +309,7 @@ def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
     """
     try:
         cut_torn_line(path)
-        stream = open_private(path, "ab")
+        stream = path.open("ab")
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}") from None
     with stream:
@@ -303,6 +323,27 @@ def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
 def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> list[str]:
     """Keys still to be asked: those without a prediction, and those whose asking failed."""
     return [key for key in questions if key not in predictions or predictions[key].status is Status.FAILED]
+
+
+def remove_runs(folders: Sequence[RunFolder]) -> None:
+    """Remove run folders, all of them or none.
+
+    Raises `RunBusyError` if another process writes one, and `RunFolderError` if one cannot be removed.
+    """
+    with ExitStack() as held:
+        for folder in folders:
+            try:
+                held.enter_context(folder.locked())
+            except RunBusyError:
+                raise RunBusyError(
+                    f"run {folder.name} is being written by another process, and nothing is removed: stop that "
+                    "process, or wait for it"
+                ) from None
+        for folder in folders:
+            try:
+                shutil.rmtree(folder.path)
+            except OSError as error:
+                raise RunFolderError(f"cannot remove {folder.path}: {error}") from None
 
 
 def find_runs(paths: Iterable[Path]) -> list[RunFolder]:

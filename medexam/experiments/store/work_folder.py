@@ -1,7 +1,6 @@
 """What the folders of runs and of optimizations share: made, held by one process, and files written whole.
 
-What is made here is its owner's alone (folders of mode 700, files of mode 600): machines are shared, and exams, replies
-and prompts may not be. A folder that was there before keeps its mode.
+Who may read and write what is made here the user's umask decides, as for any other result.
 """
 
 import json
@@ -17,7 +16,7 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from medexam.errors import RunBusyError, RunFolderError
-from medexam.files import PRIVATE, make_private_folder, write_whole
+from medexam.files import write_whole
 from medexam.inputs import UnreadableError, read_json
 from medexam.text import writable
 
@@ -66,7 +65,7 @@ class WorkFolder:
     def create(self) -> None:
         """Make the folder; raises `RunFolderError` where that is not possible."""
         try:
-            make_private_folder(self.path)
+            self.path.mkdir(parents=True, exist_ok=True)
             if not os.access(self.path, os.W_OK):
                 raise PermissionError(f"no permission to write in {self.path}")
         except OSError as error:
@@ -81,8 +80,9 @@ class WorkFolder:
 
         Raises `RunBusyError` where another process holds it, and `RunFolderError` where the folder cannot be written.
         """
-        lock = FileLock(self.path / ".lock", mode=PRIVATE)
         try:
+            # Whoever may write in the folder may continue the run.
+            lock = FileLock(self.path / ".lock", mode=self.path.stat().st_mode & 0o666)
             # Not waited for: the other process may run for hours, and its answers would be asked again.
             lock.acquire(timeout=0)
         except Timeout:
@@ -122,6 +122,6 @@ class WorkFolder:
         """Write one file whole or not at all."""
         target = self.path / name
         try:
-            write_whole(target, data, private=True)
+            write_whole(target, data)
         except OSError as error:
             raise RunFolderError(f"cannot write {target}: {error}") from None

@@ -12,6 +12,7 @@ from medexam.experiments.compare.languages import Consistency
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.report.comparison_tables import headline, paired_report, verdicts
 from medexam.experiments.report.language_tables import consistency_report
+from medexam.experiments.report.markdown import disarm
 from medexam.experiments.track.copies import SOURCE, Copy, put_copy
 from medexam.experiments.track.payload import TAG_LENGTH, started_at
 from medexam.experiments.track.store import experiment_id, open_store
@@ -40,7 +41,7 @@ def track_comparison(found: Comparison, *, tracking_uri: str) -> str:
         **known,
         "medexam.version": __version__,
         **SOURCE,
-        "mlflow.note.content": "\n\n".join(note),
+        "mlflow.note.content": disarm("\n\n".join(note)),
         **{f"medexam.run.{at}": run.record.run_id for at, run in enumerate(found.runs)},
     }
     copy = Copy(

@@ -12,8 +12,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+
+from medexam.experiments.track.names import original_names, storable_names
 
 SENT = "medexam.sent"
 """Tag: the digest of all that a run was sent, with all its children's. It is set last, so that a copy that was cut off
@@ -22,6 +25,9 @@ PARENT = "mlflow.parentRunId"
 SOURCE = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL"}
 """Tags that say in MLflow's words what made a run."""
 _PAGE = 100
+"""Runs, traces, parameters or tags that MLflow takes or gives at once."""
+_METRICS_AT_ONCE = 800
+"""MLflow takes 1,000 values of all kinds at once."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +76,9 @@ def put_copy(client: Any, experiment_id: str, copy: Copy) -> tuple[str, list[Any
 
 def send_copy(client: Any, experiment_id: str, copy: Copy) -> str:
     """MLflow's id of a new run that holds `copy`."""
-    from mlflow.entities import Metric, Param, RunTag
-
     run_id = create_run(client, experiment_id, copy.name, copy.known, copy.began)
-    client.log_batch(
-        run_id,
-        metrics=[Metric(name, value, copy.ended, step) for name, value, step in copy.metrics],
-        params=[Param(key, value) for key, value in copy.params.items()],
-        tags=[RunTag(key, value) for key, value in copy.tags.items() if value],
-    )
+    metrics = [(name, value, copy.ended, step) for name, value, step in copy.metrics]
+    log_values(client, run_id, metrics, copy.params, copy.tags)
     if copy.dataset is not None:
         client.log_inputs(run_id, datasets=[dataset_input(copy.dataset, copy.context)])
     for path in copy.files:
@@ -88,6 +88,36 @@ def send_copy(client: Any, experiment_id: str, copy: Copy) -> str:
     end_run(client, run_id, copy.status, copy.ended)
     client.set_tag(run_id, SENT, copy.digest)
     return run_id
+
+
+def log_values(
+    client: Any,
+    run_id: str,
+    metrics: Sequence[tuple[str, float, int, int]],
+    params: Mapping[str, str],
+    tags: Mapping[str, str],
+) -> None:
+    """Write metrics (name, value, milliseconds since 1970, step), parameters, and the tags that are not empty.
+
+    Names that MLflow refuses are replaced, and kept as tags. A request holds no more than MLflow takes at once.
+    """
+    from mlflow.entities import Metric, Param, RunTag
+
+    measured = storable_names(name for name, *_ in metrics)
+    chosen = storable_names(params)
+    tags = {**tags, **original_names(chosen), **original_names(measured)}
+    batches = zip_longest(
+        _slices([Metric(measured[name], *rest) for name, *rest in metrics], _METRICS_AT_ONCE),
+        _slices([Param(chosen[name], value) for name, value in params.items()], _PAGE),
+        _slices([RunTag(name, value) for name, value in tags.items() if value], _PAGE),
+        fillvalue=(),
+    )
+    for some_metrics, some_params, some_tags in batches:
+        client.log_batch(run_id, metrics=some_metrics, params=some_params, tags=some_tags)
+
+
+def _slices(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (values[first : first + size] for first in range(0, len(values), size))
 
 
 def dataset_input(dataset: Mapping[str, str], context: str) -> Any:

@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from medexam.experiments.track.copies import PARENT, SENT
-from medexam.files import PRIVATE, drafting, make_private_folder
+from medexam.files import drafting
 
 SQLITE = "sqlite:///"
 _WAIT_S = 60.0
@@ -35,23 +35,22 @@ def artifact_root(tracking_uri: str) -> Path | None:
 
 
 def make_database(path: Path) -> None:
-    """Make the store at `path` unless it is there, for its owner alone; one that was left half made is replaced.
+    """Make the store at `path` unless it is there; one that was left half made is replaced.
 
     Raises `OSError` where it cannot be made or another process makes it for too long, and `sqlite3.Error` where the
     file is no database or stays locked.
     """
-    make_private_folder(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not _is_half_made(path):
         return
-    with FileLock(path.parent / f".{path.name}.lock", timeout=_WAIT_S, mode=PRIVATE):
+    with FileLock(path.parent / f".{path.name}.lock", timeout=_WAIT_S, mode=path.parent.stat().st_mode & 0o666):
         if path.exists() and not _is_half_made(path):
             return
         # A folder, since SQLite keeps files beside a database that must go with it.
         with drafting(path) as folder:
-            folder.mkdir(mode=0o700)
+            folder.mkdir()
             draft = folder / path.name
             _make_tables(draft, path)
-            draft.chmod(PRIVATE)
             with draft.open("rb") as stream:
                 os.fsync(stream.fileno())
             for end in _BESIDE:
@@ -92,6 +91,18 @@ def find_sent(path: Path, experiment: str, digest: str) -> SentExperiment | None
             sent = database.execute(children, (PARENT, found[1])).fetchall()
             return SentExperiment(str(found[0]), str(found[1]), {str(mine): str(its) for mine, its in sent})
     return None
+
+
+def is_damaged(path: Path) -> bool:
+    """Whether SQLite itself finds the file damaged, or no database; False where it cannot be looked at."""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            return bool(database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))
+    except sqlite3.OperationalError:
+        # Locked, or not to be opened: that says nothing of what it holds.
+        return False
+    except sqlite3.DatabaseError:
+        return True
 
 
 def _make_tables(draft: Path, path: Path) -> None:

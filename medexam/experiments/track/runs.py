@@ -111,7 +111,8 @@ def _send(
     with reads_kept():
         # A large run is planned again before MLflow takes its memory.
         traces = _collect_traces([run for family in families.values() for run in family])
-        with open_store(tracking_uri) as client:
+        way_out = send_later([run for family in families.values() for run in family])
+        with open_store(tracking_uri, way_out=way_out) as client:
             for (name, _), family in families.items():
                 store = _Store(client, experiment_id(client, name, tracking_uri), set())
                 parent = store.put_parent(family)
@@ -127,6 +128,18 @@ def _send(
     return tracked
 
 
+def send_later(runs: Iterable[AnyRun]) -> str:
+    """What is on the disk whatever MLflow does, and how it is sent another time."""
+    pending = sum(count_pending(run) for run in runs)
+    kept = f"what is answered is on disk, {pending:,} pending" if pending else "the run is complete on disk"
+    return f"{kept}; send it later with `medexam track RUN`, or elsewhere with --tracking-uri"
+
+
+def count_pending(run: AnyRun) -> int:
+    """How many selected questions are not asked yet, or failed."""
+    return int(run.metrics.selected - run.metrics.n)
+
+
 def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
     """Copy a picture into a run's folder as `map.png`, and send the run with it to MLflow.
 
@@ -136,14 +149,14 @@ def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
     copy = run.folder.path / CORPUS_MAP
     try:
         if not (copy.exists() and copy.samefile(picture)):
-            write_whole(copy, picture.read_bytes(), private=True)
+            write_whole(copy, picture.read_bytes())
     except OSError as error:
         raise RunFolderError(f"cannot write {copy}: {error}; name another run with --run") from None
     database = sqlite_path(tracking_uri)
     if database is not None and not database.exists():
         return None
     known = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
-    with open_store(tracking_uri) as client:
+    with open_store(tracking_uri, way_out=send_later([run])) as client:
         experiment = client.get_experiment_by_name(run.record.cell.name)
         if experiment is None or not find_runs(client, experiment.experiment_id, known):
             return None
@@ -237,7 +250,7 @@ def _copy(run: AnyRun, tags: Mapping[str, str] | None = None) -> Copy:
         params=run_params(run),
         metrics=[(name, value, 0) for name, value in values.items()],
         dataset=_describe_dataset(run),
-        files=[path for name in names if (path := run.folder.path / name).exists()],
+        files=[path for name in names if (path := run.folder.path / name).is_file()],
     )
 
 

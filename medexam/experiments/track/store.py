@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import MedExamError, TrackingError
-from medexam.experiments.track.database import SQLITE, artifact_root, make_database, sqlite_path
+from medexam.experiments.track.database import (
+    SQLITE,
+    artifact_root,
+    is_damaged,
+    make_database,
+    sqlite_path,
+)
 from medexam.experiments.track.time_limits import TimeLimits
-from medexam.files import make_private_folder
 from medexam.library_logging import silent
 from medexam.text import hide_address
 
@@ -25,7 +30,7 @@ DEFAULTS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
 }
 NOT_INSTALLED = "MLflow is not installed: pip install 'medexam[mlflow]'"
-SEND_LATER = "the run is complete on disk; send it later with `medexam track RUN`"
+SEND_LATER = "the run folders keep everything; `medexam track RUN` sends it later"
 EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 """The kind whose page in the UI opens on runs and their charts; others open on traces, of which there are none."""
 
@@ -89,7 +94,7 @@ def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
     if found is None:
         root = artifact_root(tracking_uri)
         if root is not None:
-            make_private_folder(root)
+            root.mkdir(parents=True, exist_ok=True)
         location = (root / name).as_uri() if root else None
         return str(client.create_experiment(name, artifact_location=location, tags=EXPERIMENT_TAGS))
     if found.lifecycle_stage != "active":
@@ -104,6 +109,6 @@ def _outage(shown: str, error: Exception, way_out: str, path: Path | None) -> Tr
     detail = " ".join(str(error).split())
     if len(detail) > 300:
         detail = detail[:300] + " […]"
-    if path is not None and not isinstance(error, OSError) and "locked" not in detail:
-        way_out += f"; if the store stays so, move {path} away, and a new one is made"
+    if path is not None and is_damaged(path):
+        way_out += f"; the database is damaged: restore it, or move {path} away, and a new one is made"
     return TrackingError(f"MLflow at {shown} took nothing ({type(error).__name__}: {detail}); {way_out}")

@@ -20,7 +20,6 @@ from medexam.experiments.store.answerers import MODELS, KnownModel, read_models
 from medexam.experiments.store.log_lines import parse_lines
 from medexam.experiments.store.run_folder import PredictionLog, open_log
 from medexam.experiments.store.work_folder import WorkFolder
-from medexam.files import make_private_folder
 from medexam.frozen_model import FrozenModel
 from medexam.predictions import Failure, Prediction, Status
 
@@ -98,7 +97,7 @@ class TranslationFolder(WorkFolder):
     def create(self) -> None:
         """Make the folder and that of the replies; raises `RunFolderError` where that is not possible."""
         super().create()
-        make_private_folder(self.replies)
+        self.replies.mkdir(parents=True, exist_ok=True)
 
     def read_replies(self, name: str) -> dict[str, StoredReply]:
         """The last reply to each question, by key; none without a file.

@@ -16,7 +16,7 @@ from typing import Any
 from dspy.lm15 import LM15Error
 
 from medexam.errors import RunFolderError
-from medexam.files import make_private_folder, write_whole
+from medexam.files import write_whole
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import UnreadableError, parse_json, read_json
 from medexam.serve.batches.results import read_result
@@ -133,7 +133,7 @@ class BatchFolder:
         """A new batch of these requests, on disk; raises `RunFolderError`."""
         lines = list(lines)
         try:
-            make_private_folder(self._path)
+            self._path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunFolderError(f"cannot write {self._path}: {error.strerror}") from None
         number = max((int(path.stem) for path in self._records()), default=0) + 1
@@ -157,7 +157,7 @@ class BatchFolder:
 
 def _write(path: Path, content: str | bytes) -> None:
     try:
-        write_whole(path, content, private=True)
+        write_whole(path, content)
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}") from None
 

@@ -15,6 +15,8 @@ from typing import Any, ClassVar, TypeVar
 
 import httpx
 from dspy.lm15 import (
+    AuthError,
+    BillingError,
     Config,
     InvalidRequestError,
     LM15Error,
@@ -24,6 +26,7 @@ from dspy.lm15 import (
     Response,
     TransportError,
     UnsupportedFeatureError,
+    UnsupportedModelError,
 )
 
 from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
@@ -85,10 +88,28 @@ async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
             await engine.check_sight()
         await engine.identify()
         await engine.find_rules()
-    except BaseException:
+    except BaseException as error:
         await engine.close()
+        if isinstance(error, LM15Error | ImportError):
+            raise EngineError(_describe_refusal(engine.model, error)) from None
         raise
     return engine
+
+
+def _describe_refusal(model: str, error: Exception) -> str:
+    """Why a model cannot be asked at all, in one line with the way out."""
+    # Behind an empty line litellm gives advice for programs that call it.
+    said = " ".join(str(error).partition("\n\n")[0].split())[:_SAID]
+    if isinstance(error, ImportError):
+        return f"{model}: litellm lacks a package that this provider needs: {said}"
+    match error:
+        case AuthError():
+            way_out = "set it right in the environment, or name a key's variable in model.api_key_env"
+        case BillingError():
+            way_out = "raise the account's quota, or ask another provider"
+        case _:
+            way_out = "check the model's name, the account, and the provider's settings in the environment"
+    return f"{model} takes no request: {said}; {way_out}"
 
 
 class LiteLLMEngine(HostedEngine):
@@ -213,10 +234,12 @@ class LiteLLMEngine(HostedEngine):
     async def check_guided(self) -> None:
         """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back.
 
-        Raises `EndpointUnreachableError` for an endpoint that redirects.
+        Raises `EndpointUnreachableError` for an endpoint that redirects, or that answers nothing else either.
         """
         said = {form: await self._try_form(form) for form in SCHEMA_FORMS if not self._guided}
         if not self._guided:
+            if not self._answered:
+                await self.identify()
             found = "; ".join(f"{form} {what}" for form, what in said.items())
             raise AnswerFormatError(
                 f"{self.model}: this model cannot be held to an answer format ({found}); "
@@ -232,6 +255,8 @@ class LiteLLMEngine(HostedEngine):
             text = (await self._chat(fields, refusing=_REFUSALS)).text
         except CURABLE as error:
             raise self._lost(error) from error
+        except (AuthError, BillingError, UnsupportedModelError):
+            raise
         except (UnsupportedFeatureError, ProviderError) as error:
             if error.status and httpx.codes.is_redirect(error.status):
                 raise EndpointUnreachableError(error.message) from error

@@ -5,7 +5,9 @@ and no engine.
 """
 
 import asyncio
+import logging
 import os
+import re
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -14,6 +16,7 @@ from typing import Any
 
 import httpx
 from dspy.lm15 import (
+    AuthError,
     InvalidRequestError,
     LM15Error,
     Response,
@@ -30,6 +33,11 @@ from medexam.text import hide_secrets, writable
 
 LONGEST_MESSAGE = 2000
 """Characters of an error that are kept."""
+_NO_CREDENTIALS = re.compile(
+    r"credentials (were not found|could not be)|(missing|unable to locate|no) credentials|must provide one of",
+    re.IGNORECASE,
+)
+"""What the clients of Azure, Google's cloud and AWS say where the environment lacks a key or an address."""
 _ONE_ATTEMPT: dict[str, Any] = {
     "num_retries": 0,
     "max_retries": 0,
@@ -50,6 +58,8 @@ def get_litellm() -> Any:
     litellm.telemetry = False
     litellm.cache = None
     litellm.suppress_debug_info = True
+    # It logs the tracebacks of errors that it also raises.
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     # It makes its coroutine in a thread; a call whose time is over before that is done leaves it behind, to no harm.
     warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
     # It prints what a server writes into fields of the wrong type.
@@ -116,7 +126,12 @@ async def _call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
         yield
     except Exception as error:
         replies = _replies(error)
-        fault = _transport_fault(error, timeout_s) or _redirect(replies) or to_lm15_error(error, model=model)
+        fault = (
+            _missing_credentials(error)
+            or _transport_fault(error, timeout_s)
+            or _redirect(replies)
+            or to_lm15_error(error, model=model)
+        )
         if fault is error and isinstance(error, LM15Error | Warning | ImportError):
             raise
         if fault is error:
@@ -203,6 +218,12 @@ _MOST_TOKENS = 10**9
 def is_count(value: Any) -> bool:
     """Whether a server's number of tokens can be one."""
     return isinstance(value, int) and 0 <= value < _MOST_TOKENS
+
+
+def _missing_credentials(error: Exception) -> LM15Error | None:
+    """A client of a cloud that finds no credentials, which litellm calls a lost connection or a server's fault."""
+    words = (str(link) for link in causes(error))
+    return next((AuthError(said) for said in words if _NO_CREDENTIALS.search(said)), None)
 
 
 def _transport_fault(error: Exception, timeout_s: float) -> LM15Error | None:

@@ -42,8 +42,6 @@ def test_trials_are_scored_and_the_best_program_is_written(run_optimizer, kind, 
         "demonstrations.md",
         "report.md",
     }
-    below = [done.folder.path, *done.folder.path.rglob("*")]
-    assert [path for path in below if path.stat().st_mode & 0o077] == []
 
 
 def test_demonstrations_are_training_questions_that_were_answered_right(run_optimizer, key) -> None:

@@ -1,7 +1,6 @@
 """Metrics of the user's own: where their scores stand, what a fault costs, and when their code is imported."""
 
 import json
-import os
 import sys
 
 import pyarrow.parquet as pq
@@ -35,6 +34,9 @@ def shape(question, gold, prediction):
 def broken(question, gold, prediction):
     raise ValueError("no guideline")
 
+def halved(question, gold, prediction):
+    return {"a \\ud800": 1}
+
 def wordy(question, gold, prediction):
     return "much"
 """
@@ -62,6 +64,11 @@ def run(tmp_path, code):
         return runs
 
     return call
+
+
+def test_half_a_surrogate_pair_in_a_name_stands_as_its_escape(run):
+    found, _ = run("halved")
+    assert list(found.folder.read_metrics()["own"]) == ["halved.a \\ud800"]
 
 
 def test_scores_stand_in_metrics_parquet_report_page_and_mlflow(run, tmp_path):
@@ -158,17 +165,17 @@ def test_scores_outlive_their_code(run, code):
     assert "there is no file" in made.warnings[-1]
 
 
-def test_code_that_another_users_run_names_is_imported_only_if_trusted(run, code, monkeypatch):
+def test_code_that_a_run_from_elsewhere_names_is_imported_only_if_trusted(run, code, monkeypatch):
     folder = run("right", program=("longest",))[0].folder
     code.write_text("raise SystemExit('imported')\n")
     (folder.path / "report.md").unlink()
-    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder.path.parent / "of another installation"))
     (warning,) = current_run(folder, lambda _: None).warnings
     assert "is not run, for run" in warning
     assert "give --trust" in warning
     assert json.loads((folder.path / "metrics.json").read_text())["own"]["right"]["n"] == 12
     token = trust.TRUST.set(True)
-    assert trust.find_stranger(folder.path) is None
+    trust.check_trusted(folder.path, "metric right")
     trust.TRUST.reset(token)
 
 

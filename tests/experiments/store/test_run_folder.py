@@ -1,6 +1,7 @@
 """The run folder keeps what was finished, whatever happened to the process that wrote it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -153,25 +154,28 @@ def _modes(root: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): f"{path.stat().st_mode & 0o777:o}" for path in sorted(root.rglob("*"))}
 
 
-def test_what_is_made_is_its_owners_alone(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("umask", "folder", "file"), [(0o022, "755", "644"), (0o007, "770", "660"), (0o077, "700", "600")]
+)
+def test_the_umask_decides_who_may_read_a_run(tmp_path, umask, folder, file) -> None:
+    before = os.umask(umask)
+    try:
+        _make_files(tmp_path)
+    finally:
+        os.umask(before)
+    names = [".lock", "predictions.jsonl", "predictions.parquet", "report.md"]
+    modes = _modes(tmp_path)
+    modes.setdefault("runs/run/.lock", file)
+    assert modes == {"runs": folder, "runs/run": folder, **{f"runs/run/{name}": file for name in names}}
+
+
+def _make_files(tmp_path) -> None:
     run = RunFolder(tmp_path / "runs" / "run", "d")
     run.create()
     with run.locked():
         _write(run, _prediction("a"))
         run.write_text("report.md", "# a")
         write_parquet(run, find_benchmark(DatasetSpec()), made_up_exams([], AnswerKey({})), {}, Scored(None, {}))
-    files = dict.fromkeys(["runs/run/predictions.jsonl", "runs/run/predictions.parquet", "runs/run/report.md"], "600")
-    modes = _modes(tmp_path)
-    modes.pop("runs/run/.lock", None)
-    assert modes == {"runs": "700", "runs/run": "700", **files}
-
-
-def test_a_folder_that_was_there_keeps_its_mode(tmp_path) -> None:
-    shared = tmp_path / "runs"
-    shared.mkdir()
-    shared.chmod(0o775)
-    RunFolder(shared / "run").create()
-    assert _modes(tmp_path) == {"runs": "775", "runs/run": "700"}
 
 
 def test_runs_of_an_experiment_come_in_the_order_of_their_spec(tmp_path) -> None:

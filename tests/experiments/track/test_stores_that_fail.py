@@ -43,7 +43,6 @@ def test_a_store_that_was_left_half_made_is_made_anew(make_run, tmp_path: Path) 
     (tracked,) = track([make_run(ZERO_SHOT, "r")], tracking_uri=f"sqlite:///{path}")
     with open_store(f"sqlite:///{path}") as client:
         assert client.get_run(tracked.mlflow_run_id).info.status == "FINISHED"
-    assert path.stat().st_mode & 0o077 == 0
     assert not list(tmp_path.glob(".mlflow.db.*.draft"))
 
 
@@ -53,7 +52,7 @@ def test_a_database_of_anothers_is_never_replaced(make_run, tmp_path: Path) -> N
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE diary (day TEXT)")
         database.execute("INSERT INTO diary VALUES ('Monday')")
-    with pytest.raises(TrackingError, match=rf"duplicate column.*move {path} away, and a new one is made"):
+    with pytest.raises(TrackingError, match=r"duplicate column.*; the run is complete on disk; send it later"):
         track([make_run(ZERO_SHOT, "r")], tracking_uri=f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT day FROM diary").fetchall() == [("Monday",)]

@@ -366,6 +366,18 @@ class TestLiteLLM:
         assert "unexpected type" in str(caught.value)
         assert "ignored" not in str(caught.value)
 
+    @pytest.mark.parametrize("status", [401, 402, 403, 404])
+    async def test_a_refused_key_or_model_is_not_called_a_refused_schema(self, status: int) -> None:
+        refusing = Wire(refuse={"/v1/chat/completions": status})
+        with serving(refusing), pytest.raises(EngineError, match="openai/tiny takes no request: ") as caught:
+            await self.build(refusing, guided=True, name="openai/tiny")
+        assert "answer_format" not in str(caught.value)
+
+    async def test_a_server_that_answers_nothing_is_not_called_refusing_a_schema(self) -> None:
+        broken = Wire(refuse={"/v1/chat/completions": 500})
+        with serving(broken), pytest.raises(EndpointUnreachableError, match="openai/tiny does not answer: "):
+            await self.build(broken, guided=True, name="openai/tiny")
+
     async def test_a_model_that_takes_no_temperature(self) -> None:
         with serving(Wire()) as wire:
             engine = await self.build(wire, guided=False, name="openai/o1-pro")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from medexam.errors import SpecError
-from medexam.experiments.report.markdown import captioned
+from medexam.experiments.report.markdown import captioned, join_markdown
 from medexam.experiments.report.papers.paper import Paper, TableLayout
 from medexam.experiments.report.papers.printed_averages import printed_accuracy, printed_interval
 from medexam.experiments.store.stored_run import ExamRun
@@ -309,7 +309,7 @@ def paper_tables(runs: Sequence[ExamRun], paper: Paper) -> list[PaperTable]:
 
 def render_paper_report(tables: Sequence[PaperTable], notes: Sequence[str] = ()) -> str:
     """The tables and `notes` on them as Markdown."""
-    return "\n\n".join([*captioned((table.table, table.legend) for table in tables), *notes]) + "\n"
+    return join_markdown([*captioned((table.table, table.legend) for table in tables), *notes])
 
 
 def _strategy(layout: TableLayout, run: ExamRun) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from medexam.errors import MedExamError
 from medexam.experiments.report.plots.corpus_map import CorpusMap, PlacedGroups
 from medexam.files import whole_file
+from medexam.library_logging import quiet_matplotlib
 from medexam.questions import Discipline
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ class _View:
 def new_figure() -> Any:
     """An empty matplotlib figure for `write_map`; raises `MedExamError` without matplotlib."""
     try:
-        from matplotlib.figure import Figure
+        with quiet_matplotlib():
+            from matplotlib.figure import Figure
     except ImportError:
         raise MedExamError("the corpus map needs matplotlib: pip install 'medexam[maps]'") from None
     return Figure(dpi=DPI, layout="constrained")
@@ -124,7 +126,7 @@ def write_map(figure: Any, drawn: CorpusMap, path: Path) -> None:
     """
     draw_map(figure, drawn)
     try:
-        with whole_file(path) as draft:
+        with whole_file(path) as draft, quiet_matplotlib():
             figure.savefig(draft, format="png")
     except OSError as error:
         raise _unwritten(path, error) from None

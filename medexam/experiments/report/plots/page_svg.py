@@ -11,6 +11,8 @@ from xml.etree import ElementTree as ET
 from medexam.errors import MedExamError
 from medexam.experiments.report.plots.pictures import STYLE
 from medexam.experiments.report.plots.style import Plot
+from medexam.library_logging import quiet_matplotlib
+from medexam.text import visible
 
 _SVG = "http://www.w3.org/2000/svg"
 _LINK = "{http://www.w3.org/1999/xlink}href"
@@ -29,16 +31,18 @@ _FONT = re.compile(r"^(?P<words>.*?)(?P<size>[\d.]+)px ")
 def render_svg(plot: Plot) -> str:
     """The plot as an `svg` element; raises `MedExamError` without matplotlib."""
     try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
+        with quiet_matplotlib():
+            from matplotlib import rc_context
+            from matplotlib.figure import Figure
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     written = io.BytesIO()
-    with rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": plot.name}):
+    with rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": plot.name}), quiet_matplotlib():
         figure = Figure(figsize=plot.size, layout="constrained")
         plot.draw(figure)
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
-    return _for_page(ET.fromstring(written.getvalue()), plot)  # noqa: S314 - matplotlib wrote it just now
+    # A name may hold characters that XML does not take.
+    return _for_page(ET.fromstring(visible(written.getvalue().decode())), plot)  # noqa: S314 - written just now
 
 
 def _for_page(root: ET.Element, plot: Plot) -> str:

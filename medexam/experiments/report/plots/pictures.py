@@ -19,6 +19,7 @@ from medexam.experiments.report.plots.style import Draw, Look, Plot, looks
 from medexam.experiments.report.plots.years import years_plot
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.files import write_whole
+from medexam.library_logging import quiet_matplotlib
 
 DPI = 150
 STYLE: dict[Any, Any] = {
@@ -28,6 +29,8 @@ STYLE: dict[Any, Any] = {
     "figure.titlesize": "large",
     "font.size": 10,
     "legend.fontsize": "small",
+    # Names may hold dollar signs, between which matplotlib would read formulas.
+    "text.parse_math": False,
 }
 PLOTS: dict[str, Callable[[Sequence[Look]], Plot | None]] = {
     "strategies": strategies_plot,
@@ -91,12 +94,13 @@ def render_figure(draw: Draw, size: tuple[float, float], caption: str = "") -> b
     `caption` goes into the file's metadata. Raises `MedExamError` without matplotlib.
     """
     try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
+        with quiet_matplotlib():
+            from matplotlib import rc_context
+            from matplotlib.figure import Figure
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     written = io.BytesIO()
-    with rc_context(STYLE):
+    with rc_context(STYLE), quiet_matplotlib():
         figure: Any = Figure(figsize=size, dpi=DPI, layout="constrained")
         draw(figure)
         figure.savefig(written, format="png", metadata={"Description": caption} if caption else None)

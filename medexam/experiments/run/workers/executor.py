@@ -23,7 +23,6 @@ from medexam.experiments.run.workers.worker import Worker
 from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
-from medexam.files import make_private_folder, open_private
 from medexam.gc_pause import gc_paused
 from medexam.serve import EngineInfo
 from medexam.serve.pool.prefix_cache import PrefixCount
@@ -76,7 +75,7 @@ class SpreadExecutor:
         for a fault that no other question would escape.
         """
         # Newer than the metrics from now on: nobody may take the run for complete while its answers lie in shards.
-        with open_private(planned.folder.path / PREDICTIONS, "ab") as stream:
+        with (planned.folder.path / PREDICTIONS).open("ab") as stream:
             os.utime(stream.fileno())
         workers = await self._begin(planned)
         try:
@@ -100,7 +99,7 @@ class SpreadExecutor:
         # A name that no folder has by chance: another machine may have a folder of its own at the same path.
         path = shards / f".{uuid.uuid4().hex}"
         try:
-            make_private_folder(shards)
+            shards.mkdir(parents=True, exist_ok=True)
             path.touch()
         except OSError as error:
             raise RunFolderError(f"cannot write {shards}: {error.strerror}") from None

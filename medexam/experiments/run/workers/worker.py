@@ -27,7 +27,7 @@ from medexam.experiments.run.spending import Spending
 from medexam.experiments.run.workers.messages import Assignment, LookedUp, WorkerReport
 from medexam.experiments.store.run_folder import PredictionLog
 from medexam.experiments.store.shards import shard_path
-from medexam.files import host_name, make_private_folder, open_private
+from medexam.files import host_name
 from medexam.gc_pause import gc_paused
 from medexam.predictions import Prediction
 from medexam.programs import ProgramContext, build_program, find_nearest
@@ -233,8 +233,8 @@ class Worker:
             )
         path, engine = shard_path(assignment.folder, self._name), self._engines[cell.model]
         try:
-            make_private_folder(path.parent)
-            stream = open_private(path, "ab")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stream = path.open("ab")
         except OSError as error:
             raise RunFolderError(f"{socket.gethostname()}: cannot write {path}: {error.strerror}") from None
 

@@ -13,9 +13,10 @@ from medexam.cli.main import app
 from medexam.errors import MedExamError
 from medexam.experiments.compare.flows import Mark, find_flows
 from medexam.experiments.report.plots.flips import draw_flow, flips_plot
-from medexam.experiments.report.plots.pictures import PLOTS, build_pictures, render_figure
+from medexam.experiments.report.plots.page_svg import render_svg
+from medexam.experiments.report.plots.pictures import PLOTS, build_pictures, render_figure, render_plot
 from medexam.experiments.report.plots.strategies import strategies_plot
-from medexam.experiments.report.plots.style import Look, by_model, looks
+from medexam.experiments.report.plots.style import Look, Plot, by_model, looks
 from medexam.experiments.report.plots.years import years_plot
 from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import PARQUET, find_runs
@@ -237,6 +238,14 @@ def test_ten_runs_are_told_apart_without_colour(controls) -> None:
     drawn: list[Look] = looks([controls[0]] * 10)
     assert len({(look.color, look.line) for look in drawn}) == 10
     assert len({look.marker for look in drawn}) == 10
+
+
+def test_any_name_is_drawn_and_nothing_is_said(recwarn) -> None:
+    name = "\x00 \x1b[31m \u202e \ufffe $\\frac$ 日 <b>"
+    plot = Plot("any", "Any.", (4, 3), lambda figure: figure.add_subplot().set_title(name))
+    assert render_plot(plot).png
+    assert "\\x00 \\x1b[31m \\u202e \\ufffe $\\frac$ 日 &lt;b&gt;" in render_svg(plot)
+    assert not recwarn.list
 
 
 def test_pictures_need_matplotlib(controls, monkeypatch) -> None:

@@ -1,0 +1,33 @@
+"""Numbers in the logs of others that are none: the sample is counted as one that failed, or the number is left out."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from medexam.experiments.imports.inspect_logs import _read_archive
+from medexam.experiments.imports.reading import read_results
+from medexam.experiments.imports.samples import read_count, read_seconds
+
+LOG = Path(__file__).parent / "logs" / "inspect_headqa.eval"
+
+
+@pytest.mark.parametrize("odd", [float("inf"), float("nan"), -1, 1.5, "two", [1], 10**400])
+def test_an_epoch_that_is_none_is_a_sample_that_failed(odd, tmp_path) -> None:
+    header, samples = _read_archive(LOG)
+    document = header | {"samples": [*samples]}
+    (whole,) = read_results(LOG)[:1]
+    document["samples"][0]["epoch"] = odd
+    document["samples"][1].setdefault("output", {}).update(usage={"input_tokens": odd, "output_tokens": odd}, time=odd)
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    found = read_results(path)[0]
+    assert len(found.samples) == len(whole.samples)
+    assert sum(sample.failed for sample in found.samples) == sum(sample.failed for sample in whole.samples) + 1
+
+
+@pytest.mark.parametrize("odd", [float("inf"), float("nan"), -1, "1", None, [], 10**400, 1e300])
+def test_a_count_and_a_time_are_numbers(odd) -> None:
+    assert read_count(odd) is None
+    assert read_seconds(odd) is None
+    assert (read_count(3.0), read_count(0), read_seconds(1.5)) == (3, 0, 1.5)
