@@ -73,22 +73,19 @@ def make_works(inputs: Path, specs: Path, address: str) -> dict[str, Work]:
     """The commands by name; what they read is in `inputs`, and the server at `address`."""
     model = {"engine": "vllm", "endpoints": [address], "timeout_s": 10}
     dataset = {"name": "headqa_sample", "language": "en"}
+    # Where nothing is found the prompt is that of `zero_shot`; the budget tells the questions apart.
+    looking_up = {
+        "kind": "retrieve_then_answer",
+        "k": 2,
+        "retriever": {"kind": "bm25", "corpus": f"{inputs}/corpus.jsonl"},
+        "max_tokens": 300,
+    }
     run = {
         "name": "soak",
         "dataset": {**dataset, "limit": 30},
         "model": model,
         "program": {"kind": "zero_shot"},
-        "matrix": {
-            "program": [
-                {"kind": "zero_shot"},
-                {"kind": "chain_of_thought"},
-                {
-                    "kind": "retrieve_then_answer",
-                    "k": 2,
-                    "retriever": {"kind": "bm25", "corpus": f"{inputs}/corpus.jsonl"},
-                },
-            ]
-        },
+        "matrix": {"program": [{"kind": "zero_shot"}, {"kind": "chain_of_thought"}, looking_up]},
     }
     pair = {
         **run,
