@@ -22,7 +22,6 @@ from medexam.experiments.run.workers.remote import RemoteWorker
 from medexam.experiments.run.workers.worker import _CellRun
 from medexam.experiments.store.run_folder import PredictionLog, RunFolder
 from medexam.experiments.store.shards import shard_path
-from medexam.files import make_private_folder, open_private
 from medexam.gc_pause import gc_paused
 from medexam.serve.discovery.finder import ServerFinder
 from medexam.serve.discovery.registry import RegisteredServer, Registry
@@ -222,7 +221,7 @@ class _Cluster:
     async def _run_alone(self, processor: Processor, opened: AsyncExitStack) -> None:
         engine, program = await self._open(processor, opened)
         path = self.folder / "predictions.jsonl"
-        with open_private(path, "ab") as stream:
+        with path.open("ab") as stream:
             log = PredictionLog(path, stream.fileno())
             work = Work(DIGEST, program, MODEL, DIGEST, None)  # type: ignore[arg-type]
             concurrency: Callable[[], int] = lambda: engine.concurrency  # noqa: E731
@@ -243,13 +242,13 @@ class _Cluster:
     async def _start_worker(self, name: str, processor: Processor, opened: AsyncExitStack) -> _CellRun:
         engine, program = await self._open(processor, opened)
         path = shard_path(self.folder, name)
-        make_private_folder(path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
         cell = SimpleNamespace(
             program=SimpleNamespace(label=MODEL), dataset=SimpleNamespace(language="en"), model=self.spec
         )
         assignment = Assignment(cell, DIGEST, None, self.folder, {})  # type: ignore[arg-type]
         with patch(f"{WORKER_MODULE}.build_program", lambda *_: program):
-            run = _CellRun(assignment, LookedUp(None, {}), engine, path, open_private(path, "ab"))
+            run = _CellRun(assignment, LookedUp(None, {}), engine, path, path.open("ab"))
         opened.push_async_callback(run.finish)
         return run
 

@@ -13,6 +13,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,65 +25,61 @@ OVER_BUDGET = 2.0
 LISTED = 10
 """Files that are listed, the slowest first."""
 LEFT_BEHIND_MB = 100
-"""Megabytes that the tests of a file may leave behind."""
-LIBRARIES = frozenset(
-    ("datasets", "faiss", "litellm", "matplotlib", "mlflow", "numba", "optuna", "pandas", "ray", "scipy", "sklearn")
-).union(("sentence_transformers", "torch", "transformers", "umap"))
-"""Packages that take tens of megabytes when they are imported, and keep them."""
+"""Megabytes of weights that the tests of a file may leave behind."""
 _OUTPUT = "costs"
 
 
-class MemoryMeter:
-    """Megabytes of this process that no file backs, less what it keeps for all tests."""
+class WeightMeter:
+    """Megabytes of weights that are alive, less those that all tests of a worker share.
+
+    What libraries keep for themselves does not count: they take it once.
+    """
 
     def __init__(self) -> None:
         self.kept = 0.0
         """Megabytes of fixtures that live as long as the session."""
 
     def read(self) -> float:
-        """Megabytes; 0 where the system does not say."""
-        status = Path("/proc/self/status")
-        lines = status.read_text(encoding="ascii").splitlines() if status.exists() else ()
-        return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon:")), 0.0) - self.kept
-
-    def read_without_garbage(self) -> float:
-        """Megabytes after cycles were collected and free memory was given back to the system."""
+        """Megabytes, after cycles were collected and free memory was given back to the system."""
         gc.collect()
-        if "pyarrow" in sys.modules:
-            sys.modules["pyarrow"].default_memory_pool().release_unused()
         if sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)
-        return self.read()
+        if (torch := sys.modules.get("torch")) is None:
+            return 0.0
+        storages: dict[int, int] = {}
+        for tensor in (each for each in gc.get_objects() if issubclass(type(each), torch.Tensor)):
+            # Sparse tensors have no storage of their own.
+            with suppress(RuntimeError):
+                storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return sum(storages.values()) / 1024**2 - self.kept
 
 
-METER = MemoryMeter()
+METER = WeightMeter()
 
 
 def keep_for_session(build: Any) -> Any:
-    """Build what all tests of a worker share; no file is charged with its memory."""
-    before = METER.read_without_garbage()
+    """Build what all tests of a worker share; no file is charged with its weights."""
+    before = METER.read()
     kept = build()
-    METER.kept += METER.read_without_garbage() - before
+    METER.kept += METER.read() - before
     return kept
+
+
+def _anonymous_mb() -> float:
+    """Megabytes of this process that no file backs; 0 where the system does not say."""
+    status = Path("/proc/self/status")
+    lines = status.read_text(encoding="ascii").splitlines() if status.exists() else ()
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon:")), 0.0)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _memory(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fails a file whose tests leave much behind; one that imports a large library is not judged."""
-    libraries, before = _libraries(), METER.read()
+    """Fails a file that grew the process and leaves the weights of a model behind."""
+    before = _anonymous_mb()
     yield
-    grown = METER.read() - before
-    if grown > LEFT_BEHIND_MB / 2:
-        grown = METER.read_without_garbage() - before
-    if libraries == _libraries():
-        assert grown < LEFT_BEHIND_MB, f"{request.node.nodeid} leaves {grown:.0f} MB behind"
-
-
-def _libraries() -> set[str]:
-    """The large libraries that are imported, and NLTK's WordNet if it was read, which then stays in memory."""
-    wordnet = getattr(sys.modules.get("nltk.corpus"), "wordnet", None)
-    read = {"WordNet"} if type(wordnet).__name__ == "WordNetCorpusReader" else set()
-    return read | (LIBRARIES & sys.modules.keys())
+    if _anonymous_mb() - before > LEFT_BEHIND_MB / 2:
+        left = METER.read()
+        assert left < LEFT_BEHIND_MB, f"{request.node.nodeid} leaves {left:.0f} MB of weights behind"
 
 
 class Costs:

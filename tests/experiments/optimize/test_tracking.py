@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -27,6 +28,14 @@ from medexam.experiments.track.traces import read_traces
 from medexam.specs import CellSpec
 from waiting import BACKSTOP_S, until
 from watching import Silent, Trials
+
+
+@pytest.fixture(autouse=True)
+def _no_model_stays() -> Iterator[None]:
+    """MLflow keeps the model that it loaded last in a variable of its module."""
+    yield
+    if (module := sys.modules.get("mlflow.models.model")) is not None:
+        vars(module)["__mlflow_model__"] = None
 
 
 @pytest.fixture
