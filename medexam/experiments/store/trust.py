@@ -1,8 +1,8 @@
 """Whether the code that a run folder names may be imported: only of runs that this installation made, or on request.
 
-Running a spec runs its code. A report is another matter: its reader may have got the folder from anybody, and whoever
-unpacks an archive owns what was in it. So the spec of a run that names code is signed with a key in the user's state
-folder. A folder may be moved; another spec, another key or none make it a stranger's.
+Running a spec runs its code. A report is another matter: its reader may have got the folder from anybody, and the user
+who unpacks an archive owns what was in it. So the spec of a run that names code is signed with a key in the user's
+state folder. A folder may be moved; another spec, another key or none make it a stranger's.
 """
 
 import hashlib

@@ -81,7 +81,7 @@ class WorkFolder:
         Raises `RunBusyError` where another process holds it, and `RunFolderError` where the folder cannot be written.
         """
         try:
-            # Whoever may write in the folder may continue the run.
+            # A user who may write in the folder may continue the run.
             lock = FileLock(self.path / ".lock", mode=self.path.stat().st_mode & 0o666)
             # Not waited for: the other process may run for hours, and its answers would be asked again.
             lock.acquire(timeout=0)

@@ -49,7 +49,7 @@ Handle = Callable[[list[PendingRequest[T, R]]], None]
 class BatchThread(Generic[T, R]):
     """A thread that answers requests wave by wave with `handle`, which settles the futures of the wave.
 
-    Whoever owns `handle`, where it is a method, lives on only for its own users and for requests that are pending. The
+    The owner of `handle`, if it is a method, lives on only for its users and for requests that are pending. The
     thread ends with it, or by `close`.
     """
 
@@ -64,7 +64,7 @@ class BatchThread(Generic[T, R]):
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
         if isinstance(handle, MethodType):
-            # Without the lock, which whoever collects garbage may hold: nobody is left who could queue a request.
+            # Without the lock, which the thread that collects garbage may hold: nobody is left to queue a request.
             finalize(handle.__self__, self._queue.put, None)
 
     def submit(self, item: T) -> "Future[R]":
