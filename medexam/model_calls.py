@@ -8,6 +8,8 @@ and its `ContinuationLogprobs` are how likely a model finds each of several text
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
@@ -84,6 +86,53 @@ class Dialogue(NamedTuple):
         return cls(turns, "", sampling, choices)
 
 
+class Ending(StrEnum):
+    """How a reply ended."""
+
+    COMPLETE = "complete"
+    CUT = "cut"
+    """At its budget of tokens."""
+    REFUSED = "refused"
+    """The model declined, and its provider says so."""
+    FILTERED = "filtered"
+    """The provider's filter withheld the reply or the rest of it."""
+    ABORTED = "aborted"
+    """The server broke off or names a reason that is not known: asking again may bring a whole reply."""
+
+
+_ENDINGS: Mapping[Ending, tuple[str, ...]] = {
+    Ending.COMPLETE: (
+        *("stop", "tool_calls", "function_call"),  # OpenAI's chat and completions
+        *("end_turn", "stop_sequence", "tool_use", "pause_turn"),  # Anthropic, Bedrock
+        *("eos", "eos_token", "complete", "completed", "tool_call"),  # Together, TGI, Cohere, OpenAI's responses, DSPy
+    ),
+    Ending.CUT: (
+        *("length", "max_tokens", "max_output_tokens"),  # OpenAI, Anthropic, Gemini
+        *("model_length", "model_context_window_exceeded"),  # Mistral, Anthropic
+    ),
+    Ending.REFUSED: ("refusal",),  # Anthropic
+    Ending.FILTERED: (
+        *("content_filter", "content_filtered", "guardrail_intervened"),  # OpenAI, Azure, Bedrock
+        *("safety", "recitation", "blocklist", "prohibited_content", "spii", "image_safety"),  # Gemini
+        *("error_toxic", "sensitive"),  # Cohere, Zhipu
+    ),
+}
+FINISH_REASONS: Mapping[str, Ending] = MappingProxyType(
+    {reason: ending for ending, reasons in _ENDINGS.items() for reason in reasons}
+)
+"""Finish reason in lower case, as the named APIs document it -> what it means; any other means `ABORTED`."""
+
+
+def read_ending(reason: str | None) -> Ending:
+    """Return what a finish reason means, however the server spells it; none at all means a whole reply."""
+    return FINISH_REASONS.get(reason.lower(), Ending.ABORTED) if reason else Ending.COMPLETE
+
+
+def is_cut(reason: str | None) -> bool:
+    """Return whether a reply with this finish reason was cut at its budget."""
+    return read_ending(reason) is Ending.CUT
+
+
 @dataclass(frozen=True)
 class Generation:
     """One reply as the engine gave it."""
@@ -92,7 +141,7 @@ class Generation:
     """All that the assistant's turn holds, prefilled text included; thinking stands in its block. None where
     nothing was written, only read."""
     finish_reason: str
-    """`stop`, or `length` where the reply was cut off at its budget."""
+    """As the server wrote it, `stop` where it wrote none; `read_ending` says what it means."""
     model: str
     """The model as the server named it."""
     prompt_tokens: int | None
@@ -101,11 +150,25 @@ class Generation:
     """Those of the completion's that are thinking; None where the engine did not report it."""
     seed: int | None = None
     """The seed that it was drawn under; None where nothing was drawn."""
+    refused: bool = False
+    """Whether the reply stands where the provider tells that the model declined."""
+
+    @property
+    def ending(self) -> Ending:
+        """How it ended."""
+        return Ending.REFUSED if self.refused else read_ending(self.finish_reason)
+
+    @property
+    def withheld(self) -> bool:
+        """Whether it was refused or filtered, so that nothing in it is an answer."""
+        return self.ending in (Ending.REFUSED, Ending.FILTERED)
 
 
 CONTINUATIONS = "continuations"
 """Key of `Request.config.extensions` that holds a `ContinuationRequest`, and of `Response.provider_data` that holds
 the `ContinuationLogprobs` which answers it."""
+FINISH_REASON = "finish_reason"
+"""Key of `Response.provider_data` that holds the finish reason as the server wrote it."""
 
 ReadBy = Literal["echo", "trie", "label"]
 """`echo`: the prompt once for each continuation, every token's probability returned. `trie`: the prompt once, then one

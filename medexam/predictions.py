@@ -35,6 +35,12 @@ class Reason(StrEnum):
     TRUNCATED = "truncated"
     TRUNCATED_THINKING = "truncated_thinking"
     """The reply was cut at its budget before its thinking was over."""
+    EMPTY = "empty"
+    """The model replied without a word."""
+    REFUSED = "refused"
+    """The model declined, and its provider says so."""
+    FILTERED = "filtered"
+    """The provider's filter withheld the reply."""
     ABSTAINED = "abstained"
     CONTEXT_OVERFLOW = "context_overflow"
     NOT_IN_CONTEXT = "not_in_context"
@@ -95,7 +101,7 @@ class Reply(FrozenModel):
 
     text: str
     finish_reason: str
-    """`stop` or `length`, as the engine reported it."""
+    """As the server wrote it: `stop`, `length`, or a provider's own word."""
     prompt_tokens: Count | None = None
     """None when the engine did not report it."""
     completion_tokens: Count | None = None
@@ -161,7 +167,7 @@ class Prediction(SlottedModel):
     answered_by: str | None = None
     """Print of the model that answered, a key of `models.json`; None when no model was asked, and in older files."""
     finish_reason: str | None = None
-    """`stop` or `length`, as the engine reported it for the last call."""
+    """As the server wrote it for the last call: `stop`, `length`, or a provider's own word."""
     option_scores: dict[int, float] | None = None
     """Printed number of each option -> its score, the higher the likelier; None where options were not scored."""
     score_unit: str | None = None

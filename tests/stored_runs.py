@@ -73,6 +73,7 @@ def write_cell(
         "dataset_source": exams.source,
         "dataset_fingerprint": exams.fingerprint,
         "questions": tuple(question.key for question in exams.questions),
+        "readings": cell.program.readings,
     }
     folder = RunFolder(path)
     folder.create()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import dspy
 
-from medexam.model_calls import ContinuationLogprobs
+from medexam.model_calls import ContinuationLogprobs, Ending, read_ending
 from medexam.predictions import Prediction
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.likelihood import UNITS, OptionScores
@@ -52,7 +52,9 @@ class DirectAnswer(ExamProgram):
         """The answer in the reply."""
         if stored.reply is None:
             return None
-        read = self.adapter.read_reply(self.respond.signature, {"question": question}, stored.reply)
+        read = self.adapter.read_reply(
+            self.respond.signature, {"question": question}, stored.reply, read_ending(stored.finish_reason)
+        )
         return dspy.Prediction(answer=read["answer"], rationale=None)
 
 
@@ -99,7 +101,8 @@ class ChainOfThought(ExamProgram):
         if stored.reply is None:
             return None
         inputs = {"question": question, **({"rationale": stored.rationale or ""} if self.guided else {})}
-        read = self.adapter.read_reply(self.respond.signature, inputs, stored.reply)
+        ending = Ending.COMPLETE if self.guided else read_ending(stored.finish_reason)
+        read = self.adapter.read_reply(self.respond.signature, inputs, stored.reply, ending)
         return dspy.Prediction(answer=read["answer"], rationale=read.get("rationale", stored.rationale))
 
 

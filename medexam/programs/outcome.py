@@ -11,6 +11,7 @@ import dspy
 from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
 from medexam.errors import ProgramFaultError
+from medexam.model_calls import Ending, read_ending
 from medexam.model_identity import Answerer
 from medexam.predictions import Failure, Prediction, Reason, Reply, Status
 from medexam.programs.base import AskingProgram
@@ -21,6 +22,8 @@ from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import Generation, is_cut_in_thinking
 from medexam.tasks import Task
+
+_WITHHELD = {Ending.REFUSED: Reason.REFUSED, Ending.FILTERED: Reason.FILTERED}
 
 
 def build_prediction(
@@ -67,7 +70,7 @@ def read_again(program: AskingProgram, question: Question | Task, stored: Predic
     If there is no reply to be read, for the asking failed or the prompt did not fit, it is as it was. None where it
     keeps too little to be read.
     """
-    if stored.status is Status.FAILED or stored.reason is Reason.CONTEXT_OVERFLOW:
+    if stored.status is Status.FAILED or stored.reason in (Reason.CONTEXT_OVERFLOW, Reason.REFUSED, Reason.FILTERED):
         return stored
     said = program.read_again(question, stored)
     if said is None:
@@ -117,7 +120,7 @@ def _read_fields(said: dspy.Prediction, last: Generation | Prediction | None, *,
     elif not replied:
         reason = Reason.ABSTAINED
     else:
-        reason = _cut(last) or said.get("reason", Reason.UNPARSED)
+        reason = (last and _unreadable(last)) or said.get("reason", Reason.UNPARSED)
     return {
         "status": status,
         "reason": reason,
@@ -131,11 +134,15 @@ def _read_fields(said: dspy.Prediction, last: Generation | Prediction | None, *,
     }
 
 
-def _cut(last: Generation | Prediction | None) -> Reason | None:
-    """How the last reply was cut; None if it was not."""
-    if last is None or last.finish_reason != "length":
-        return None
-    return Reason.TRUNCATED_THINKING if is_cut_in_thinking(last.reply, last.finish_reason) else Reason.TRUNCATED
+def _unreadable(last: Generation | Prediction) -> Reason | None:
+    """Return why the last reply holds no answer, where it is no whole one; None where it is."""
+    ending = last.ending if isinstance(last, Generation) else read_ending(last.finish_reason)
+    if ending is Ending.CUT:
+        thinks = is_cut_in_thinking(last.reply, last.finish_reason)
+        return Reason.TRUNCATED_THINKING if thinks else Reason.TRUNCATED
+    if ending in _WITHHELD:
+        return _WITHHELD[ending]
+    return None if (last.reply or "").strip() else Reason.EMPTY
 
 
 def _passages(said: dspy.Prediction) -> dict[str, Any]:

@@ -12,7 +12,7 @@ conventions, and engines whose `shares_prompts` is true keep a fifth:
   a chat template;
 - `request.config.extensions["samples"]`, a number of 2 or more, asks for as many replies to the prompt, which is read
   once: the first under the request's seed, the others under the next ones. `response.provider_data["samples"]` holds
-  the others as data: `text`, `thinking`, `finish_reason`,
+  the others as data: `text`, `thinking`, `refusal`, `finish_reason`, `written_reason` (as the server wrote it),
   `completion_tokens` and `thinking_tokens`; the first one's usage has the prompt's tokens.
 
 Failures are raised as `dspy.lm15` errors, after the engine has retried what a retry may cure; a prompt that does not
@@ -26,10 +26,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from dspy.lm15 import Config, Request, Response, TextPart, ThinkingPart
+from dspy.lm15 import Config, RefusalPart, Request, Response, TextPart, ThinkingPart
 from pydantic import Field
 
 from medexam.frozen_model import FrozenModel
+from medexam.model_calls import FINISH_REASON
 from medexam.model_identity import ModelIdentity
 
 CHOICE = "choice"
@@ -89,7 +90,9 @@ def _sample(response: Response) -> dict[str, Any]:
     return {
         "text": "".join(part.text for part in parts if isinstance(part, TextPart)),
         "thinking": "".join(part.text for part in parts if isinstance(part, ThinkingPart)) or None,
+        "refusal": "".join(part.text for part in parts if isinstance(part, RefusalPart)) or None,
         "finish_reason": response.finish_reason,
+        "written_reason": (response.provider_data or {}).get(FINISH_REASON),
         "completion_tokens": response.usage.output_tokens,
         "thinking_tokens": response.usage.reasoning_tokens,
     }

@@ -13,14 +13,30 @@ from typing import Any, cast
 import dspy
 from dspy.lm15 import Request, Response
 
-from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, Dialogue, Generation, Sampling
+from medexam.model_calls import (
+    CONTINUATIONS,
+    ContinuationLogprobs,
+    ContinuationRequest,
+    Dialogue,
+    Ending,
+    Generation,
+    Sampling,
+)
 from medexam.questions import Question
-from medexam.signatures.answer_format import answer_closing, answer_opening, find_answers, parse_answer, render_answer
+from medexam.signatures.answer_format import (
+    answer_closing,
+    answer_opening,
+    cut_answers,
+    find_answers,
+    parse_answer,
+    plain_forms,
+    render_answer,
+)
 from medexam.signatures.citations import CLOSING, OPENING, read_citation
 from medexam.signatures.prompts import Turn
 from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter, chat_request, read_generation
-from medexam.signatures.thinking import join_thinking, split_thinking
+from medexam.signatures.thinking import end_turn, join_thinking, split_thinking
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat
 
 
@@ -141,21 +157,27 @@ class ExamAdapter(SingleCallAdapter):
 
     def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:
         """The answer and the rationale that a reply holds, and the reply itself."""
-        if self._chooses(signature) or _cites(signature):
+        chooses = self._chooses(signature) or _cites(signature)
+        if chooses and not generation.withheld:
             closing = CLOSING if _cites(signature) else answer_closing(self.answer_form)
             whole = f"{self._beginning(signature, inputs)}{generation.reply}{closing}"
             generation = replace(generation, reply=whole)
-        return {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "")}
+        ending = Ending.COMPLETE if chooses and not generation.withheld else generation.ending
+        return {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "", ending)}
 
-    def read_reply(self, signature: Signature, inputs: Fields, reply: str) -> Fields:
-        """The signature's outputs that a whole reply holds."""
+    def read_reply(self, signature: Signature, inputs: Fields, reply: str, ending: Ending = Ending.COMPLETE) -> Fields:
+        """The signature's outputs that a reply holds; one that was refused or filtered holds no answer."""
         thinking, said = split_thinking(reply)
+        said = end_turn(said)
         wanted = _outputs(signature)
         outputs: Fields = {}
         if "answer" in wanted:
             options = _question(inputs).option_numbers
             reasoned = "rationale" in wanted or "rationale" in inputs
-            outputs["answer"] = parse_answer(said, options, reasoned=reasoned)
+            counted = "" if ending in (Ending.REFUSED, Ending.FILTERED) else said
+            if ending is Ending.CUT:
+                counted = cut_answers(said, reasoned=reasoned)
+            outputs["answer"] = parse_answer(counted, options, reasoned=reasoned)
         if _cites(signature):
             outputs["citation"] = read_citation(said, inputs["count"])
         if "rationale" in wanted:
@@ -228,6 +250,7 @@ def _question(fields: Fields) -> Question:
 
 
 def _rationale(thinking: str | None, said: str) -> str | None:
+    said = plain_forms(said)
     answers = find_answers(said)
     before = said[: answers[-1][0]] if answers else said
     return "\n\n".join(part for part in (thinking, before.strip()) if part) or None

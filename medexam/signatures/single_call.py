@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import dspy
 from dspy.clients.errors import error_boundary
-from dspy.lm15 import Config, ImagePart, Message, Request, Response, TextPart, ThinkingPart, Usage
+from dspy.lm15 import Config, ImagePart, Message, RefusalPart, Request, Response, TextPart, ThinkingPart, Usage
 
-from medexam.model_calls import Dialogue, Generation
+from medexam.model_calls import FINISH_REASON, Dialogue, Generation
 from medexam.signatures.direct import ask_model, find_writer
 from medexam.signatures.thinking import join_thinking
 
@@ -168,21 +168,27 @@ def split_samples(response: Response) -> list[Response]:
 def _one_sample(first: Response, data: Mapping[str, Any]) -> Response:
     thinking = [ThinkingPart(data["thinking"])] if data["thinking"] else []
     usage = Usage(input_tokens=0, output_tokens=data["completion_tokens"], reasoning_tokens=data["thinking_tokens"])
-    message = Message.assistant([*thinking, TextPart(data["text"])])
-    return replace(first, message=message, finish_reason=data["finish_reason"], usage=usage, provider_data=None)
+    refusal = [RefusalPart(data["refusal"])] if data.get("refusal") else []
+    message = Message.assistant([*thinking, TextPart(data["text"]), *refusal])
+    provider_data = {FINISH_REASON: data.get("written_reason")}
+    return replace(
+        first, message=message, finish_reason=data["finish_reason"], usage=usage, provider_data=provider_data
+    )
 
 
 def read_generation(response: Response) -> Generation:
     """The reply of a response."""
     text = read_text(response)
     thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
+    refusal = "".join(part.text for part in response.message.parts if isinstance(part, RefusalPart))
     return Generation(
-        reply=join_thinking(thinking, text) if thinking else text,
-        finish_reason=response.finish_reason,
+        reply=join_thinking(thinking, text or refusal) if thinking else text or refusal,
+        finish_reason=(response.provider_data or {}).get(FINISH_REASON) or response.finish_reason,
         model=response.model,
         prompt_tokens=_count(response.usage.input_tokens),
         completion_tokens=_count(response.usage.output_tokens),
         thinking_tokens=_count(response.usage.reasoning_tokens),
+        refused=bool(refusal),
     )
 
 

@@ -1,35 +1,78 @@
-"""The thinking of reasoning models, which is no part of the answer: text between `<think>` and `</think>`, or in
-gpt-oss's channel `analysis`.
+"""The thinking of reasoning models, which is no part of the answer: blocks such as `<think>` to `</think>`, or the
+channel `analysis` of gpt-oss.
 
-It is told apart as vLLM's parsers `qwen3`, `deepseek_r1` and of gpt-oss's format do, except that a reply without any
-mark has no thinking: those take it for thinking that was cut off, since they know their model.
+It is told apart as vLLM's parsers `qwen3`, `deepseek_r1`, `mistral` and of gpt-oss's format do, except that a reply
+without any mark has no thinking: those take it for thinking that was cut off, since they know their model.
 """
 
 import re
 
+from medexam.model_calls import is_cut
+
 _OPENING, _CLOSING = "<think>", "</think>"
-_CLOSED = re.compile(rf"\s*(?:{_OPENING})?(?P<thinking>.*?){_CLOSING}\s*", re.DOTALL | re.IGNORECASE)
-_OPEN = re.compile(rf"\s*{_OPENING}(?P<thinking>.*)\Z", re.DOTALL | re.IGNORECASE)
+_BLOCKS = (
+    (_OPENING, _CLOSING),  # Qwen 3, DeepSeek-R1
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[THINK]", "[/THINK]"),  # Magistral
+    ("<unused94>", "<unused95>"),  # MedGemma
+    ("<seed:think>", "</seed:think>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),  # Kimi
+)
+_OPENINGS, _CLOSINGS = ("|".join(map(re.escape, marks)) for marks in zip(*_BLOCKS, strict=True))
+_MARK = re.compile(rf"(?P<opening>{_OPENINGS})|(?P<closing>{_CLOSINGS})", re.IGNORECASE)
+_MEDGEMMA = re.compile(r"(?<=<unused94>)thought\s*\n")
 _CHANNEL = re.compile(
-    r"<\|channel\|>(?P<head>[^<]*)(?:<\|constrain\|>[^<]*)?<\|message\|>(?P<text>.*?)"
+    r"<\|channel\|>(?P<head>\s*\w+(?:[^<\n]*(?=<\|))?)(?:<\|constrain\|>[^<]*)?(?:<\|message\|>)?(?P<text>.*?)"
     r"(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
     re.DOTALL,
+)
+
+_TURN_ENDS = (
+    *("<|im_end|>", "<|im_start|>", "<|endoftext|>"),  # ChatML: Qwen, SmolLM
+    *("<|eot_id|>", "<|eom_id|>", "<|start_header_id|>", "<|end_of_text|>", "<|begin_of_text|>"),  # Llama 3
+    *("<end_of_turn>", "<start_of_turn>", "<eos>"),  # Gemma
+    *("</s>", "[INST]", "[/INST]"),  # Llama 2, Mistral
+    *("<|end|>", "<|user|>", "<|system|>", "<|assistant|>"),  # Phi, Zephyr
+    *("<|return|>", "<|start|>"),  # gpt-oss
+    *("<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>"),  # Command R
+    *("<\uff5cend\u2581of\u2581sentence\uff5c>", "<\uff5cUser\uff5c>", "<\uff5cAssistant\uff5c>"),  # DeepSeek
+)
+_TURN_END = re.compile("|".join(map(re.escape, _TURN_ENDS)) + r"|\n\s*(?:#+\s*)?(?:User|Human|Instruction)\s*:")
+_ASSISTANT = re.compile(
+    r"\s*(?:(?:<\|im_start\|>|<start_of_turn>|<\|start\|>)\s*(?:assistant|model)\b"
+    r"|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>|<\|assistant\|>|<\|START_OF_TURN_TOKEN\|>"
+    r"|<\uff5cAssistant\uff5c>|\[/INST\]|<\|begin_of_text\|>)\s*"
 )
 
 
 def split_thinking(reply: str) -> tuple[str | None, str]:
     """A reply as (thinking, what was said after it); thinking is None when there is none.
 
-    Chat templates that open the block themselves leave a reply with `</think>` alone; everything before it is
-    thinking. A block that was never closed is all thinking: such a reply was cut off before it said anything.
+    Every block is thinking, wherever it stands. Chat templates that open the block themselves leave a reply with
+    `</think>` alone; everything before it is thinking. A block that was never closed is thinking to the end: such a
+    reply was cut off before it said anything.
     """
     if channels := list(_CHANNEL.finditer(reply)):
         return _split_channels(channels)
-    if (closed := _CLOSED.match(reply)) is not None:
-        return closed["thinking"].strip() or None, reply[closed.end() :]
-    if (cut := _OPEN.match(reply)) is not None:
-        return cut["thinking"].strip() or None, ""
-    return None, reply
+    if _MARK.search(reply) is None:
+        return None, reply
+    thinking: list[str] = []
+    spoken: list[str] = []
+    place, inside = 0, False
+    reply = _MEDGEMMA.sub("", reply)
+    for mark in _MARK.finditer(reply):
+        (thinking if inside else spoken).append(reply[place : mark.start()])
+        place = mark.end()
+        if mark["closing"] and not inside:
+            thinking, spoken = [*thinking, *spoken], []
+        inside = mark["opening"] is not None
+    (thinking if inside else spoken).append(reply[place:])
+    parts = (part.strip() for part in thinking)
+    return "\n".join(filter(None, parts)) or None, "".join(spoken).lstrip()
 
 
 def join_thinking(thinking: str, said: str) -> str:
@@ -39,10 +82,23 @@ def join_thinking(thinking: str, said: str) -> str:
 
 def is_cut_in_thinking(reply: str | None, finish_reason: str | None) -> bool:
     """Whether a reply ended at its budget before it said anything but thoughts."""
-    if finish_reason != "length" or not reply:
+    if not reply or not is_cut(finish_reason):
         return False
     thinking, said = split_thinking(reply)
     return thinking is not None and not said.strip()
+
+
+def end_turn(text: str) -> str:
+    """Return a reply up to the end of the assistant's turn: what follows are turns that the model invented.
+
+    A mark that opens the assistant's own turn is left out.
+    """
+    if "<" not in text and "[" not in text and ":" not in text:
+        return text
+    while (opening := _ASSISTANT.match(text)) is not None and opening.end():
+        text = text[opening.end() :]
+    end = _TURN_END.search(text)
+    return text if end is None else text[: end.start()]
 
 
 def _split_channels(channels: list[re.Match[str]]) -> tuple[str | None, str]:

@@ -111,7 +111,7 @@ def test_thinking_is_kept_apart(question) -> None:
     ("reply", "reason"),
     [
         ("I am not sure.", Reason.UNPARSED),
-        ("", Reason.UNPARSED),
+        ("", Reason.EMPTY),
         ("{Answer: 6}", Reason.UNPARSED),
         ({"text": "Well, the first option", "finish_reason": "length"}, Reason.TRUNCATED),
         ({"text": "<think>hm", "finish_reason": "length"}, Reason.TRUNCATED_THINKING),

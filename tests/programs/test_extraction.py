@@ -54,7 +54,7 @@ def test_a_quotation_is_found_in_the_context(reply, text, alignment) -> None:
     ("reply", "reason"),
     [
         ("It is influenza, I believe.", Reason.NOT_IN_CONTEXT),
-        ("", Reason.NOT_IN_CONTEXT),
+        ("", Reason.EMPTY),
         ({"text": "The physician argues that the", "finish_reason": "length"}, Reason.TRUNCATED),
     ],
 )

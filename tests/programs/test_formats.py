@@ -148,8 +148,8 @@ def test_a_free_reply_is_the_answer(tasks, kind) -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("", Reason.UNPARSED),
-        ("  \n", Reason.UNPARSED),
+        ("", Reason.EMPTY),
+        ("  \n", Reason.EMPTY),
         ({"text": "", "finish_reason": "length"}, Reason.TRUNCATED),
     ],
 )

@@ -133,10 +133,10 @@ READ = {
     "module": lambda question: [read_choice(answer, question) for answer in (*REPLIES, *MEANT)],
 }
 READ_AS = {
-    "answer": (1, "2e2ff87aac46"),
-    "thinking": (1, "8fd75585816e"),
+    "answer": (2, "2218f1cb9cd7"),
+    "thinking": (2, "f7817023fc51"),
     "choice": (1, "df8dd41d3b8d"),
-    "format": (1, "92ee28e2c8f8"),
+    "format": (1, "0f62a16a6b24"),
     "span": (1, "84d60ea0135d"),
     "sentences": (1, "84fe9390cb52"),
     "module": (1, "82eccb7c7648"),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from answer_replies import VARIATIONS
 from medexam.signatures import find_answers, parse_answer, render_answer
+from medexam.signatures.answer_format import cut_answers
 
 FOUR = (1, 2, 3, 4)
 
@@ -17,6 +18,16 @@ FOUR = (1, 2, 3, 4)
         "The right option is the third. {Answer: 3}",
         "{Answer: 3}\nI am sure: {Answer: 3}",
         "{Answer: 3} because 1 and 2 are wrong.",
+        "\uff5bAnswer\uff1a\uff13\uff5d",
+        "{Ans\u200bwer: 3}",
+        "\\{Answer: 3\\}",
+        "I am not sure. {Answer: 3}",
+        "No. {Answer: 3}",
+        "It isn't {Answer: 1}; it is {Answer: 3}",
+        "{Answer: 1} is wrong. {Answer: 3}",
+        "rather than {Answer: 1}, {Answer: 3}",
+        "Here is my answer in the requested format: {Answer: 3}",
+        "For example, {Answer: 1}. I choose {Answer: 3}",
     ],
 )
 def test_minor_variations_are_answers(reply: str) -> None:
@@ -48,6 +59,14 @@ def test_minor_variations_are_answers(reply: str) -> None:
         "{Answer: ٣}",
         "{Answer: 1} or {Answer: 2}",
         "{Answer: 7} {Answer: 2}",
+        "not {Answer: 1}",
+        "It is not the answer {Answer: 1}",
+        "No es {Answer: 2}",
+        "{Answer: 2} is not right",
+        "Please answer in the form {Answer: 1}",
+        "Responda en el formato {Answer: 1}",
+        "You should answer with {Answer: 1}",
+        "such as {Answer: 1}",
     ],
 )
 def test_anything_else_is_no_answer(reply: str) -> None:
@@ -69,6 +88,20 @@ def test_the_question_says_which_numbers_are_options() -> None:
 )
 def test_after_reasoning_the_last_answer_counts(reply: str, answer: int | None) -> None:
     assert parse_answer(reply, FOUR, reasoned=True) == answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "reasoned", "answer"),
+    [
+        ("Perhaps {Answer: 1}? Let me think about", True, None),
+        ("Perhaps {Answer: 1}? Let me think about", False, None),
+        ("So it is {Answer: 2}.", True, 2),
+        ("{Answer: 2}\n\nExplanation: this", False, 2),
+        ("{Answer: 2}\n\nBut wait", True, None),
+    ],
+)
+def test_of_a_reply_that_was_cut_an_answer_at_its_end_counts(reply: str, *, reasoned: bool, answer: int | None) -> None:
+    assert parse_answer(cut_answers(reply, reasoned=reasoned), FOUR, reasoned=reasoned) == answer
 
 
 @pytest.mark.parametrize("form", ["braces", "angles"])

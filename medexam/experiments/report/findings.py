@@ -11,7 +11,7 @@ from medexam.predictions import Prediction, Reason, Status
 
 SILENT = 0.1
 """Share of questions without an answer from which on a reader is told why."""
-_NOTHING = (Reason.UNPARSED, Reason.TRUNCATED, Reason.TRUNCATED_THINKING)
+_NOTHING = (Reason.UNPARSED, Reason.EMPTY, Reason.TRUNCATED, Reason.TRUNCATED_THINKING)
 NAMED = 4
 """Runs that a sentence names; of more it gives the number."""
 QUOTED = 60

@@ -21,6 +21,7 @@ from medexam.experiments.store.log_lines import parse_lines
 from medexam.experiments.store.run_folder import PredictionLog, open_log
 from medexam.experiments.store.work_folder import WorkFolder
 from medexam.frozen_model import FrozenModel
+from medexam.model_calls import is_cut
 from medexam.predictions import Failure, Prediction, Status
 
 RECORD = "translation.json"
@@ -71,7 +72,7 @@ class ReplyLog(PredictionLog):
             question=prediction.question,
             source=self._digests[prediction.question],
             reply=prediction.reply if prediction.status is not Status.FAILED else None,
-            cut_off=prediction.finish_reason == "length",
+            cut_off=is_cut(prediction.finish_reason),
             prompt_tokens=prediction.prompt_tokens,
             completion_tokens=prediction.completion_tokens,
             latency_s=prediction.latency_s,

@@ -52,7 +52,7 @@ from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.discovery.sight import reads_pictures
 from medexam.serve.engines.hosted import HostedEngine, check_needs
-from medexam.serve.engines.litellm_calls import call_litellm, get_litellm, reading_reply, to_response
+from medexam.serve.engines.litellm_calls import call_litellm, get_litellm, is_withheld, reading_reply, to_response
 from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_key
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
@@ -342,6 +342,8 @@ class LiteLLMEngine(HostedEngine):
         self, messages: list[dict[str, Any]], prefill: str, choices: Sequence[str], config: Config
     ) -> Response:
         response = await self._chat(self._choice_fields(messages, prefill, choices, config))
+        if is_withheld(response):
+            return response
         chosen = read_choice(response.text, choices)
         if chosen is None:
             raise ProviderError(

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,6 +20,7 @@ from dspy.lm15 import (
     AuthError,
     InvalidRequestError,
     LM15Error,
+    RefusalPart,
     Response,
     ServerError,
     TransportError,
@@ -27,10 +29,12 @@ from dspy.lm15 import (
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
 from medexam.inputs import load_json
+from medexam.model_calls import FINISH_REASON, Ending, read_ending
 from medexam.serve.network.connections import causes, redirect_fault
 from medexam.serve.network.http_calls import MISFORMED, retry_after_s
 from medexam.text import hide_secrets, writable
 
+_LONGEST_REASON = 60
 LONGEST_MESSAGE = 2000
 """Characters of an error that are kept."""
 _NO_CREDENTIALS = re.compile(
@@ -191,16 +195,47 @@ def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Respo
     if len(choices) != samples:
         raise ServerError(f"the reply holds {len(choices)} choices instead of {samples}")
     for choice in choices:
-        message = choice.get("message") or {}
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            raise ServerError("the reply has no message")
         extras = message.get("provider_specific_fields") or {}
         thoughts = message.get("reasoning_content") or message.get("reasoning") or extras.get("reasoning")
         if thoughts:
             message["reasoning_content"] = thoughts
-        elif message.get("content") is None:
-            raise ServerError("the reply's message has no content")
+        if extras.get("refusal"):
+            message.setdefault("refusal", extras["refusal"])
+    reasons = [_finish_reason(choice) for choice in choices]
     usage = _counts(body.get("usage"))
     parts = ({**body, "choices": [one], "usage": None if place else usage} for place, one in enumerate(choices))
-    return [response_from_openai_chat(part, model=model) for part in parts]
+    responses = [response_from_openai_chat(part, model=model) for part in parts]
+    return [
+        replace(response, provider_data={**(response.provider_data or {}), FINISH_REASON: reason})
+        for response, reason in zip(responses, reasons, strict=True)
+    ]
+
+
+def _finish_reason(choice: Mapping[str, Any]) -> str | None:
+    """Return why a choice ended, as the server wrote it; litellm keeps its own word for it instead.
+
+    Raises `ServerError` for a reply that was broken off.
+    """
+    reason = (choice.get("provider_specific_fields") or {}).get("native_finish_reason") or choice.get("finish_reason")
+    return check_ending(reason)
+
+
+def is_withheld(response: Response) -> bool:
+    """Return whether the model declined, or a filter withheld its reply: what there is of it is no choice."""
+    refused = any(isinstance(part, RefusalPart) for part in response.message.parts)
+    return refused or response.finish_reason == "content_filter"
+
+
+def check_ending(reason: Any) -> str | None:
+    """Return a finish reason that a reply can be read with; raises `ServerError` for any other."""
+    if reason is not None and not isinstance(reason, str):
+        raise TypeError(f"a finish reason of type {type(reason).__name__}")
+    if read_ending(reason) is Ending.ABORTED:
+        raise ServerError(f"the reply was broken off: finish_reason {writable(str(reason))[:_LONGEST_REASON]!r}")
+    return reason or None
 
 
 def _counts(usage: Any) -> Any:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from dspy.lm15 import Config, Message, ProviderError, Request, Response, ServerError, Usage
+from dspy.lm15 import Config, FinishReason, Message, ProviderError, Request, Response, ServerError, Usage
 
-from medexam.model_calls import Generation
-from medexam.serve.engines.litellm_calls import is_count
+from medexam.model_calls import FINISH_REASON, Ending, Generation, read_ending
+from medexam.serve.engines.litellm_calls import check_ending, is_count, is_withheld
 from medexam.text import writable
 
 PLAIN_FIELDS = {
@@ -28,6 +28,13 @@ PLAIN_FIELDS = {
 }
 """Fields that mean the same on the chat and the completions endpoint, so that either can answer."""
 
+_DSPY_REASONS: Mapping[Ending, FinishReason] = {
+    Ending.COMPLETE: "stop",
+    Ending.CUT: "length",
+    Ending.REFUSED: "content_filter",
+    Ending.FILTERED: "content_filter",
+    Ending.ABORTED: "error",
+}
 _GRAMMAR_TOKENS = 64
 """Room for a choice of several tokens; the grammar ends the reply."""
 
@@ -106,7 +113,7 @@ def read_completions(raw: Mapping[str, Any], model: str, expected: int, samples:
                 model=writable(str(raw.get("model") or model)),
                 text=writable(text),
                 tokens=tokens,
-                finish_reason="length" if choice.get("finish_reason") == "length" else "stop",
+                finish_reason=check_ending(choice.get("finish_reason")) or "stop",
                 usage=usage,
             )
         )
@@ -135,8 +142,9 @@ def build_response(reply: Completion, text: str, finish_reason: str) -> Response
         id=reply.id,
         model=reply.model,
         message=Message.assistant(text),
-        finish_reason=finish_reason,
+        finish_reason=_DSPY_REASONS[read_ending(finish_reason)],
         usage=reply.usage,
+        provider_data={FINISH_REASON: finish_reason},
     )
 
 
@@ -183,6 +191,8 @@ def chosen_text(reply: Completion, choices: Sequence[str], ids: Sequence[int] | 
 
 def chosen_in_chat(response: Response, prefill: str, choices: Sequence[str]) -> Response:
     """The choice that a chat reply is behind `prefill`, as a response; raises `ProviderError` if it is none."""
+    if is_withheld(response):
+        return response
     text = response.text or ""
     chosen = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
     if chosen is None:

@@ -33,9 +33,11 @@ def document(spec, tmp_path):
 @pytest.fixture
 def last_counts(monkeypatch):
     """From now on of two answers the last counts, and the reader says so."""
+    first = {**specs.READINGS, "answer": 1, "thinking": 1}
+    monkeypatch.setattr(specs, "READINGS", first)
 
     def change() -> None:
-        monkeypatch.setattr(specs, "READINGS", {**specs.READINGS, "answer": 2})
+        monkeypatch.setattr(specs, "READINGS", {**first, "answer": 2})
         monkeypatch.setattr(
             adapter, "parse_answer", lambda reply, options, **_: parse_answer(reply, options, reasoned=True)
         )

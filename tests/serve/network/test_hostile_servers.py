@@ -11,6 +11,7 @@ from hostile_server import HostileWire
 from wire_server import serving
 
 from medexam.errors import EndpointSilentError
+from medexam.model_calls import Ending
 from medexam.predictions import Prediction, Status
 from medexam.serve import build_engine
 from medexam.serve.discovery.probe import check_same, probe_endpoint
@@ -33,7 +34,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST_BYTES", 4_000_000)
 
 
-async def ask(how: str, timeout_s: float = 2.0, request: Request = HELLO) -> Response:
+async def ask(how: str, timeout_s: float = BACKSTOP_S, request: Request = HELLO) -> Response:
     with serving(HostileWire(megabytes=50)) as wire:
         engine = await build_engine(ModelSpec(engine="vllm", endpoints=(wire.address,), timeout_s=timeout_s))
         try:
@@ -55,16 +56,37 @@ async def ask(how: str, timeout_s: float = 2.0, request: Request = HELLO) -> Res
         ("empty object", LM15Error),
         ("null", LM15Error),
         ("large id", LM15Error),
-        ("null content", ServerError),
         ("infinite", ServerError),
     ],
 )
 async def test_what_is_no_reply_is_a_fault_in_one_line(how: str, fault: type[LM15Error]) -> None:
     with pytest.raises(fault) as caught:
-        await ask(how)
+        await ask(how, timeout_s=2.0 if fault is CallTimeoutError else BACKSTOP_S)
     said = str(caught.value)
     assert "Traceback" not in said
     assert len(said) <= LONGEST_MESSAGE + 200
+
+
+@pytest.mark.parametrize("how", ["abort", "error", "unknown end"])
+@pytest.mark.parametrize("continued", [False, True], ids=["chat", "completions"])
+async def test_a_reply_that_was_broken_off_is_a_fault(how: str, *, continued: bool) -> None:
+    opened = replace(HELLO, messages=(*HELLO.messages, Message.assistant("{Answer: ")))
+    with pytest.raises(ServerError, match="broken off"):
+        await ask(how, request=opened if continued else HELLO)
+
+
+@pytest.mark.parametrize(
+    ("how", "reply", "ending", "written"),
+    [
+        ("null content", "", Ending.COMPLETE, "stop"),
+        ("refused", "I cannot help.", Ending.REFUSED, "stop"),
+        ("filtered", "", Ending.FILTERED, "content_filter"),
+        ("cut", "hello", Ending.CUT, "max_tokens"),
+    ],
+)
+async def test_a_reply_ends_as_the_server_says(how: str, reply: str, ending: Ending, written: str) -> None:
+    generation = read_generation(await ask(how))
+    assert (generation.reply, generation.ending, generation.finish_reason) == (reply, ending, written)
 
 
 @pytest.mark.parametrize("how", ["ids", "texts"])
