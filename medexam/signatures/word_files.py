@@ -1,9 +1,10 @@
 """Files of words: those shipped in `words/` by name, and the user's own by path."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -61,6 +62,13 @@ def no_words(where: str, what: str, language: Language, known: Iterable[str]) ->
 
 def validate_words(form: type[T], text: str, where: str) -> T:
     """The YAML `text` in a form; raises `SpecError` naming `where` and the place that is wrong."""
+    words: T = _validate(cast("Any", form), text, where)
+    return words
+
+
+@lru_cache(maxsize=64)
+def _validate(form: Any, text: str, where: str) -> Any:
+    # Each program of each cell reads the same few files.
     try:
         return TypeAdapter(form).validate_python(parse_yaml(text, where))
     except ValidationError as error:

@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from task_data import write_casimedicos, write_cliniqlink, write_squad
-from wordnet import keep_wordnet
 
 HOSTILE = "</pre></script><script>alert(1)</script><img src=x onerror=alert(2)>"
 EXTRACT = {"kind": "extract_explanation"}
@@ -281,7 +280,6 @@ def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, s
 @pytest.mark.model
 def test_two_benchmarks_share_no_page_but_a_terminal(run, medexam, tmp_path) -> None:
     pytest.importorskip("sentence_transformers")
-    keep_wordnet()
     data = write_cliniqlink(tmp_path / "cliniqlink")
     run()
     (document,) = run(

@@ -20,7 +20,9 @@ from documented.servers import start_servers
 from documented.shelf import Shelf, fill_shelf
 from documented.tables import BEFORE, EVERY, TRACKED, WORDS
 from medexam.plugins import added_names
+from medexam.serve.local_model.gguf_file import gguf_content, gguf_folder
 from medexam.serve.local_model.weights import smollm2_folder
+from suite.isolation import DTYPE_SPEED, share
 
 KEPT = """
 name: kept
@@ -80,7 +82,7 @@ def set_up(folder: Path, model: Path, store: Path) -> Iterator[Desk]:
     gc.collect()
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         shelf = fill_shelf(folder / "shelf")
-        _link_weights(folder / "cache" / "models", model)
+        _fill_cache(folder / "cache", model, shelf.gguf)
         shutil.copy(store, folder)
         for name in _UNSET:
             patch.delenv(name, raising=False)
@@ -111,11 +113,14 @@ def set_up(folder: Path, model: Path, store: Path) -> Iterator[Desk]:
         yield Desk(folder, shelf, addresses)
 
 
-def _link_weights(models: Path, model: Path) -> None:
-    """Have `model` found as SmolLM2, beside what was converted on this machine."""
+def _fill_cache(cache: Path, model: Path, gguf: Path) -> None:
+    """Have `model` found as SmolLM2, beside `gguf` as it is converted for all tests, and the speed of this machine."""
+    models = cache / "models"
     models.mkdir(parents=True)
-    for known in smollm2_folder().parent.glob("[!.]*"):
-        (models / known.name).symlink_to(model if known == smollm2_folder() else known)
+    (models / smollm2_folder().name).symlink_to(model)
+    converted = gguf_folder(gguf, gguf_content(gguf))
+    (models / converted.name).symlink_to(converted)
+    share(DTYPE_SPEED, cache / DTYPE_SPEED.name)
 
 
 def _keep_runs(folder: Path, addresses: dict[str, str]) -> None:

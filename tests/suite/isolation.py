@@ -53,11 +53,11 @@ def _make_home(home: Path) -> Path:
     cache = home / ".cache" / "medexam"
     cache.mkdir(parents=True)
     (cache / MODELS.name).symlink_to(MODELS)
-    _share(DTYPE_SPEED, cache / DTYPE_SPEED.name)
+    share(DTYPE_SPEED, cache / DTYPE_SPEED.name)
     return home
 
 
-def _share(file: Path, place: Path) -> None:
+def share(file: Path, place: Path) -> None:
     """Link a file to another place, if it is there and the place is free and on the same disk."""
     with suppress(OSError):
         os.link(file, place)
@@ -73,7 +73,7 @@ def _isolated(_homes: Iterator[Path], tmp_path_factory: pytest.TempPathFactory) 
         # Where own code lies is added for good.
         sys.path[:] = paths
         after = _process_state()
-    _share(home / ".cache" / "medexam" / DTYPE_SPEED.name, DTYPE_SPEED)
+    share(home / ".cache" / "medexam" / DTYPE_SPEED.name, DTYPE_SPEED)
     names = before.keys() | after.keys()
     changed = {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
     base = str(tmp_path_factory.getbasetemp())

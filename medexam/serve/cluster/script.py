@@ -44,7 +44,8 @@ _SCRIPT = """\
 
 # Slurm warns this script {warning} s before the walltime. Up to {requeues} times the job is then queued again.
 come_back() {{
-  if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {requeues} ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+  if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {requeues} ]; then scontrol requeue "$SLURM_JOB_ID"
+  else echo "the walltime is near, and the job is not queued again"; fi
 }}
 trap come_back USR1
 

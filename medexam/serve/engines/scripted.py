@@ -7,6 +7,7 @@ does not tokenise: its token counts are counts of words. It looks at no picture 
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -199,7 +200,13 @@ def _read_table(path: Path) -> dict[str, Any]:
         text = decode(path.read_bytes())
     except (OSError, UnreadableError) as error:
         raise SpecError(f"{path}: the replies cannot be read: {error}") from None
-    table = parse_yaml(text, str(path))
+    return _parse_table(text, str(path))
+
+
+@lru_cache(maxsize=4)
+def _parse_table(text: str, where: str) -> dict[str, Any]:
+    # A plan asks for the script's digest before an engine reads the script.
+    table = parse_yaml(text, where)
     if not isinstance(table, dict) or not table or not all(isinstance(key, str) for key in table):
-        raise SpecError(f"{path}: the replies must be a mapping of text to reply, with quoted keys")
+        raise SpecError(f"{where}: the replies must be a mapping of text to reply, with quoted keys")
     return table

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import threading
-import time
 
 import pytest
 from batch_server import BatchProvider, serving_batches
@@ -42,6 +41,16 @@ class Minded(Wire):
         elif status == 200:
             reply["choices"][0]["message"]["content"] = f"Because of {print_}."
         return status, reply
+
+
+class Stopping(Silent):
+    """Notes that the run begins to stop."""
+
+    def __init__(self) -> None:
+        self.heard = threading.Event()
+
+    def stopping(self, in_flight) -> None:
+        self.heard.set()
 
 
 @pytest.fixture
@@ -82,15 +91,17 @@ def interrupt(planned):
     """Runs, and presses Ctrl-C twice once something is true."""
 
     def run(true, *program):
+        watcher = Stopping()
+
         def press():
             until(true)
-            for _ in "12":
-                os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(0.2)
+            os.kill(os.getpid(), signal.SIGINT)
+            until(watcher.heard.is_set, "the first Ctrl-C")
+            os.kill(os.getpid(), signal.SIGINT)
 
         thread = threading.Thread(target=press)
         thread.start()
-        (found,), stop = Runner(planned(*program), Silent()).run()
+        (found,), stop = Runner(planned(*program), watcher).run()
         thread.join()
         assert stop is Stop.INTERRUPTED
         return found

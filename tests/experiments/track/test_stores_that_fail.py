@@ -21,6 +21,7 @@ from medexam.experiments.track.store import open_store
 from medexam.experiments.track.time_limits import TimeLimits
 from medexam.experiments.track.ui import serve_ui
 from soak.disks import limited_files
+from waiting import BACKSTOP_S
 
 ZERO_SHOT = {"kind": "zero_shot"}
 
@@ -102,31 +103,45 @@ def hanging(drip: bytes) -> Iterator[str]:
             listener.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.fixture
+def given_up(monkeypatch) -> list[object]:
+    """The calls of MLflow that took longer than they may."""
+    calls, call = [], TimeLimits.call
+
+    def note(self, function, *arguments, **options):
+        try:
+            return call(self, function, *arguments, **options)
+        except TimeoutError:
+            calls.append(function)
+            raise
+
+    monkeypatch.setattr(TimeLimits, "call", note)
+    return calls
+
+
 @pytest.mark.parametrize("drip", [b"", b"HTTP/1.1 200 OK\r\nX: "], ids=["silent", "dripping"])
-def test_a_server_that_hangs_costs_no_more_than_a_call(drip: bytes, make_run, monkeypatch) -> None:
+def test_a_server_that_hangs_costs_no_more_than_a_call(drip: bytes, make_run, given_up, monkeypatch) -> None:
     monkeypatch.setattr(time_limits, "CALL_S", 0.5)
     run = make_run(ZERO_SHOT, "r")
-    with hanging(drip) as address:
-        began = time.monotonic()
-        with pytest.raises(TrackingError, match=r"no answer within 0\.5 s.*`medexam track RUN`") as caught:
-            track([run], tracking_uri=address)
-        assert time.monotonic() - began < 5
+    refusal = pytest.raises(TrackingError, match=r"no answer within 0\.5 s.*`medexam track RUN`")
+    with hanging(drip) as address, refusal as caught:
+        track([run], tracking_uri=address)
+    assert len(given_up) == 1
     assert "\n" not in str(caught.value)
 
 
-def test_a_locked_database_costs_no_more_than_a_call(make_run, uri: str, monkeypatch) -> None:
+def test_a_locked_database_costs_no_more_than_a_call(make_run, uri: str, given_up, monkeypatch) -> None:
     monkeypatch.setattr(time_limits, "CALL_S", 1.0)
     run = make_run(ZERO_SHOT, "r")
     with closing(sqlite3.connect(uri.removeprefix("sqlite:///"))) as other:
         other.execute("BEGIN IMMEDIATE")
-        began = time.monotonic()
         with pytest.raises(TrackingError, match="send it later"):
             track([run], tracking_uri=uri)
-        assert time.monotonic() - began < 10
+    assert len(given_up) == 1
     # The call that was left to itself goes on now, and must not write under the limits of another test.
     for thread in threading.enumerate():
         if thread.name == "mlflow":
-            thread.join(60)
+            thread.join(BACKSTOP_S)
 
 
 def test_a_full_disk_is_one_message_and_no_log(make_run, uri: str, capfd) -> None:

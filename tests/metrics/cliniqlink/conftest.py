@@ -13,7 +13,6 @@ from medexam.metrics.cliniqlink.answers import gold_flaw
 from medexam.metrics.cliniqlink.items import Format, Item
 from medexam.metrics.cliniqlink.semantic import Vectors
 from suite.costs import keep_for_session
-from wordnet import keep_wordnet
 
 FILES = {
     Format.TRUE_FALSE: "TF",
@@ -49,12 +48,6 @@ def loaded_minilm() -> MiniLM:
 
     minilm: MiniLM = keep_for_session(lambda: MiniLM(minilm_folder()))
     return minilm
-
-
-@pytest.fixture(scope="session")
-def wordnet() -> None:
-    """WordNet in memory, for the n-gram scores."""
-    keep_wordnet()
 
 
 @pytest.fixture

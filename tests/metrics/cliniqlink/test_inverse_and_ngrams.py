@@ -87,7 +87,6 @@ GOLD = "The physician gave a drug to the patient. It was large, and costly."
 SAID = [GOLD, "The doctor gave the patient a medicine. It was big.", "Nothing of it", "large", "", "αβγ"]
 
 
-@pytest.mark.usefixtures("wordnet")
 class TestAgainstTheLibraries:
     """Needs nltk and rouge-score."""
 

@@ -297,12 +297,11 @@ def test_servers_that_are_no_vllm(wire: Wire, version: str | None, forms: tuple[
 
 
 @pytest.mark.parametrize("status", [422, 500])
-def test_a_refused_schema_is_refused_at_once_and_in_the_servers_words(status: int) -> None:
-    begun = time.monotonic()
-    (one,) = look(
-        Wire(owner="me", version=None, tokenize=False, structured=False, forms=(), form_status=status)
-    ).diagnoses
-    assert time.monotonic() - begun < 10
+def test_a_refused_schema_is_asked_once_and_refused_in_the_servers_words(status: int) -> None:
+    wire = Wire(owner="me", version=None, tokenize=False, structured=False, forms=(), form_status=status)
+    (one,) = look(wire).diagnoses
+    forms = [body["response_format"] for body in wire.bodies("/v1/chat/completions") if "response_format" in body]
+    assert len(forms) == len({json.dumps(form) for form in forms}) > 1
     for check in one.api[:2]:
         assert (check.verdict, check.said) == ("refused", f"HTTP {status}: response_format: unexpected type")
 
