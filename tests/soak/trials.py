@@ -31,7 +31,7 @@ RUN = "run"
 AIMED_SHARE = 0.5
 """Of signals to `run` that wait for a phase; most phases are too short for a moment drawn by chance."""
 AIMED_S = 0.05
-"""Longest time from the beginning of such a phase to the signal."""
+"""Longest time from the beginning of such a phase to the signal; half the signals come at once."""
 _LOOK_S = 0.002
 OUTAGE_S = 4.0
 """Longest time that a killed server is away."""
@@ -105,7 +105,7 @@ class Soaker:
         moment = chance.uniform(0, self.seconds[work.name] if step.forked else baseline.cold_s)
         if way in SIGNALS and work.name == RUN:
             aim = chance.choice(PHASES) if chance.random() < AIMED_SHARE else None
-            moment = chance.uniform(0, AIMED_S) if aim else moment
+            moment = max(0.0, chance.uniform(-AIMED_S, AIMED_S)) if aim else moment
             hit = partial(self._kill_run, step, moment=moment, number=SIGNALS[way], folder=folder, aim=aim)
             return self.step(work, folder, step, hit)
         if way in SIGNALS:
@@ -179,7 +179,7 @@ class Soaker:
         def phase() -> str:
             return phase_of(child.said, folder, self.scratch, begun)
 
-        while aim is not None and phase() != aim:
+        while aim is not None and not (child.begun and phase() == aim):
             if child.wait(_LOOK_S):
                 return
         if not child.wait(moment):
