@@ -3,6 +3,7 @@
 It knows paths and bytes; what they mean, and what a user can do where they cannot be written, is the caller's.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -34,8 +35,15 @@ def cache_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """The folder of what must stay: `medexam` in `$XDG_STATE_HOME`, or in `~/.local/state`."""
-    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "medexam"
+    """The folder of what must stay: `medexam` in `$XDG_STATE_HOME`, or in `~/.local/state`.
+
+    Raises `FileNotFoundError` if this user has no home folder.
+    """
+    folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state")
+    try:
+        return folder.expanduser() / "medexam"
+    except RuntimeError as error:
+        raise FileNotFoundError(errno.ENOENT, str(error), str(folder)) from None
 
 
 def make_private_folder(path: Path) -> None:

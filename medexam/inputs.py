@@ -5,6 +5,7 @@ and no meaning; which error a user sees, and the way out, is the caller's.
 """
 
 import bz2
+import errno
 import gzip
 import io
 import json
@@ -15,6 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -29,6 +31,8 @@ UNPACKED_FREELY = 1 << 28
 """Bytes that any packed file may unpack to."""
 MOST_TIMES = 50
 """How many times its own size a packed file may unpack to beyond that; texts of exams and corpora come to 3 to 15."""
+LARGEST_RECORD = 1 << 28
+"""Bytes of a JSON file of a run; the keys of a million questions come to a tenth of it."""
 LONGEST_TEXT = 1 << 24
 """Characters of one cell, or of one line of JSON Lines, in a file of others; a picture as text fits in."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
@@ -105,10 +109,38 @@ def check_regular(path: Path) -> None:
         raise UnreadableError(f"is {kinds.get(stat.S_IFMT(mode), 'a device')} and no file: move it away")
 
 
+def open_regular(path: Path) -> BufferedReader:
+    """A file that a user names, open for reading; raises `OSError`, also for what `check_regular` refuses."""
+    try:
+        check_regular(path)
+    except UnreadableError as error:
+        raise OSError(errno.EINVAL, str(error), str(path)) from None
+    return path.open("rb")
+
+
+def read_regular(path: Path) -> bytes:
+    """The bytes of a file that a user names; raises `OSError` as `open_regular` does."""
+    with open_regular(path) as stream:
+        return stream.read()
+
+
 def check_length(text: str | bytes, what: str) -> None:
     """Raise `UnreadableError` for a text that is longer than `LONGEST_TEXT`; `what` it is begins the message."""
     if len(text) > LONGEST_TEXT:
         raise UnreadableError(f"{what} is longer than {LONGEST_TEXT:,} characters")
+
+
+def check_line_lengths(text: str) -> None:
+    """Raise `UnreadableError` for a line that is longer than `LONGEST_TEXT`."""
+    end = "\n" if "\n" in text else "\r"
+    begins = number = 0
+    while begins < len(text):
+        number += 1
+        ends = text.find(end, begins)
+        ends = len(text) if ends < 0 else ends
+        if ends - begins > LONGEST_TEXT:
+            check_length(text[begins:ends], f"line {number}")
+        begins = ends + 1
 
 
 def is_there(path: Path) -> bool:
@@ -171,12 +203,21 @@ def read_json(path: Path, object_hook: Callable[[dict[str, Any]], Any] | None = 
     return parse_json(read_bytes(path), object_hook)
 
 
+def read_record(path: Path) -> Any:
+    """The value of a JSON file that this package writes; raises as `read_json` does, also beyond `LARGEST_RECORD`."""
+    check_regular(path)
+    if path.stat().st_size > LARGEST_RECORD:
+        raise UnreadableError(f"is larger than {LARGEST_RECORD >> 20} MiB, as none is that medexam writes: restore it")
+    return read_json(path)
+
+
 @contextmanager
 def open_parquet(path: Path) -> "Iterator[ParquetFile]":
     """A Parquet file; raises `UnreadableError` where it is damaged, then or while `parquet_rows` reads it."""
     import pyarrow.parquet as pq
 
     with _naming_damage():
+        check_regular(path)
         file = pq.ParquetFile(path)
     with file:
         yield file

@@ -13,6 +13,7 @@ from medexam.cli.help.completion import complete_run
 from medexam.cli.imports import ImportSettings, replace_files
 from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption, settings_as_flags
 from medexam.cli.views.output import print_json, write_file
+from medexam.cli.views.runs import say
 from medexam.errors import SpecError
 from medexam.settings import Setting
 from medexam.text import hide_address
@@ -133,7 +134,7 @@ def compare(
         paths = [first, *(path for path in paths if path.resolve() != first.resolve())]
     folders = find_compared(paths)
     for warning in reading_warnings(folders):
-        sys.stderr.write(f"medexam: warning: {warning}\n")
+        say(f"warning: {warning}")
     found, report, blocks = _find(folders, way, finders)
     if markdown is not None:
         write_file(report(), markdown)
@@ -144,9 +145,9 @@ def compare(
 
         print_blocks(Terminal(), blocks())
     for line in found.corrected:
-        sys.stderr.write(f"medexam: {line}\n")
+        say(line)
     for note in mixed_notes(found.runs):
-        sys.stderr.write(f"medexam: warning: {note}\n")
+        say(f"warning: {note}")
     if tracking.sends:
         _send(found, tracking.tracking_uri, runs_dir or folders[0].path.resolve().parent)
     if gate is not None and not _passes(found, gating.junit):

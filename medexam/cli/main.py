@@ -5,12 +5,12 @@ did not pass, 2 wrong spec or usage or nothing usable came out, 3 incomplete. A 
 called.
 """
 
-import errno
 import io
 import logging
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from types import MappingProxyType
 from typing import Annotated, Any, NoReturn
@@ -22,11 +22,11 @@ from typer.main import get_group
 from medexam.cli.help.examples import add_examples
 from medexam.cli.progress.hashing import ReadingLine
 from medexam.cli.views.interrupts import interrupts_heard
+from medexam.cli.views.system_faults import check_memory_limit, describe_system_fault
 from medexam.cli.views.usage import usage_in_one_line
-from medexam.errors import MedExamError
 from medexam.fingerprints import watch_hashing
 from medexam.gc_pause import gc_seldom
-from medexam.text import hide_secrets, one_line
+from medexam.text import hide_secrets
 
 USAGE = 2
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -107,6 +107,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Name, command and the words behind it; fails as usual for a name that there is not."""
         name, _, rest = super().resolve_command(ctx, args)
+        check_memory_limit(name or "")
         return name, None if name is None else load_command(name), rest
 
 
@@ -167,31 +168,14 @@ def main() -> None:
     try:
         with gc_seldom(), watch_hashing(ReadingLine()):
             app(prog_name="medexam")
-    except MedExamError as error:
-        sys.stderr.write(f"medexam: {one_line(str(error))}\n")
-        sys.exit(USAGE)
     except Exception as error:
-        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            # What a user names may be looked for in many places, and none of them takes it.
-            sys.stderr.write(
-                f"medexam: {one_line(str(error.filename))}: no file has a name as long; correct the path\n"
-            )
-            sys.exit(USAGE)
-        if _lacks_memory(error):
-            sys.stderr.write(
-                f"medexam: there is too little memory ({one_line(str(error)) or 'no detail'}): raise its limit "
-                "(`ulimit -v`, or that of the job), or ask fewer questions at a time with --limit\n"
-            )
-            sys.exit(USAGE)
-        _print_defect()
-
-
-def _lacks_memory(error: Exception) -> bool:
-    """Whether the system gave no more memory, be it for a value, a library or a thread."""
-    if isinstance(error, MemoryError):
-        return True
-    words = ("failed to map segment", "cannot allocate memory", "can't start new thread", "can't allocate memory")
-    return isinstance(error, ImportError | OSError | RuntimeError) and any(word in str(error).lower() for word in words)
+        fault = describe_system_fault(error)
+        if fault is None:
+            _print_defect()
+        # What cannot be told must not end as a defect.
+        with suppress(OSError):
+            sys.stderr.write(f"medexam: {fault}\n")
+        sys.exit(USAGE)
 
 
 def _print_defect() -> NoReturn:

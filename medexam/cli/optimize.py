@@ -10,6 +10,7 @@ import typer
 from medexam.cli.options import INCOMPLETE, JsonOption, RunsDirOption, TrackingOption, check_resumed, settings_as_flags
 from medexam.cli.run import OptionalSpec, OverridesOption
 from medexam.cli.views.output import print_json, send_to_mlflow
+from medexam.cli.views.runs import say
 from medexam.errors import SpecError
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.settings import Setting
@@ -100,7 +101,7 @@ def _carry_out(planned: "OptimizationPlan") -> "Optimization":
     with TrialProgress() as progress:
         done = carry_out(planned, progress)
     if why := why_nothing_more(planned, done):
-        sys.stderr.write(f"medexam: {done.folder.name} is complete: {why}\n")
+        say(f"{done.folder.name} is complete: {why}")
     return done
 
 
@@ -111,7 +112,7 @@ def _say_next(done: "Optimization", spec: str | None) -> None:
     if done.ending is not Ending.COMPLETE:
         larger = " under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)"
         how = larger if done.ending is Ending.BUDGET else ""
-        sys.stderr.write(f"medexam: {done.ending}: {done.why}; medexam optimize --resume {folder} continues{how}\n")
+        say(f"{done.ending}: {done.why}; medexam optimize --resume {folder} continues{how}")
     if done.best is not None and done.best.number > 0:
         what = spec or "SPEC"
         sys.stderr.write(

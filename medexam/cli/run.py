@@ -152,7 +152,7 @@ def run(
     send = partial(track, page=True, only_new=True)
     send_to_mlflow(send, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
     if incomplete:
-        sys.stderr.write(incomplete)
+        say(incomplete)
         raise typer.Exit(INCOMPLETE)
 
 
@@ -241,4 +241,4 @@ def _incomplete(spec: str | None, plan: "Plan", runs: "list[AnyRun]", stop: "Sto
         go_on = f"{folders[0].resume_command} asks them"
     else:
         go_on = f"run {spec} again with the same settings to ask them"
-    return f"medexam: {describe_stop(stop)}: {sum(pending.values())} questions are still pending{mostly}; {go_on}\n"
+    return f"{describe_stop(stop)}: {sum(pending.values())} questions are still pending{mostly}; {go_on}"

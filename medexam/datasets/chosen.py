@@ -5,6 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from medexam.errors import DatasetError
+from medexam.inputs import read_regular
 
 
 def read_chosen(path: Path, known: Collection[str]) -> frozenset[str]:
@@ -13,7 +14,7 @@ def read_chosen(path: Path, known: Collection[str]) -> frozenset[str]:
     Raises `DatasetError` if it cannot be read, is empty, or names a question that is not `known`.
     """
     try:
-        text = path.expanduser().read_text(encoding="utf-8")
+        text = read_regular(path.expanduser()).decode()
         if text.lstrip().startswith("{"):
             keys = frozenset(map(str, json.loads(text)["subset"]["questions"]))
         else:

@@ -15,6 +15,7 @@ from pathlib import Path
 from medexam.datasets.locating import find_own_file, locate_files
 from medexam.datasets.rows import Row, TaskReading, TaskRow
 from medexam.errors import DatasetError, SpecError
+from medexam.inputs import open_regular
 from medexam.plugins import hash_source
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
@@ -110,7 +111,7 @@ def _all_files(spec: DatasetSpec) -> Sequence[Path]:
 
 def _digest(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error.strerror}): make it readable") from None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, decode
+from medexam.inputs import UnreadableError, decode, read_regular
 
 MARKS = range(1, 6)
 """1 is worst, 5 is best."""
@@ -94,7 +94,7 @@ def _read_review(path: Path, item: str, aspects: Sequence[str], explain: Explain
 def _read_rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """The line that each row begins in, and its cells by column, without the space around them; no empty rows."""
     try:
-        text = decode(path.read_bytes())
+        text = decode(read_regular(path))
     except (OSError, UnreadableError) as error:
         raise DatasetError(f"{path}: cannot be read ({error}): save the sheet as CSV in UTF-8") from None
     # Spreadsheets of some countries write semicolons for commas.

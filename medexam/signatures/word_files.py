@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 
 from medexam.errors import SpecError
+from medexam.inputs import read_regular
 from medexam.questions import Language
 from medexam.specs import WordFiles, parse_yaml
 
@@ -25,7 +26,7 @@ def read_words_file(source: str | Path, what: str, suffix: str = "") -> tuple[st
     try:
         if str(source) == Path(source).name and shipped.is_file():
             return shipped.read_text(encoding="utf-8"), f"{what} {str(source)!r}"
-        return Path(source).read_text(encoding="utf-8"), str(source)
+        return read_regular(Path(source)).decode(), str(source)
     except FileNotFoundError:
         raise SpecError(
             f"program.{what}: no file {str(source)!r}, and no set of that name; the shipped ones are {_shipped(suffix)}"

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from medexam.errors import SpecError
+from medexam.inputs import read_regular
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.strict_yaml import parse_yaml
@@ -55,7 +56,7 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
                 "that asks them"
             )
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_regular(path).decode()
         except FileNotFoundError:
             raise SpecError(_unknown_spec(path)) from None
         except (OSError, UnicodeDecodeError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from medexam.errors import SpecError
+from medexam.inputs import LONGEST_TEXT
 from medexam.text import writable
 
 MOST_LEVELS = 50
@@ -24,6 +25,8 @@ def parse_yaml(text: str, where: str, *, numbered: bool = False) -> Any:
 
     `numbered`: a key may be a whole number too.
     """
+    if len(text) > LONGEST_TEXT:
+        raise SpecError(f"{where}: is longer than {LONGEST_TEXT:,} characters: take texts out of it")
     try:
         return writable(_construct(_Loader(text), frozenset({_TEXT, _NUMBER} if numbered else {_TEXT})))
     except yaml.YAMLError as error:

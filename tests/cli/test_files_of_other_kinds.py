@@ -78,3 +78,30 @@ def test_a_damaged_run_is_listed_as_damaged(medexam, runs) -> None:
     assert code == 0
     assert "damaged" in next(line for line in out.splitlines() if "bbbbbbbbbbbb" in line)
     assert f"warning: {spoilt.name} cannot be read" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run pipe.yaml",
+        "plan headqa_sample --set model.engine=scripted --set model.path=pipe.yaml",
+        "run headqa_sample --limit 1 --set model.engine=scripted --set model.path=pipe.yaml",
+        "data check headqa_v2 --path pipe.parquet",
+        "data build --booklet pipe.pdf --key pipe.csv --out built --name Cuaderno_2020_0_B",
+        "plan headqa_sample --set program.prompt=./pipe.yaml",
+        "plan headqa_sample --set dataset.only=pipe.csv",
+    ],
+)
+def test_a_pipe_that_a_user_names_is_refused_and_not_waited_for(medexam, tmp_path, words) -> None:
+    for ending in ("yaml", "parquet", "pdf", "csv"):
+        os.mkfifo(tmp_path / f"pipe.{ending}")
+    code, _, err = medexam(*words.split())
+    assert code == 2
+    assert "is a pipe and no file" in err or "is not there" in err, err
+
+
+def test_a_shard_that_leads_nowhere_holds_nothing(medexam, runs) -> None:
+    (runs[0] / "parts").mkdir()
+    (runs[0] / "parts" / "w.jsonl").symlink_to("nowhere")
+    code, _, err = medexam("report", runs[0])
+    assert code == 0, err

@@ -37,6 +37,18 @@ def test_a_run_that_is_written_is_not_removed_nor_are_those_beside_it(medexam, f
     assert not idle.path.exists()
 
 
+def test_a_link_is_removed_by_nobody_nor_what_it_leads_to(medexam, folders) -> None:
+    run = folders[0].path
+    link = run.with_name("linked")
+    link.symlink_to(run.name)
+    for name in (link, "linked"):
+        code, _, err = medexam("rm", name, "--yes")
+        assert code == 2
+        assert f"is a link to {run}, and nothing is removed" in err
+    assert (run / "spec.json").exists()
+    assert link.is_symlink()
+
+
 @pytest.mark.parametrize("how", ["removed", "moved", "replaced"])
 def test_a_run_whose_file_is_gone_stops_at_its_next_flush(folders, tmp_path, how) -> None:
     folder = folders[0]

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from dspy.lm15 import ServerError
 from wire_server import Wire, serving
 
 from medexam.datasets import load_exam_set
+from medexam.serve import ScriptedEngine
 from medexam.specs import DatasetSpec
 from waiting import BACKSTOP_S, until
 
@@ -77,6 +79,17 @@ def test_plan_shows_a_prompt_and_counts_calls(medexam, spec) -> None:
     assert [turn["role"] for turn in cell["prompt"]] == ["system", "user"]
     code, out, _ = medexam("plan", spec(program=program))
     assert "Think through each option briefly" in " ".join(out.replace("│", " ").split())
+
+
+def test_a_terminal_obeys_nothing_that_a_server_says_in_a_refusal(medexam, spec, monkeypatch) -> None:
+    def refuse(engine, request):
+        raise ServerError("no\x1b[2J\x07\x9b31m way")
+
+    monkeypatch.setattr(ScriptedEngine, "answer", refuse)
+    code, out, err = medexam("run", spec())
+    assert code == 3
+    assert r"no\x1b[2J\x07\x9b31m way" in err.splitlines()[-1]
+    assert not {"\x07", "\x1b", "\x9b"} & {*out, *err}
 
 
 def test_an_incomplete_run_exits_with_3_and_says_how_to_go_on(medexam, spec, failing) -> None:

@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 
 from generated.boundary import Boundary
 from generated.commands import EndError, call, refusing
+from generated.elsewhere import forged_specs, kinds_of_files
+from generated.logs import limits, odd_numbers
 from generated.mutations import changed_bytes, changed_json, changed_value, hostile_values, json_bytes
+from generated.names import runs_of_names, written_names
+from generated.refusals import refusals
 from generated.servers import probes, replies
 from medexam.datasets.locating import SAMPLE_FOLDER
 from medexam.datasets.own.tables import read_file
@@ -392,5 +396,12 @@ BOUNDARIES: dict[str, Callable[[Path, ExitStack], Boundary]] = {
     "booklets and keys": _booklets,
     "replies": replies,
     "doctor": probes,
+    "names": written_names,
+    "runs of names": runs_of_names,
+    "kinds of files": kinds_of_files,
+    "forged specs": forged_specs,
+    "odd numbers": odd_numbers,
+    "limits": limits,
+    "refusals": refusals,
 }
 """Name -> what makes it, of a folder of its own and of what is closed behind it."""

@@ -61,13 +61,21 @@ class Child:
 
     @property
     def said(self) -> str:
-        """What it wrote on standard error."""
-        return (self.folder / ERR).read_text(encoding="utf-8", errors="replace")
+        """What it wrote on standard error; empty if it has not begun."""
+        path = self.folder / ERR
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    @property
+    def begun(self) -> bool:
+        """Whether it is the command, and not yet a copy of this process."""
+        return (self.folder / ERR).exists()
 
 
 def start(words: Sequence[str], cwd: Path, streams: Path, *, forked: bool = True, before: Hook = bool) -> Child:
     """Begin `medexam WORDS` in the folder `cwd`; `before` is called in the child, before the command."""
     streams.mkdir(parents=True, exist_ok=True)
+    for name in (OUT, ERR):
+        (streams / name).unlink(missing_ok=True)  # what another command said before is none of this one's
     pid = fork(lambda: be_command(words, cwd, streams, before)) if forked else _spawn(words, cwd, streams, before)
     return Child(pid, streams)
 

@@ -1,4 +1,4 @@
-"""Run folders from elsewhere: moved, unpacked, half there, or with what is no file in the place of a file."""
+"""Run folders from elsewhere: moved, unpacked, half there, or with what is no file instead of a file."""
 
 import json
 import os

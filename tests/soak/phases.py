@@ -4,20 +4,26 @@ import re
 from pathlib import Path
 
 PHASES = ("loading", "probing", "retrieving", "asking", "scoring", "tracking", "page")
-_ASKING = re.compile(r": asking [\d,]+ of ([\d,]+) questions \.\.\.$")
+_MESSAGE = re.compile(
+    r"^(?:(?P<probing>Preparing )|(?P<retrieving>Looking up )|(?P<told>Runs are in |A page of |The MLflow UI: )"
+    r"|.*(?P<asking>: asking [\d,]+ of (?P<total>[\d,]+) questions \.\.\.)$|.*(?P<asked> questions)$)",
+    re.MULTILINE,
+)
+"""How lines begin or end that say what is done; a long one goes on in the next line."""
 
 
 def phase_of(said: str, folder: Path, temporary: Path, since: float) -> str:
     """One of `PHASES`; `temporary` holds temporary folders, of which the page's is made after the moment `since`."""
-    last = said.splitlines()[-1] if said.strip() else ""
-    if last.startswith("Preparing "):
-        return "probing"
-    if last.startswith("Looking up "):
-        return "retrieving"
-    if asking := _ASKING.search(last):
-        files = sorted(folder.glob("runs/*/predictions.jsonl"), key=lambda path: path.stat().st_mtime)
-        done = files[-1].read_bytes().count(b"\n") if files else 0
-        return "scoring" if done >= int(asking[1].replace(",", "")) else "asking"
-    if last.startswith(("Runs are in ", "A page of ", "The MLflow UI: ")):
-        return "page" if any(path.stat().st_mtime > since for path in temporary.glob("tmp*")) else "tracking"
-    return "scoring" if last.endswith(" questions") else "loading"
+    messages = list(_MESSAGE.finditer(said))
+    if not messages:
+        return "loading"
+    match messages[-1].lastgroup:
+        case "probing" | "retrieving" as phase:
+            return phase
+        case "asking":
+            files = sorted(folder.glob("runs/*/predictions.jsonl"), key=lambda path: path.stat().st_mtime)
+            done = files[-1].read_bytes().count(b"\n") if files else 0
+            return "scoring" if done >= int(messages[-1]["total"].replace(",", "")) else "asking"
+        case "told":
+            return "page" if any(path.stat().st_mtime > since for path in temporary.glob("tmp*")) else "tracking"
+    return "scoring"

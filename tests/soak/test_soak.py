@@ -13,12 +13,12 @@ import httpx
 import pytest
 from wire_server import serving
 
-from soak import elsewhere, pairs
+from soak import elsewhere, pairs, trials
 from soak.baselines import Baseline
 from soak.children import Child
 from soak.elsewhere import MADE, MARK
 from soak.names import write_files
-from soak.phases import phase_of
+from soak.phases import PHASES, phase_of
 from soak.records import Step, Trial
 from soak.results import lines
 from soak.server import REFUSALS, Counting, ServerProcess
@@ -258,6 +258,7 @@ class TestRefusals:
         ("", "loading"),
         ("Preparing tiny (vllm) at x ...", "probing"),
         ("Looking up passages for x ...", "retrieving"),
+        ("Looking up passages for a name of\nseveral lines ...", "retrieving"),
         ("x en: asking 2 of 2 questions ...", "asking"),
         ("x en: asking 1 of 1 questions ...", "scoring"),
         ("x-1: 30 of 30 questions", "scoring"),
@@ -268,6 +269,30 @@ def test_a_phase_is_known_by_what_was_printed_last(tmp_path, said, phase) -> Non
     (tmp_path / "runs" / "x").mkdir(parents=True)
     (tmp_path / "runs" / "x" / "predictions.jsonl").write_text("{}\n")
     assert phase_of(f"medexam: before\n{said}\n" if said else "", tmp_path, tmp_path, time.time()) == phase
+
+
+@pytest.mark.parametrize("aim", PHASES[:3])
+def test_a_signal_waits_for_its_phase(soaker, tmp_path, aim) -> None:
+    said = {"loading": "", "probing": "Preparing x ...\n", "retrieving": "Looking up x ...\n"}
+    child, step, signals = MadeUp(tmp_path, "", None), Step("SIGINT", True), []
+    child.signal = signals.append
+    later = iter(said.values())
+
+    def wait(seconds: float) -> bool:
+        (tmp_path / "stderr.txt").write_text(
+            next(later, said["retrieving"]) if seconds == trials._LOOK_S else said[aim]
+        )
+        return False
+
+    child.wait = wait
+    soaker._kill_run(step, [child], moment=0.1, number=2, folder=tmp_path, aim=aim)
+    assert (step.phase, step.kills, signals) == (aim, 1, [2])
+
+
+def test_a_phase_that_never_comes_is_hit_by_no_signal(soaker, tmp_path) -> None:
+    step = Step("SIGINT", True)
+    soaker._kill_run(step, [MadeUp(tmp_path, "", 0)], moment=0.1, number=2, folder=tmp_path, aim="page")
+    assert (step.phase, step.kills) == ("", 0)
 
 
 def test_a_page_is_known_by_its_temporary_folder(tmp_path) -> None:

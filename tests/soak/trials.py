@@ -5,12 +5,13 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from soak.baselines import Baseline
 from soak.children import Child, in_fork, start
 from soak.disks import PAGE, can_mount, limit_files, small_disk
-from soak.phases import phase_of
+from soak.phases import PHASES, phase_of
 from soak.records import SIGNALS, WAYS, Step, Trial
 from soak.results import files_in
 from soak.server import ServerProcess, stamps_in
@@ -27,6 +28,11 @@ LEAST_BYTES = 16_000
 """Smallest limit to files: what a command says goes to files too, and must fit."""
 RUN = "run"
 """The work whose phases are told apart."""
+AIMED_SHARE = 0.5
+"""Of signals to `run` that wait for a phase; most phases are too short for a moment drawn by chance."""
+AIMED_S = 0.05
+"""Longest time from the beginning of such a phase to the signal; half the signals come at once."""
+_LOOK_S = 0.002
 OUTAGE_S = 4.0
 """Longest time that a killed server is away."""
 
@@ -97,13 +103,13 @@ class Soaker:
         """Carry the command out and disturb it in one way."""
         step, baseline = Step(way, chance.random() > ALONE_SHARE), self.baselines[work.name]
         moment = chance.uniform(0, self.seconds[work.name] if step.forked else baseline.cold_s)
+        if way in SIGNALS and work.name == RUN:
+            aim = chance.choice(PHASES) if chance.random() < AIMED_SHARE else None
+            moment = max(0.0, chance.uniform(-AIMED_S, AIMED_S)) if aim else moment
+            hit = partial(self._kill_run, step, moment=moment, number=SIGNALS[way], folder=folder, aim=aim)
+            return self.step(work, folder, step, hit)
         if way in SIGNALS:
-            return self.step(
-                work,
-                folder,
-                step,
-                lambda children: self._kill(step, children, moment, SIGNALS[way], folder if work.name == RUN else None),
-            )
+            return self.step(work, folder, step, lambda children: self._kill(step, children, moment, SIGNALS[way]))
         if way == "server killed":
             away = chance.uniform(0, OUTAGE_S)
             return self.step(work, folder, step, lambda children: self._kill_server(step, children, moment, away))
@@ -158,15 +164,27 @@ class Soaker:
     def _let_end(self, children: list[Child]) -> None:
         """Disturb nothing."""
 
-    def _kill(
-        self, step: Step, children: list[Child], moment: float, number: int | None, folder: Path | None = None
-    ) -> None:
-        """Send the last of them a signal, if it still runs then; None sends none. With a folder, note what it is at."""
-        begun = time.time()
+    def _kill(self, step: Step, children: list[Child], moment: float, number: int | None) -> None:
+        """Send the last of them a signal, if it still runs then; None sends none."""
         if number is not None and not children[-1].wait(moment):
-            if folder is not None:
-                step.phase = phase_of(children[-1].said, folder, self.scratch, begun)
             children[-1].signal(number)
+            step.kills += 1
+
+    def _kill_run(
+        self, step: Step, children: list[Child], *, moment: float, number: int, folder: Path, aim: str | None
+    ) -> None:
+        """Send the run a signal a moment after the phase `aim`, or the run without one, began; note what it hits."""
+        child, begun = children[-1], time.time()
+
+        def phase() -> str:
+            return phase_of(child.said, folder, self.scratch, begun)
+
+        while aim is not None and not (child.begun and phase() == aim):
+            if child.wait(_LOOK_S):
+                return
+        if not child.wait(moment):
+            step.phase = phase()
+            child.signal(number)
             step.kills += 1
 
     def _kill_server(self, step: Step, children: list[Child], moment: float, away: float) -> None:

@@ -14,6 +14,7 @@ from medexam.cli.progress.pace import Pace
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction
+from medexam.text import visible
 
 REDRAW_S = 0.25
 """Seconds between two computations of the figures on a terminal."""
@@ -65,7 +66,7 @@ class TerminalProgress(WorkProgress):
         )
         if not self._console.is_terminal and planned.pending:
             sys.stderr.write(
-                f"{self._label}: asking {len(planned.pending) + planned.later:,} of {total:,} questions ...\n"
+                f"{visible(self._label)}: asking {len(planned.pending) + planned.later:,} of {total:,} questions ...\n"
             )
 
     def asked(self) -> None:
@@ -83,7 +84,7 @@ class TerminalProgress(WorkProgress):
             self._looked = now
             figures, elapsed = pace.describe(now, time_left=True), timedelta(seconds=round(now - self._began))
             sys.stderr.write(
-                f"{self._label}: {pace.done:,} of {pace.total:,} questions · {elapsed} elapsed · {figures}\n"
+                f"{visible(self._label)}: {pace.done:,} of {pace.total:,} questions · {elapsed} elapsed · {figures}\n"
             )
 
     def cell_ends(self, run: AnyRun) -> None:
@@ -91,7 +92,9 @@ class TerminalProgress(WorkProgress):
         self._draw_done()
         self._pace = self._task = None
         if not self._console.is_terminal:
-            sys.stderr.write(f"{run.record.run_id}: {run.metrics.n} of {len(run.record.questions)} questions\n")
+            sys.stderr.write(
+                f"{visible(run.record.run_id)}: {run.metrics.n} of {len(run.record.questions)} questions\n"
+            )
 
     def _draw_done(self) -> None:
         if self._pace is not None and self._task is not None:

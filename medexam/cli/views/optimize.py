@@ -16,6 +16,7 @@ from medexam.experiments.optimize.outcome import trials_table
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import Trial
 from medexam.predictions import Prediction
+from medexam.text import visible
 
 
 class TrialProgress(WorkProgress):
@@ -46,7 +47,7 @@ class TrialProgress(WorkProgress):
         if self._console.is_terminal:
             self._console.print(line, highlight=False)
         else:
-            sys.stderr.write(line + "\n")
+            sys.stderr.write(f"{visible(line)}\n")
 
     def asked(self) -> None:
         """Count a question as in flight."""

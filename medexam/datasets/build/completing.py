@@ -19,6 +19,7 @@ from medexam.datasets.build.keys import list_numbers
 from medexam.datasets.build.pages.frames import Box
 from medexam.datasets.build.pages.opening import OpenBooklet
 from medexam.errors import DatasetError
+from medexam.inputs import read_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -105,7 +106,7 @@ def _apply(draft: Draft, correction: Correction, source: Path | None) -> None:
     if correction.image is not None:
         path = correction.image if source is None else source.parent / correction.image
         try:
-            draft.picture = Picture(path.name, path.read_bytes())
+            draft.picture = Picture(path.name, read_regular(path))
         except OSError as error:
             raise DatasetError(f"{source}: {draft.number}: image {path} cannot be read ({error.strerror})") from None
 

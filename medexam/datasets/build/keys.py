@@ -15,7 +15,7 @@ from medexam.datasets.build.pages.opening import open_booklet
 from medexam.datasets.build.pages.rows import render_glyphs
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, decode
+from medexam.inputs import UnreadableError, decode, read_regular
 
 SHOWN = 5
 """Question numbers that an error names."""
@@ -95,7 +95,7 @@ def _show(key: Key, number: int) -> str:
 
 def _read_csv(path: Path, version: str | None) -> tuple[str | None, dict[int, int | None]]:
     try:
-        text = decode(path.read_bytes())
+        text = decode(read_regular(path))
         delimiter = max(",;\t", key=text.count)
         rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines(), delimiter=delimiter)]
     except (OSError, UnreadableError, csv.Error) as error:

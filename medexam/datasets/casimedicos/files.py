@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medexam.errors import DatasetError
-from medexam.inputs import first_line, open_unpacked
+from medexam.inputs import first_line, open_unpacked, read_regular
 
 ARCHIVE = "casimedicos-arg.tar.gz"
 """What its authors call the archive."""
@@ -87,7 +87,7 @@ def parse_sentences(text: str, source: str) -> Iterator[Sentence]:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}): unpack the whole archive {ARCHIVE} again") from None
 

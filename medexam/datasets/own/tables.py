@@ -22,6 +22,7 @@ from medexam.inputs import (
     UnreadableError,
     check_archive,
     check_length,
+    check_line_lengths,
     decode,
     first_line,
     open_parquet,
@@ -88,6 +89,8 @@ def read_file(path: Path) -> SourceTable:
     kind, columns, rows = _READERS[suffix](path)
     if not rows:
         raise DatasetError(f"{path}: holds no row")
+    for row in rows:
+        _check_texts(path, row.place, row.record)
     return SourceTable(str(path), path.parent, kind, columns or _all_fields(rows), tuple(rows))
 
 
@@ -145,6 +148,19 @@ def _check_length(path: Path, text: str, what: str) -> None:
         raise DatasetError(f"{path}: {error}: shorten it, or take it out") from None
 
 
+def _check_texts(path: Path, place: str, value: object) -> None:
+    """Raise `DatasetError` for a text within a row's value that is longer than any of a question."""
+    if isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            _check_length(path, value, f"{place} holds a text that")
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            _check_texts(path, place, each)
+    elif isinstance(value, list):
+        for each in value:
+            _check_texts(path, place, each)
+
+
 def _parse_json(text: str) -> tuple[Any, str | None]:
     try:
         return parse_json(text), None
@@ -180,6 +196,11 @@ def _read_json(path: Path) -> Rows:
 
 def _read_csv(path: Path) -> Rows:
     text = _read_text(path)
+    try:
+        # Before it is interpreted, which takes long.
+        check_line_lengths(text)
+    except UnreadableError as error:
+        raise DatasetError(f"{path}: {error}: shorten it, or take it out") from None
     delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     rows: list[TableRow] = []

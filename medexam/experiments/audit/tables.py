@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from medexam.experiments.audit.folder import ASPECTS
 from medexam.experiments.audit.ratings import describe_changes
 from medexam.experiments.audit.result import Audit
+from medexam.experiments.report.escaping import heading
 from medexam.experiments.report.markdown import join_markdown, render_table
 from medexam.formatting import NONE, coefficient, percent
 from medexam.metrics import Interval
@@ -25,7 +26,7 @@ def audit_report(audit: Audit) -> str:
     parts = ["# Audit", f"{answers} answers to {questions} questions, sample `{key.sample}`, seed {key.seed}."]
     parts += [f"{line[0].upper()}{line[1:]}." for line in describe_changes(audit.ratings)]
     for table, caption in audit_tables(audit):
-        parts += [f"## {table.title}", render_table(table), caption]
+        parts += [heading(2, table.title), render_table(table), caption]
     return join_markdown(parts)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from medexam.experiments.exports.answers import Answer, ExportedRun
-from medexam.experiments.report.markdown import disarm, render_table
+from medexam.experiments.report.escaping import disarm, on_one_line
+from medexam.experiments.report.markdown import render_table
 from medexam.files import whole_file, write_whole
 from medexam.formatting import percent
 from medexam.tables import Table
@@ -71,14 +72,38 @@ def _row(run: ExportedRun, answer: Answer) -> dict[str, Any]:
 
 
 def _card(runs: Sequence[ExportedRun]) -> str:
+    """What the hub reads, then what people read; only the latter is Markdown."""
+    return f"{_front_matter(runs)}\n{disarm(_description(runs))}"
+
+
+def _front_matter(runs: Sequence[ExportedRun]) -> str:
     licences = {run.items.licence for run in runs if run.items.licence}
     known = {each.lower() for each in licences}
     licence = known.pop() if len(known) == 1 and known <= LICENCES else "other"
+    languages = sorted({run.cell.dataset.language for run in runs})
     configs = [
         f"- config_name: {_quoted(run.run.folder.name)}\n  data_files: {_quoted(f'data/{run.run.folder.name}.parquet')}"
         for run in runs
     ]
-    languages = sorted({run.cell.dataset.language for run in runs})
+    lines = [
+        "---",
+        f"license: {licence}",
+        "language:",
+        *(f"- {language}" for language in languages),
+        "task_categories:",
+        "- question-answering",
+        "tags:",
+        "- evaluation-results",
+        "- medical",
+        "configs:",
+        *configs,
+        "---",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _description(runs: Sequence[ExportedRun]) -> str:
     table = Table(
         "Answers",
         ("configuration", "program", "model", "questions of", "n", "right, %"),
@@ -96,43 +121,28 @@ def _card(runs: Sequence[ExportedRun]) -> str:
         text_columns=4,
     )
     sources = dict.fromkeys(
-        f"- {run.cell.dataset.called}: {run.items.citation or 'no citation is known'} "
+        f"{run.cell.dataset.called}: {run.items.citation or 'no citation is known'} "
         f"(licence: {run.items.licence or 'not known'})"
         for run in runs
     )
-    card = "\n".join(
-        [
-            "---",
-            f"license: {licence}",
-            "language:",
-            *(f"- {language}" for language in languages),
-            "task_categories:",
-            "- question-answering",
-            "tags:",
-            "- evaluation-results",
-            "- medical",
-            "configs:",
-            *configs,
-            "---",
-            "",
-            "# Answers to medical exams",
-            "",
-            "Answers of language models to multiple-choice questions, question by question, written by medexam.",
-            "",
-            render_table(table),
-            "",
-            "`gold` and `answer` are the printed numbers of options, as in `option_numbers`. If a question stayed",
-            "unanswered, `answer` is empty, `reason` says why, and `right` is false: its mean is the accuracy.",
-            "",
-            "## Sources of the questions",
-            "",
-            *sources,
-            "",
-            "Questions and answers stand side by side here: leave these files out of what models are trained on.",
-            "",
-        ]
-    )
-    return disarm(card)
+    lines = [
+        "# Answers to medical exams",
+        "",
+        "Answers of language models to multiple-choice questions, question by question, written by medexam.",
+        "",
+        render_table(table),
+        "",
+        "`gold` and `answer` are the printed numbers of options, as in `option_numbers`. If a question stayed",
+        "unanswered, `answer` is empty, `reason` says why, and `right` is false: its mean is the accuracy.",
+        "",
+        "## Sources of the questions",
+        "",
+        *(f"- {on_one_line(source)}" for source in sources),
+        "",
+        "Questions and answers stand side by side here: leave these files out of what models are trained on.",
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def _quoted(text: str) -> str:

@@ -11,7 +11,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from medexam.experiments.imports.lines import read_lines
-from medexam.experiments.imports.samples import MISSHAPEN, Results, ResultsError, Sample, read_count, read_seconds
+from medexam.experiments.imports.samples import (
+    MISSHAPEN,
+    Results,
+    ResultsError,
+    Sample,
+    read_count,
+    read_seconds,
+    read_text,
+)
 from medexam.experiments.imports.told import of_every_eval_ever
 from medexam.inputs import UnreadableError, first_line, read_json
 
@@ -65,7 +73,7 @@ def read_every_eval_ever(path: Path) -> list[Results]:
             measure=str(result or _measure(evaluation, task)),
             samples=samples,
             version=None if library.get("version") in (None, "unknown") else str(library["version"]),
-            model=(evaluation.get("model_info") or {}).get("id"),
+            model=read_text((evaluation.get("model_info") or {}).get("id")),
             stated=_stated(told.get(result), samples),
             protocol=of_every_eval_ever(evaluation, told.get(result)),
         )
@@ -107,14 +115,15 @@ def _stated(result: Record | None, samples: Sequence[Sample]) -> float | None:
 def _sample(record: Record) -> Sample:
     asked, usage = record["input"], record.get("token_usage") or {}
     latency = read_seconds((record.get("performance") or {}).get("latency_ms"))
-    final = [one["extracted_value"] for one in record["answer_attribution"] if one.get("is_terminal")]
+    told = [one["extracted_value"] for one in record["answer_attribution"] if one.get("is_terminal")]
+    final = [value for value in told if isinstance(value, str)]
     replies = _texts((record.get("output") or {}).get("raw"))
     options, targets = _texts(asked.get("choices")), _texts(asked.get("reference"))
     # A number may count the options from 0 or from 1, and the schema does not say which.
     target = targets[0] if len(targets) == 1 and not (targets[0].isdecimal() and options) else None
     return Sample(
         ids=(str(record["sample_id"]),),
-        stem=asked.get("raw"),
+        stem=read_text(asked.get("raw")),
         options=options,
         chosen=(final or replies or (None,))[-1] or None,
         target=target,

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from medexam.experiments.imports.document import read_ids
-from medexam.experiments.imports.samples import MISSHAPEN, Results, ResultsError, Sample, read_count, read_seconds
+from medexam.experiments.imports.samples import (
+    MISSHAPEN,
+    Results,
+    ResultsError,
+    Sample,
+    read_count,
+    read_seconds,
+    read_text,
+)
 from medexam.experiments.imports.told import of_helm
 from medexam.inputs import UnreadableError, first_line, read_json
 
@@ -99,7 +107,7 @@ def _answers(state: Record, stats: Sequence[Record]) -> Iterator[_Answer]:
         pattern = state["adapter_spec"].get("output_mapping_pattern")
         chosen = None if mapping is None else _place(list(mapping), _mapped(reply, pattern))
         if index is not None:
-            reply, chosen = None, int(index)
+            reply, chosen = None, read_count(index)
         yield _Answer(
             instance, place[1], said, reply, chosen, result.get("success") is not True, result.get("request_time")
         )
@@ -112,7 +120,7 @@ def _short_answers(predictions: Sequence[Record], instances: Sequence[Record]) -
         if each.get("perturbation"):
             continue
         instance = asked[each["instance_id"]]
-        chosen: int | None = each.get("reference_index")
+        chosen = read_count(each.get("reference_index"))
         reply = each["predicted_text"] if chosen is None else None
         if chosen is None and each.get("mapped_output") is not None:
             chosen = _place([one["output"]["text"] for one in instance["references"]], each["mapped_output"])
@@ -121,7 +129,7 @@ def _short_answers(predictions: Sequence[Record], instances: Sequence[Record]) -
 
 def _mapped(reply: str | None, pattern: str | None) -> str:
     """The part of a reply that HELM looks up among the labels."""
-    text = (reply or "").strip()
+    text = (read_text(reply) or "").strip()
     if not pattern:
         return text
     match = re.search(pattern, text)
@@ -143,7 +151,7 @@ def _sort(path: Path, beside: Path, answers: Sequence[_Answer]) -> list[Results]
             task=re.sub(r"(^|[:,])model(_deployment)?=[^,]*", "", name),
             measure=measure if len(trials) == 1 else f"{measure}-trial-{trial + 1}",
             samples=[_sample(each, measure) for each in answers if each.trial == trial],
-            model=adapter.get("model"),
+            model=read_text(adapter.get("model")),
             stated=_stated(path, measure) if len(trials) == 1 else None,
             protocol=of_helm(spec, measure),
             beside=(beside,),
@@ -178,12 +186,12 @@ def _sample(answer: _Answer, measure: str) -> Sample:
     is_told = value in (0, 1)
     return Sample(
         ids=(str(instance["id"]), *read_ids(instance.get("extra_data") or {})),
-        stem=instance["input"].get("text"),
+        stem=read_text(instance["input"].get("text")),
         options=tuple(one["output"]["text"] for one in references),
         chosen=answer.chosen,
         target=right[0] if len(right) == 1 else None,
         right=bool(value) if is_told else None,
-        reply=answer.reply,
+        reply=read_text(answer.reply),
         prompt_tokens=_count(answer, "num_prompt_tokens"),
         completion_tokens=_count(answer, "num_output_tokens"),
         latency_s=read_seconds(answer.latency_s),

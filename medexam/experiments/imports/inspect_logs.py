@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.imports.samples import MISSHAPEN, Results, ResultsError, Sample, read_count, read_seconds
+from medexam.experiments.imports.samples import (
+    MISSHAPEN,
+    Results,
+    ResultsError,
+    Sample,
+    read_count,
+    read_seconds,
+    read_text,
+)
 from medexam.experiments.imports.told import of_inspect
 from medexam.inputs import UnreadableError, check_archive, first_line, parse_json
 
@@ -117,8 +125,8 @@ def _sort(path: Path, header: Record, samples: Iterable[Record]) -> list[Results
             task=str(told.get("task") or path.name.partition(".")[0]).rpartition("/")[2],
             measure=name if len(epochs) == 1 else f"{name}-epoch-{epoch}",
             samples=[*values[name, epoch], *failed.get(epoch, ())],
-            version=(told.get("packages") or {}).get("inspect_ai"),
-            model=told.get("model"),
+            version=read_text((told.get("packages") or {}).get("inspect_ai")),
+            model=read_text(told.get("model")),
             stated=stated.get(name) if len(epochs) == 1 else None,
             protocol=of_inspect(header, name),
         )
@@ -150,7 +158,7 @@ def _sample(record: Record, score: Record) -> Sample:
         chosen=_letter(score.get("answer")),
         target=_letter(record.get("target")),
         right=_verdict(score) if score else None,
-        reply=output.get("completion") or None,
+        reply=read_text(output.get("completion")) or None,
         prompt_tokens=read_count(usage.get("input_tokens")),
         completion_tokens=read_count(usage.get("output_tokens")),
         latency_s=read_seconds(output.get("time")),

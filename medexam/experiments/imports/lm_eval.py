@@ -16,7 +16,7 @@ from medexam.experiments.imports.document import read_ids, read_options, read_st
 from medexam.experiments.imports.lines import read_lines
 from medexam.experiments.imports.samples import MISSHAPEN, Choice, Results, ResultsError, Sample
 from medexam.experiments.imports.told import of_lm_eval
-from medexam.inputs import UnreadableError, read_json
+from medexam.inputs import UnreadableError, first_line, read_json
 
 Record = Mapping[str, Any]
 _NAME = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
@@ -45,13 +45,18 @@ def read_lm_eval(path: Path) -> list[Results]:
     delimiter = str((told.get("configs") or {}).get(task, {}).get("target_delimiter", " "))
     taken: dict[tuple[str, str], list[Sample]] = {}
     unclear: set[tuple[str, str]] = set()
-    for record in read_lines(path):
+    for number, record in enumerate(read_lines(path), start=1):
         name = str(record.get("filter", NO_FILTER))
-        for measure, right in _verdicts(record).items():
-            if right is None:
-                unclear.add((name, measure))
-            else:
-                taken.setdefault((name, measure), []).append(_sample(record, measure, right, delimiter))
+        try:
+            for measure, right in _verdicts(record).items():
+                if right is None:
+                    unclear.add((name, measure))
+                else:
+                    taken.setdefault((name, measure), []).append(_sample(record, measure, right, delimiter))
+        except MISSHAPEN as error:
+            raise ResultsError(
+                f"{path}: sample {number} is none of lm-evaluation-harness ({first_line(error)})"
+            ) from None
     found = [
         _results(task, told, name, measure, samples)
         for (name, measure), samples in taken.items()

@@ -34,6 +34,11 @@ def read_seconds(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value < _MOST else None
 
 
+def read_text(value: object) -> str | None:
+    """A text that a file states; None for what is none."""
+    return value if isinstance(value, str) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One question as another harness asked it, and what came out."""

@@ -10,7 +10,8 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import describe_score, metric_title
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.report.markdown import disarm, fenced, join_markdown, render_table
+from medexam.experiments.report.escaping import disarm, heading, on_one_line, paragraphs
+from medexam.experiments.report.markdown import fenced, join_markdown, render_table
 from medexam.formatting import percent, with_interval
 from medexam.programs import ProgramContext, WithNearest, build_program, demonstrations
 from medexam.programs.loading import PROGRAM
@@ -44,9 +45,9 @@ def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
 def _report(optimization: Optimization) -> Iterator[str]:
     """The report as Markdown."""
     spec, spent = optimization.optimizer, optimization.spent
-    yield f"# {optimization.title}\n"
+    yield f"{heading(1, optimization.title)}\n"
     if optimization.description:
-        yield f"{optimization.description}\n"
+        yield f"{paragraphs(optimization.description)}\n"
     yield (
         f"Demonstrations from {optimization.train} training questions, chosen by {spec.metric.replace('_', ' ')} on "
         f"{optimization.validation} validation questions; the {optimization.tested} tested questions were neither "
@@ -97,9 +98,9 @@ def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Itera
     program = build_program(spec, plan.cell.dataset.language, context)
     best = optimization.best
     assert best is not None  # noqa: S101 - the caller has looked
-    yield f"# What trial {best.number} ({best.name}) asks with"
+    yield heading(1, f"What trial {best.number} ({best.name}) asks with")
     for name, predictor in program.named_predictors():
-        yield f"## Instructions of {name}"
+        yield heading(2, f"Instructions of {name}")
         yield "\n".join(f"> {line}" for line in predictor.signature.instructions.splitlines())
     shown = list(demonstrations(program))
     if isinstance(program, WithNearest):
@@ -110,12 +111,12 @@ def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Itera
     for number, (name, demo) in enumerate(shown, start=1):
         question = demo.get("question")
         if not isinstance(question, Question):
-            yield f"## Demonstration {number}, shown by {name}"
-            yield "\n".join(f"- {field}: {value}" for field, value in demo.items())
+            yield heading(2, f"Demonstration {number}, shown by {name}")
+            yield "\n".join(f"- {field}: {on_one_line(str(value))}" for field, value in demo.items())
             continue
-        yield f"## Demonstration {number}, shown by {name}: {question.key}"
+        yield heading(2, f"Demonstration {number}, shown by {name}: {question.key}")
         yield fenced(render_question(question))
         if demo.get("rationale"):
-            yield f"Reasoning: {demo['rationale']}"
+            yield paragraphs(f"Reasoning: {demo['rationale']}")
         if demo.get("answer") is not None:
             yield f"Answer: {demo['answer']}"

@@ -69,7 +69,8 @@ def prompt_templates(optimization: Optimization) -> dict[str, Messages]:
     stem = f"{cell.name}-{name_part(cell.program.kind.rpartition(':')[2])}-{cell.dataset.language}"
     predictors = {id(predictor): name.rsplit(".", 1)[-1] for name, predictor in program.named_predictors()}
     if not isinstance(program, ExamProgram):
-        return {f"{stem}-{name}": _module_prompt(program, one) for name, one in program.named_predictors()}
+        # MLflow takes no brackets in a name, which predictors in a list have.
+        return {f"{stem}-{name_part(name)}": _module_prompt(program, one) for name, one in program.named_predictors()}
     calls = list(_calls(program))
     templates = {}
     for call in calls:

@@ -17,7 +17,7 @@ from medexam.experiments.optimize.logged_model import log_best_program
 from medexam.experiments.optimize.optimization import Ending, Optimization
 from medexam.experiments.optimize.registered_prompts import register_prompts
 from medexam.experiments.optimize.trials import Trial
-from medexam.experiments.report.markdown import disarm
+from medexam.experiments.report.escaping import disarm, paragraphs
 from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.track.copies import (
@@ -218,7 +218,7 @@ class _Store:
             "medexam.program_digest": best.digest if best else "",
             "medexam.version": __version__,
             **SOURCE,
-            "mlflow.note.content": disarm("\n\n".join(part for part in (done.description, _headline(done)) if part)),
+            "mlflow.note.content": disarm("\n\n".join(filter(None, (paragraphs(done.description), _headline(done))))),
             **{f"medexam.{key}": value for key, value in flatten({"optimizer": budget, "tested": dataset}).items()},
         }
 

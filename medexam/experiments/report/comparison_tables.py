@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from medexam.benchmarks.paired import FEW_CLUSTERS
 from medexam.benchmarks.resampling import describe_resampling
 from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped
+from medexam.experiments.report.escaping import heading
 from medexam.experiments.report.markdown import join_markdown, render_table
 from medexam.experiments.report.own_tables import paired_sentences, paired_tables
 from medexam.experiments.report.tables import table_runs
@@ -82,11 +83,11 @@ def render_comparison(
         text_columns=2,
     )
     parts = [
-        f"# {', '.join(others)} against {baseline}",
+        heading(1, f"{', '.join(others)} against {baseline}"),
         *lines,
         "\n".join(f"- {sentence}" for sentence in said),
     ]
     for table, caption in tables:
-        parts += [f"## {table.title}", render_table(table), caption]
+        parts += [heading(2, table.title), render_table(table), caption]
     parts += ["## Runs", render_table(folders)]
     return join_markdown(filter(None, parts))

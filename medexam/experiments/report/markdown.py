@@ -11,6 +11,7 @@ from itertools import chain
 from medexam.experiments.compare.baselines import Contrast
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.report.contrast_tables import contrast_table, flipped_tables
+from medexam.experiments.report.escaping import cell, disarm, heading, on_one_line, paragraphs
 from medexam.experiments.report.own_tables import own_tables
 from medexam.experiments.report.run_tables import cost_tables, failure_tables, member_tables
 from medexam.experiments.report.tables import comparison, legend
@@ -23,12 +24,6 @@ from medexam.tables import Captioned, Table
 
 SHOWN_REPLIES = 3
 SHOWN_CHARACTERS = 600
-_FENCE = re.compile("`{3,}|~{3,}")
-"""What opens or closes a block."""
-_TAG = re.compile(r"<(?=[A-Za-z/!?])")
-"""Where a tag of HTML would begin; a comparison such as `p < 0.05` is none."""
-_LINK = re.compile(r"\]\(")
-"""Where the address of a link or a picture would begin."""
 
 
 class Verbatim(str):
@@ -40,9 +35,9 @@ class Verbatim(str):
 def render_table(table: Table) -> str:
     """A Markdown table without its title; stressed cells are bold."""
     marks = [":--" if column < table.text_columns else "--:" for column in range(len(table.headers))]
-    lines = [table.headers, tuple(marks)]
+    lines = [tuple(cell(text) for text in table.headers), tuple(marks)]
     for row, cells in enumerate(table.rows):
-        escaped = [re.sub(r"\s*\n\s*", " ", cell.replace("|", "\\|")) for cell in cells]
+        escaped = [cell(text) for text in cells]
         lines.append(tuple(f"**{text}**" if (row, at) in table.best else text for at, text in enumerate(escaped)))
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -50,12 +45,6 @@ def render_table(table: Table) -> str:
 def join_markdown(parts: Iterable[str]) -> str:
     """A whole document of these parts, each as `disarm` leaves it; `fenced` ones stay as they are."""
     return "\n\n".join(part if isinstance(part, Verbatim) else disarm(part) for part in parts) + "\n"
-
-
-def disarm(text: str) -> str:
-    """Markdown in which no name, warning or description of others' is a tag or a link, or opens or closes a block."""
-    text = _FENCE.sub(lambda found: "".join(f"\\{mark}" for mark in found[0]), text)
-    return _TAG.sub("&lt;", _LINK.sub(r"]\\(", text))
 
 
 def describe_state(run: AnyRun) -> str:
@@ -73,7 +62,12 @@ def describe_state(run: AnyRun) -> str:
 
 def captioned(tables: Iterable[Captioned]) -> list[str]:
     """A section a table, with its caption."""
-    return [f"## {table.title}\n\n{render_table(table)}\n\n{caption}" for table, caption in tables]
+    return [f"{_section(table)}\n\n{caption}" for table, caption in tables]
+
+
+def _section(table: Table, title: str | None = None, *, level: int = 2) -> str:
+    """A table under its title or another one."""
+    return f"{heading(level, title or table.title)}\n\n{render_table(table)}"
 
 
 def describe_settings(run: AnyRun) -> Table:
@@ -120,7 +114,7 @@ def unanswered(questions: Iterable[str], predictions: Mapping[str, Prediction]) 
     if not reasons:
         return []
     counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
-    shown = [(f"`{one.question}` ({one.reason}):", fenced(_beginning(reply))) for one, reply in examples]
+    shown = [(f"`{on_one_line(one.question)}` ({one.reason}):", fenced(_beginning(reply))) for one, reply in examples]
     return [f"## Unanswered questions\n\n{reasons.total()} of {found}: {counts}.", *chain.from_iterable(shown)]
 
 
@@ -140,19 +134,19 @@ def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequen
     `extra` are tables that more is needed for than the run, such as the human baseline.
     """
     record, benchmark, metrics = run.record, run.benchmark, run.metrics
-    parts = [f"# {record.cell.name}: {run.title}"]
+    parts = [heading(1, f"{record.cell.name}: {run.title}")]
     if record.description:
-        parts.append(record.description)
+        parts.append(paragraphs(record.description))
     parts += [f"**Warning.** {_sentence(warning)}" for warning in run.warnings]
     parts += [f"**Note.** {_sentence(note)}" for note in benchmark.notes(metrics)]
     parts.append(headline(run))
     parts += captioned(own_tables([run]))
     parts += captioned(failure_tables(run, f"`{run.folder.resume_command}` asks them again."))
-    parts += [f"## {table.title}\n\n{render_table(table)}" for table in benchmark.breakdowns(metrics, published=True)]
+    parts += [_section(table) for table in benchmark.breakdowns(metrics, published=True)]
     parts.append(benchmark.legend([metrics]) + benchmark.published_legend)
     parts += captioned([*extra, *cost_tables(run), *member_tables(run), *benchmark.details(metrics)])
     parts += unanswered(record.questions, predictions)
-    parts.append("## Settings\n\n" + render_table(describe_settings(run)))
+    parts.append(_section(describe_settings(run)))
     return join_markdown(parts)
 
 
@@ -164,14 +158,14 @@ def comparison_report(
     `extra` are tables that more is needed for than the runs, such as the human baseline.
     """
     table = comparison(runs)
-    warned = [f"**{run.title}.** {describe_state(run)}" for run in runs if not run.complete]
-    warned += [f"**{run.title}.** Warning: {warning}." for run in runs for warning in run.warnings]
+    warned = [f"**{on_one_line(run.title)}.** {describe_state(run)}" for run in runs if not run.complete]
+    warned += [on_one_line(f"**{run.title}.** Warning: {warning}.") for run in runs for warning in run.warnings]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
     flips = [part for contrast in contrasts for part in _contrast(contrast)]
-    parts = [f"# {table.title}", render_table(table), legend(runs), *ranking_notes(runs), *warned]
+    parts = [heading(1, table.title), render_table(table), legend(runs), *ranking_notes(runs), *warned]
     parts += [*captioned([*own_tables(runs), *extra]), *flips]
-    parts += [f"## {run.title}: {table.title}\n\n{render_table(table)}" for run in runs for table in _own(run)]
-    return join_markdown([*parts, f"## Runs\n\n{render_table(folders)}"])
+    parts += [_section(table, f"{run.title}: {table.title}") for run in runs for table in _own(run)]
+    return join_markdown([*parts, _section(folders)])
 
 
 def headline(run: AnyRun) -> str:
@@ -185,7 +179,7 @@ def _own(run: AnyRun) -> list[Table]:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
+    return on_one_line(f"{text[:1].upper()}{text[1:]}.")
 
 
 def _contrast(contrast: Contrast) -> list[str]:
@@ -193,6 +187,6 @@ def _contrast(contrast: Contrast) -> list[str]:
     table, caption = contrast_table(contrast)
     flipped = [table for against in contrast.against for table in flipped_tables(against)]
     return [
-        f"## {table.title}\n\n{render_table(table)}\n\n{caption}",
-        *(f"### {table.title}\n\n{render_table(table)}" for table in flipped),
+        f"{_section(table)}\n\n{caption}",
+        *(_section(table, level=3) for table in flipped),
     ]

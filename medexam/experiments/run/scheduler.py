@@ -23,7 +23,7 @@ from dspy.utils.exceptions import (
 from medexam.errors import EngineError, ProgramFaultError, RunFolderError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.spending import Spending
-from medexam.experiments.store.run_folder import PredictionLog
+from medexam.experiments.store.prediction_lines import PredictionLog
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import build_failure, build_prediction

@@ -14,18 +14,26 @@ from medexam.inputs import UnreadableError, check_regular
 _BLOCK = 4096
 """Bytes read at once where a file's last line is searched; most lines are shorter."""
 
+LONGEST_LINE = 1 << 27
+"""Bytes of a line; twice what a server's reply may have."""
+
 Parsed = TypeVar("Parsed")
 
 
 def read_whole_lines(path: Path) -> Iterator[bytes]:
     """Each line of a log with its end; a torn last one counts as not written. None without a file.
 
-    Raises `RunFolderError` where something else than a file lies there.
+    Raises `RunFolderError` where something else than a file lies there, or a line is longer than `LONGEST_LINE`.
     """
-    if path.exists():
-        check_file(path)
-        with path.open("rb") as stream:
-            yield from (line for line in stream if line.endswith(b"\n"))
+    if not path.exists():
+        return
+    check_file(path)
+    with path.open("rb") as stream:
+        for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE), b""), start=1):
+            if line.endswith(b"\n"):
+                yield line
+            elif len(line) == LONGEST_LINE:
+                raise RunFolderError(f"{path}, line {number} {_TOO_LONG}")
 
 
 def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[int, int, Parsed]]:
@@ -51,7 +59,8 @@ def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[
 def cut_torn_line(path: Path) -> None:
     """Cut off what a dead process left behind the last whole line; only the file's end is read.
 
-    Raises `OSError`, and `RunFolderError` where something else than a file lies there.
+    Raises `OSError`, and `RunFolderError` where something else than a file lies there, or that line would be longer
+    than `LONGEST_LINE`.
     """
     if not path.exists():
         return
@@ -63,10 +72,15 @@ def cut_torn_line(path: Path) -> None:
         while end and not whole:
             begins = max(0, end - _BLOCK)
             stream.seek(begins)
+            if size - begins > LONGEST_LINE:
+                raise RunFolderError(f"{path}, the last line {_TOO_LONG}")
             found = stream.read(end - begins).rfind(b"\n")
             whole, end = (begins + found + 1 if found >= 0 else 0), begins
         if whole < size:
             stream.truncate(whole)
+
+
+_TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, as none is that medexam writes: remove it to ask it again"
 
 
 def check_file(path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Predictions as they lie on the disk, one line each: read a line at a time, so that memory does not bound a run.
+"""Predictions as they lie on the disk, one line each: read a line at a time, so that memory does not bound a run, and
+appended in batches, each of which is there whole or not at all.
 
 A torn last line, left by a process that was killed while writing, counts as not written; a line that is damaged
 anywhere else is an error, and so is one that another run wrote. Which file it is and what the predictions are worth is
@@ -6,12 +7,14 @@ known elsewhere.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.log_lines import parse_lines
+from medexam.experiments.store.log_lines import cut_torn_line, parse_lines
 from medexam.predictions import Prediction
 
 _BLOCK = 4096
@@ -98,3 +101,77 @@ class StoredPredictions(Mapping[str, Prediction]):
 
     def __len__(self) -> int:
         return len(self._begins)
+
+
+class PredictionLog:
+    """Appends predictions as lines and flushes them to the disk."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """`descriptor` is the open end of the file at `path`."""
+        self._path = path
+        self._descriptor = descriptor
+        self._waiting: list[bytes] = []
+
+    def append(self, prediction: Prediction) -> None:
+        """Queue one line; `flush` puts it on the disk."""
+        # One write and one fsync a batch: a sync for each answer would be the slowest part of a fast run.
+        self._waiting.append(prediction.to_line())
+
+    def flush(self) -> None:
+        """Put all queued lines on the disk.
+
+        Raises `RunFolderError` where they do not fit: none of them is there then, and all stay queued. Raises it also
+        if the file was removed or moved since it was opened.
+        """
+        if not self._waiting:
+            return
+        self._check_place()
+        data = b"".join(self._waiting)
+        end = os.fstat(self._descriptor).st_size
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            # A part that was written is taken back: the batch stays queued, and would stand in the file twice.
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, end)
+            raise RunFolderError(
+                f"cannot write {self._path}: {error.strerror}; what was answered before is kept: make room, and run "
+                "the same again"
+            ) from None
+        self._waiting.clear()
+
+    def _check_place(self) -> None:
+        # A file that has lost its name can still be written, but nobody reads it again.
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
+                return
+        count = len(self._waiting)
+        lost = "1 answer since is lost" if count == 1 else f"{count:,} answers since are lost"
+        raise RunFolderError(
+            f"{self._path} was removed or moved while answers were written to it, and asking stops: {lost}; put it "
+            "back where it was, and run the same again"
+        )
+
+
+Log = TypeVar("Log", bound=PredictionLog)
+
+
+@contextmanager
+def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
+    """A log that appends to a file, made of its path and its open end; what a dead process left torn is cut off first.
+
+    Raises `RunFolderError` where the file cannot be written.
+    """
+    try:
+        cut_torn_line(path)
+        stream = path.open("ab")
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path}: {error}") from None
+    with stream:
+        log = make(path, stream.fileno())
+        try:
+            yield log
+        finally:
+            log.flush()

@@ -9,20 +9,20 @@ import os
 import shlex
 import shutil
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
-from medexam.experiments.store.log_lines import check_file, cut_torn_line
-from medexam.experiments.store.prediction_lines import StoredPredictions, scan_predictions
+from medexam.experiments.store.log_lines import check_file
+from medexam.experiments.store.prediction_lines import PredictionLog, StoredPredictions, open_log, scan_predictions
 from medexam.experiments.store.ran import Ran
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
 from medexam.experiments.store.stopped import Stopped
@@ -241,83 +241,9 @@ class RunFolder(WorkFolder):
         if path.exists():
             yield from (prediction for _, prediction in scan_predictions(path, self._own_digest()))
 
-    def appending(self) -> AbstractContextManager["PredictionLog"]:
+    def appending(self) -> AbstractContextManager[PredictionLog]:
         """A log that appends predictions; what a dead process left torn is cut off first."""
         return open_log(self.path / PREDICTIONS, PredictionLog)
-
-
-class PredictionLog:
-    """Appends predictions as lines and flushes them to the disk."""
-
-    def __init__(self, path: Path, descriptor: int) -> None:
-        """`descriptor` is the open end of the file at `path`."""
-        self._path = path
-        self._descriptor = descriptor
-        self._waiting: list[bytes] = []
-
-    def append(self, prediction: Prediction) -> None:
-        """Queue one line; `flush` puts it on the disk."""
-        # One write and one fsync a batch: a sync for each answer would be the slowest part of a fast run.
-        self._waiting.append(prediction.to_line())
-
-    def flush(self) -> None:
-        """Put all queued lines on the disk.
-
-        Raises `RunFolderError` where they do not fit: none of them is there then, and all stay queued. Raises it also
-        if the file was removed or moved since it was opened.
-        """
-        if not self._waiting:
-            return
-        self._check_place()
-        data = b"".join(self._waiting)
-        end = os.fstat(self._descriptor).st_size
-        try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
-            os.fsync(self._descriptor)
-        except OSError as error:
-            # A part that was written is taken back: the batch stays queued, and would stand in the file twice.
-            with suppress(OSError):
-                os.ftruncate(self._descriptor, end)
-            raise RunFolderError(
-                f"cannot write {self._path}: {error.strerror}; what was answered before is kept: make room, and run "
-                "the same again"
-            ) from None
-        self._waiting.clear()
-
-    def _check_place(self) -> None:
-        # The system goes on writing into a file that has lost its name, and what is written there is lost at the end.
-        with suppress(OSError):
-            if os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
-                return
-        count = len(self._waiting)
-        lost = "1 answer since is lost" if count == 1 else f"{count:,} answers since are lost"
-        raise RunFolderError(
-            f"{self._path} was removed or moved while answers were written to it, and asking stops: {lost}; put it "
-            "back where it was, and run the same again"
-        )
-
-
-Log = TypeVar("Log", bound=PredictionLog)
-
-
-@contextmanager
-def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
-    """A log that appends to a file, made of its path and its open end; what a dead process left torn is cut off first.
-
-    Raises `RunFolderError` where the file cannot be written.
-    """
-    try:
-        cut_torn_line(path)
-        stream = path.open("ab")
-    except OSError as error:
-        raise RunFolderError(f"cannot write {path}: {error}") from None
-    with stream:
-        log = make(path, stream.fileno())
-        try:
-            yield log
-        finally:
-            log.flush()
 
 
 def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> list[str]:
@@ -328,8 +254,13 @@ def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> li
 def remove_runs(folders: Sequence[RunFolder]) -> None:
     """Remove run folders, all of them or none.
 
-    Raises `RunBusyError` if another process writes one, and `RunFolderError` if one cannot be removed.
+    Raises `RunBusyError` if another process writes one, and `RunFolderError` if one cannot be removed or is a link.
     """
+    if links := [folder.path for folder in folders if folder.path.is_symlink()]:
+        raise RunFolderError(
+            f"{links[0]} is a link to {links[0].resolve()}, and nothing is removed: name that folder, or take the "
+            "link away"
+        )
     with ExitStack() as held:
         for folder in folders:
             try:

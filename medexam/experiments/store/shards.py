@@ -25,7 +25,7 @@ def shard_path(folder: Path, worker: str) -> Path:
 
 def has_shards(folder: Path) -> bool:
     """Whether workers left something in shards of the run in `folder`."""
-    return any(path.stat().st_size for path in (folder / SHARDS).glob(f"*{_SUFFIX}"))
+    return any(path.exists() and path.stat().st_size for path in (folder / SHARDS).glob(f"*{_SUFFIX}"))
 
 
 def scan_shards(folder: Path, spec_digest: str) -> Iterator[Prediction]:

@@ -152,10 +152,16 @@ def find_run(run: str, runs_dir: Path) -> RunFolder:
 
     Raises `RunFolderError` if there is none, or if several may be meant.
     """
-    for folder in (RunFolder(Path(run).resolve()), RunFolder(find_path(run, runs_dir))):
+    for folder in (_named_folder(run), RunFolder(find_path(run, runs_dir))):
         if folder.exists():
             return folder
     raise RunFolderError(f"no run {run} here or in {runs_dir}: give its folder or its id; `medexam list` shows them")
+
+
+def _named_folder(run: str) -> RunFolder:
+    """The run folder at a path, a link as itself: what is done to it must not be done to where it leads."""
+    path = Path(run)
+    return RunFolder(path.absolute() if path.is_symlink() else path.resolve())
 
 
 def shown_as_scored(reason: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.files import state_dir, write_new
-from medexam.inputs import UnreadableError, read_json
+from medexam.inputs import UnreadableError, read_record
 from medexam.text import writable
 
 RECORD = "spec.json"
@@ -43,7 +43,7 @@ def sign(record: Mapping[str, Any]) -> dict[str, Any]:
 def is_own(folder: Path) -> bool:
     """Whether this installation made the run in `folder`, and nobody changed its spec since."""
     try:
-        record, key = read_json(folder / RECORD), _read_key()
+        record, key = read_record(folder / RECORD), _read_key()
     except (OSError, UnreadableError):
         return False
     if not isinstance(record, dict) or not isinstance(signature := record.pop(SIGNATURE, None), str):

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.files import write_whole
-from medexam.inputs import UnreadableError, read_json
+from medexam.inputs import UnreadableError, read_record
 from medexam.text import writable
 
 
@@ -101,7 +101,7 @@ class WorkFolder:
         """One of the JSON files; raises `RunFolderError` where it cannot be read."""
         path = self.path / name
         try:
-            data = read_json(path)
+            data = read_record(path)
         except FileNotFoundError:
             raise RunFolderError(f"{self.path} holds no {name}: it is not a finished {self.kind} folder") from None
         except (OSError, UnreadableError) as error:

@@ -11,8 +11,8 @@ import time
 from medexam.experiments.compare.languages import Consistency
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.report.comparison_tables import headline, paired_report, verdicts
+from medexam.experiments.report.escaping import disarm
 from medexam.experiments.report.language_tables import consistency_report
-from medexam.experiments.report.markdown import disarm
 from medexam.experiments.track.copies import SOURCE, Copy, put_copy
 from medexam.experiments.track.payload import TAG_LENGTH, started_at
 from medexam.experiments.track.store import experiment_id, open_store

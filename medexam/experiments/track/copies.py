@@ -9,6 +9,7 @@ import getpass
 import hashlib
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ SOURCE = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL"}
 """Tags that say in MLflow's words what made a run."""
 _PAGE = 100
 """Runs, traces, parameters or tags that MLflow takes or gives at once."""
+_PLAIN = re.compile(r"[\w.,:+ -]+")
+"""A value that a filter of MLflow takes between quotes."""
 _METRICS_AT_ONCE = 800
 """MLflow takes 1,000 values of all kinds at once."""
 
@@ -58,9 +61,14 @@ class Copy:
     @property
     def digest(self) -> str:
         """SHA-256 of all that is sent, but for the times."""
-        files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files}
+        files = {path.name: _hash_file(path) for path in self.files}
         sent = [self.name, self.status, {**self.tags, **self.known}, self.params, self.metrics, self.dataset]
         return hashlib.sha256(json.dumps([*sent, files, self.texts], sort_keys=True, default=dict).encode()).hexdigest()
+
+
+def _hash_file(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def put_copy(client: Any, experiment_id: str, copy: Copy) -> tuple[str, list[Any]]:
@@ -129,8 +137,11 @@ def dataset_input(dataset: Mapping[str, str], context: str) -> Any:
 
 def find_runs(client: Any, experiment_id: str, tags: Mapping[str, str]) -> list[Any]:
     """MLflow's runs in an experiment that carry all of these tags."""
-    conditions = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
-    return list(_pages(client.search_runs, [experiment_id], filter_string=conditions))
+    # MLflow's filters have no escape for a quote, so a value with one is compared here.
+    plain = {key: value for key, value in tags.items() if _PLAIN.fullmatch(value)}
+    conditions = " and ".join(f"tags.`{key}` = '{value}'" for key, value in plain.items())
+    found = _pages(client.search_runs, [experiment_id], filter_string=conditions)
+    return [run for run in found if all(run.data.tags.get(key) == value for key, value in tags.items())]
 
 
 def find_traces(client: Any, experiment_id: str, run_id: str) -> list[str]:

@@ -5,6 +5,7 @@ them, or in which two processes made them at once.
 """
 
 import os
+import re
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing, suppress
@@ -19,6 +20,11 @@ from medexam.files import drafting
 SQLITE = "sqlite:///"
 _WAIT_S = 60.0
 """What another process may take to make the tables; it takes two seconds on an idle machine."""
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_CODE = 0xFF
+"""The bits of an extended code of SQLite's that hold the code itself."""
+_UNREAD = re.compile(r"unable to get the page\. error code=(\d+)")
+"""What SQLite's check says of a page that was not read: for damage, or for want of memory."""
 _BESIDE = ("-journal", "-wal", "-shm")
 """Ends of the names of the files that SQLite keeps beside a database."""
 
@@ -50,6 +56,8 @@ def make_database(path: Path) -> None:
         with drafting(path) as folder:
             folder.mkdir()
             draft = folder / path.name
+            # SQLite itself would let no group write, whatever the umask says.
+            draft.touch()
             _make_tables(draft, path)
             with draft.open("rb") as stream:
                 os.fsync(stream.fileno())
@@ -97,12 +105,12 @@ def is_damaged(path: Path) -> bool:
     """Whether SQLite itself finds the file damaged, or no database; False where it cannot be looked at."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            return bool(database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",))
-    except sqlite3.OperationalError:
-        # Locked, or not to be opened: that says nothing of what it holds.
-        return False
-    except sqlite3.DatabaseError:
-        return True
+            verdict = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except (sqlite3.DatabaseError, MemoryError) as error:
+        # Locked, or not to be opened, says nothing of what it holds.
+        return getattr(error, "sqlite_errorcode", 0) & _CODE in _DAMAGE
+    unread = _UNREAD.search(verdict)
+    return verdict != "ok" and (unread is None or int(unread[1]) & _CODE in _DAMAGE)
 
 
 def _make_tables(draft: Path, path: Path) -> None:

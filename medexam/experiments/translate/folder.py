@@ -18,7 +18,7 @@ from typing import Literal
 
 from medexam.experiments.store.answerers import MODELS, KnownModel, read_models
 from medexam.experiments.store.log_lines import parse_lines
-from medexam.experiments.store.run_folder import PredictionLog, open_log
+from medexam.experiments.store.prediction_lines import PredictionLog, open_log
 from medexam.experiments.store.work_folder import WorkFolder
 from medexam.frozen_model import FrozenModel
 from medexam.model_calls import is_cut

@@ -19,6 +19,7 @@ from pydantic import Field
 from medexam.datasets.translate.layout import QuestionText, render_layout
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
+from medexam.inputs import read_regular
 from medexam.serve.contract import PLAIN
 from medexam.signatures.single_call import (
     Fields,
@@ -132,7 +133,7 @@ def _read(path: Path | None) -> tuple[_File, str]:
     else:
         where = str(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_regular(path).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise SpecError(f"--words: cannot read {path}: {error}") from None
     return validate_words(_File, text, where), where

@@ -28,7 +28,7 @@ from pydantic import ValidationError, model_validator
 
 from medexam.errors import LogprobsUnavailableError, SpecError
 from medexam.frozen_model import FrozenModel
-from medexam.inputs import UnreadableError, decode
+from medexam.inputs import UnreadableError, decode, read_regular
 from medexam.model_calls import ContinuationRequest, ReadBy
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import (
@@ -197,7 +197,7 @@ def _digest(table: Mapping[str, Any]) -> str:
 
 def _read_table(path: Path) -> dict[str, Any]:
     try:
-        text = decode(path.read_bytes())
+        text = decode(read_regular(path))
     except (OSError, UnreadableError) as error:
         raise SpecError(f"{path}: the replies cannot be read: {error}") from None
     return _parse_table(text, str(path))

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from medexam.errors import EngineError, SpecError
+from medexam.inputs import read_regular
 from medexam.serve.launch.refused_flags import refused_flag
 from medexam.specs.base import Spec
 from medexam.specs.model import ModelSpec
@@ -192,7 +193,7 @@ def load_profile(name: str | Path) -> Profile:
     if base.endswith(_SUFFIXES):
         where = base
         try:
-            text = Path(base).expanduser().read_text(encoding="utf-8")
+            text = read_regular(Path(base).expanduser()).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise EngineError(f"{base}: the profile cannot be read: {error}; {_list_them()}") from None
     elif base in profile_names():

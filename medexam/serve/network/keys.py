@@ -13,6 +13,7 @@ from pathlib import Path
 
 from medexam.errors import EngineError, SpecError
 from medexam.files import write_whole
+from medexam.inputs import read_regular
 from medexam.text import remember_secret
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -63,7 +64,7 @@ def read_key_file(path: Path) -> str:
             raise SpecError(
                 f"{path}: others may read this key (mode {mode & 0o777:o}); close it with `chmod 600 {path}`"
             )
-        key = path.read_text(encoding="utf-8")
+        key = read_regular(path).decode()
     except FileNotFoundError:
         # A key that was written instead of a file is not shown.
         named = path if len(path.parts) > 1 or path.suffix else "api_key_file"

@@ -7,7 +7,7 @@ import pytest
 
 from medexam.experiments.imports.inspect_logs import _read_archive
 from medexam.experiments.imports.reading import read_results
-from medexam.experiments.imports.samples import read_count, read_seconds
+from medexam.experiments.imports.samples import ResultsError, read_count, read_seconds
 
 LOG = Path(__file__).parent / "logs" / "inspect_headqa.eval"
 
@@ -31,3 +31,26 @@ def test_a_count_and_a_time_are_numbers(odd) -> None:
     assert read_count(odd) is None
     assert read_seconds(odd) is None
     assert (read_count(3.0), read_count(0), read_seconds(1.5)) == (3, 0, 1.5)
+
+
+@pytest.mark.parametrize("odd", [0, [], float("nan"), {"a": 1}])
+def test_a_reply_and_a_model_that_are_no_texts_are_left_out(odd, tmp_path) -> None:
+    header, samples = _read_archive(LOG)
+    document = {**header, "eval": {**header["eval"], "model": odd}, "samples": [*samples]}
+    for sample in document["samples"]:
+        sample.setdefault("output", {})["completion"] = odd
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    found = read_results(path)[0]
+    assert found.model is None
+    assert {sample.reply for sample in found.samples} == {None}
+
+
+@pytest.mark.parametrize("field", ["metrics", "arguments"])
+def test_a_number_instead_of_a_list_is_one_line(field, tmp_path) -> None:
+    (whole,) = LOG.parent.glob("samples_headqa_en_2*.jsonl")
+    path = tmp_path / whole.name
+    lines = [json.loads(line) | {field: 5} for line in whole.read_text(encoding="utf-8").splitlines()]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with pytest.raises(ResultsError, match="sample 1 is none of lm-evaluation-harness"):
+        read_results(path)

@@ -9,6 +9,7 @@ import yaml
 
 from medexam.errors import SpecError
 from medexam.experiments.optimize.plan import plan_optimization
+from medexam.experiments.optimize.registered_prompts import prompt_templates
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
 from medexam.programs import build_program, demonstrations
@@ -65,6 +66,20 @@ def test_replies_of_a_module_become_demonstrations_of_its_predictors(module, run
     first = run.folder.read_predictions()[run.record.questions[0]].generations[0]
     assert first.text.startswith("[[ ## note ## ]]")
     assert run.record.cell.program.label == "Judge-optimized"
+
+
+def test_prompts_of_predictors_in_a_list_are_registered(module, run_optimizer, tmp_path) -> None:
+    from mlflow.prompt.registry_utils import validate_prompt_name
+
+    code = re.sub(r"self\.(note|judge) = (.*)", r"self.steps = [*getattr(self, 'steps', []), \2]", MODULE)
+    (tmp_path / "mine.py").write_text(
+        code.replace("self.note(", "self.steps[0](").replace("self.judge(", "self.steps[1](")
+    )
+    done, _ = run_optimizer({"optimizer.kind": "bootstrap", "optimizer.demos": 1}, module)
+    names = list(prompt_templates(done))
+    assert names == ["scripted-Judge-en-module.steps_0_", "scripted-Judge-en-module.steps_1_"]
+    for name in names:
+        validate_prompt_name(name)
 
 
 def test_demonstrations_of_asked_questions_are_refused(module, run_optimizer, tmp_path) -> None:

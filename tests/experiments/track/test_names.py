@@ -1,5 +1,6 @@
 """Names that MLflow refuses are replaced by some that it takes; the store is blamed only where it is damaged."""
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medexam.errors import TrackingError
-from medexam.experiments.track.copies import Copy, send_copy
+from medexam.experiments.track.copies import Copy, put_copy, send_copy
+from medexam.experiments.track.database import is_damaged, make_database
 from medexam.experiments.track.names import ORIGINAL, original_names, storable_names
 from medexam.experiments.track.runs import track
 
@@ -87,3 +89,48 @@ def test_a_damaged_store_is_to_be_moved_and_no_other(make_run, tmp_path: Path, m
 def test_pending_questions_are_named(make_run) -> None:
     with pytest.raises(TrackingError, match="what is answered is on disk, 10 pending; send it later"):
         track([make_run({"kind": "zero_shot"}, "rm")], tracking_uri="mysql://nowhere")
+
+
+@pytest.mark.parametrize("value", ["a'b", 'a"b', "a'b\"c", "%", "a` = 'x"])
+def test_a_run_whose_id_holds_quotes_is_known_again(client, value) -> None:
+    experiment = client.create_experiment("quotes")
+    copy = Copy(name="quotes", known={"medexam.run_id": value, "medexam.kind": "run"}, began=1, ended=2)
+    first, outdated = put_copy(client, experiment, copy)
+    assert put_copy(client, experiment, copy) == (first, [])
+    assert outdated == []
+
+
+@pytest.mark.parametrize(
+    ("verdict", "damaged"),
+    [
+        ("ok", False),
+        ("*** in database main ***\nPage 195: unable to get the page. error code=7", False),
+        ("*** in database main ***\nPage 195: unable to get the page. error code=11", True),
+        ("wrong # of entries in index x", True),
+    ],
+)
+def test_a_database_that_cannot_be_read_for_want_of_memory_is_not_damaged(
+    tmp_path, monkeypatch, verdict, damaged
+) -> None:
+    class Checked:
+        def execute(self, _: str) -> "Checked":
+            return self
+
+        def fetchone(self) -> tuple[str]:
+            return (verdict,)
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    monkeypatch.setattr(sqlite3, "connect", lambda *_, **__: Checked())
+    assert is_damaged(tmp_path / "mlflow.db") is damaged
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs permissions")
+def test_the_umask_decides_who_may_write_the_store(tmp_path) -> None:
+    before = os.umask(0o002)
+    try:
+        make_database(tmp_path / "mlflow.db")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "mlflow.db").stat().st_mode & 0o777 == 0o664

@@ -14,6 +14,7 @@ from medexam.datasets.build.pages.drawings import find_drawings
 from medexam.datasets.build.pages.frames import Box, Frame
 from medexam.datasets.build.pages.glyphs import PageText, read_glyphs
 from medexam.errors import DatasetError
+from medexam.inputs import open_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -138,7 +139,7 @@ def open_booklet(path: Path) -> Iterator[OpenBooklet]:
 def check_whole(path: Path) -> None:
     """Raises `DatasetError` unless the file at `path` begins and ends as a PDF does."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             head = stream.read(1024)
             stream.seek(0, 2)
             stream.seek(max(stream.tell() - _TAIL, 0))

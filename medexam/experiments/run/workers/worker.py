@@ -25,7 +25,7 @@ from medexam.experiments.run.language_model import build_lm, count_cached
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.run.workers.messages import Assignment, LookedUp, WorkerReport
-from medexam.experiments.store.run_folder import PredictionLog
+from medexam.experiments.store.prediction_lines import PredictionLog
 from medexam.experiments.store.shards import shard_path
 from medexam.files import host_name
 from medexam.gc_pause import gc_paused
