@@ -122,8 +122,8 @@ def compare(
     from medexam.experiments.compare.ranking import mixed_notes
     from medexam.experiments.compare.runs import find_compared
     from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.score.readings import reading_warnings
     from medexam.experiments.store.paths import default_runs_dir
-    from medexam.experiments.store.stored_run import reading_warnings
 
     _check(way, gating, sections, tracking)
     gate = _read_gate(gating.fail_if, gating.junit)

@@ -23,7 +23,6 @@ from medexam.metrics import Metrics
 from medexam.metrics.results import RunMetrics
 from medexam.predictions import Prediction
 from medexam.specs.experiment import is_entry
-from medexam.specs.identity import IDENTITY_SCHEMA
 from medexam.specs.names import short_name
 
 RunStatus = Literal["complete", "incomplete"]
@@ -184,7 +183,7 @@ def stored_run(
             if isinstance(found, SpecError)
         ]
     stopped = [record.stopped.describe()] if record.stopped is not None else []
-    record = replace(record, warnings=(*record.warnings, *stopped, *reading_warnings([folder]), *unscored))
+    record = replace(record, warnings=(*record.warnings, *stopped, *unscored))
     failures = count_failures(predictions.values(), frozenset(record.questions))
     return StoredRun(folder, record, metrics, folder.read_environment(), failures, find_answerers(folder, record))
 
@@ -213,18 +212,6 @@ def count_failures(predictions: Iterable[Prediction], asked: Collection[str]) ->
         FailureCount(_BOUNDARIES.get(kind, "client"), kind, count, examples[kind])
         for kind, count in counts.most_common()
     )
-
-
-def reading_warnings(folders: Iterable[RunFolder]) -> list[str]:
-    """A sentence for each run whose replies were read by other versions of the readers than today's."""
-    found = []
-    for folder in folders:
-        record = folder.read_record()
-        if record.outdated is not None:
-            taken_up = record.schema == IDENTITY_SCHEMA
-            way = f"`{folder.resume_command}` reads them again" if taken_up else "run its spec to ask it anew"
-            found.append(f"the replies of {folder.name} were read by {record.outdated}; {way}")
-    return found
 
 
 def run_document(run: AnyRun) -> dict[str, Any]:

@@ -100,13 +100,21 @@ def test_a_report_says_by_what_its_replies_were_read(document, tmp_path, last_co
     assert rescore(run.folder).record.warnings == ()
     last_counts()
     (warning,) = rescore(run.folder).record.warnings
-    assert "version 1 of the reader 'answer' (today's is 2)" in warning
+    assert "version 1 of the reader 'answer' (today's is 2), and 12 of them are read otherwise today" in warning
     assert run.folder.resume_command in warning
     # A run that was made before readers had versions was read by their first.
     record = json.loads((run.folder.path / "spec.json").read_text())
     del record["readings"]
     run.folder.write_json("spec.json", record)
     assert rescore(run.folder).record.warnings == (warning,)
+
+
+def test_a_report_is_silent_where_todays_reader_reads_the_same(document, tmp_path, last_counts) -> None:
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 2}"}))
+    run, _ = _run(document, tmp_path)
+    last_counts()
+    assert run.folder.read_record().outdated is not None
+    assert rescore(run.folder).record.warnings == ()
 
 
 def test_failures_and_other_programs_are_left_as_they_are(document, tmp_path, last_counts) -> None:
