@@ -20,5 +20,5 @@ def rescore(folder: RunFolder) -> AnyRun:
     items = load_stored(run)
     with folder.opened_predictions() as predictions:
         scored, own = score_all(folder, find_benchmark(run.cell.dataset), items, predictions)
-        run = stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {}, own.warnings)
-    return with_reading_warnings(run)
+        scored_run = stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {}, own.warnings)
+    return with_reading_warnings(scored_run)
