@@ -50,7 +50,10 @@ def test_two_programs_of_one_model_differ_where_they_differ(exams, tmp_path) -> 
     assert section.differing == ["program", "answer", "decoding"]
     (table, _), *_ = section.tables(found.names)
     rows = {row[0]: row[1:] for row in table.rows}
-    assert rows["answer"] == ("answer format: free, answer form: braces", "answer format: guided, answer form: braces")
+    read_by = "reader answer 2, reader thinking 2"
+    assert rows["answer"] == tuple(
+        f"answer format: {answer_format}, answer form: braces, {read_by}" for answer_format in ("free", "guided")
+    )
     assert rows["decoding"][1].startswith("temperature 0.5, max_tokens 64")
     assert "The runs differ in program, answer, decoding: any of these may explain a difference." in section.sentences(
         found.names
