@@ -37,7 +37,7 @@ for line in sys.stdin:
         try:
             os.dup2(write, 1), os.dup2(write, 2), os.close(read)
             # The streams of the parent know what kind of file they wrote to, which may be another kind.
-            sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)
+            sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False) for number in (1, 2))
             os.chdir(folder)
             if cache:
                 os.environ["MEDEXAM_CACHE"] = cache
