@@ -54,13 +54,17 @@ class ModelIdentity(FrozenModel):
     dialogue: str | None = None
     """Hash of what chat template and tokenizer make of a fixed dialogue."""
     behaviour: Behaviour | None = None
+    sampling: str | None = None
+    """How requests treat sampling values that a spec leaves out: `neutral`, or `neutral but for` the fields that the
+    server does not take. None: they are left to the server, as earlier versions did, or none is there."""
     notes: dict[str, str | int | None] = Field(default_factory=dict)
     """What a server tells besides that changes no answer: its version, its context, where its weights lie."""
 
     @property
     def print(self) -> str:
         """A short hash of all but the notes, which predictions carry."""
-        known = json.dumps(self.model_dump(mode="json", exclude={"notes"}), sort_keys=True)
+        left_out = {"notes", *(("sampling",) if self.sampling is None else ())}
+        known = json.dumps(self.model_dump(mode="json", exclude=left_out), sort_keys=True)
         return hashlib.sha256(known.encode()).hexdigest()[:PRINT_LENGTH]
 
     def differences(self, other: "ModelIdentity") -> list[str]:
@@ -69,6 +73,9 @@ class ModelIdentity(FrozenModel):
         # What the content settles may lie in a folder of another name.
         if self.content is None and self.name != other.name:
             found.append(f"it is {other.name}, not {self.name}")
+        if self.engine == other.engine and self.sampling != other.sampling:
+            before, now = (one.sampling or "the server's own" for one in (self, other))
+            found.append(f"sampling values that the spec leaves out are {now}, and were {before}")
         for field, what in _COMPARED.items():
             mine, its = getattr(self, field), getattr(other, field)
             if mine != its:
@@ -99,6 +106,7 @@ class ModelIdentity(FrozenModel):
             parts.append(f"{mean:.4f} nats a token over {len(behaviour.logprobs)} tokens of a fixed text")
         if behaviour is not None:
             parts.append(f"continues it with {behaviour.reply!r}")
+        parts += [f"sampling {self.sampling}"] if self.sampling else []
         parts += [f"{name} {value}" for name, value in self.notes.items() if value is not None]
         return ", ".join(parts)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport
     from medexam.serve.diagnostics.read_check import ReadCheck
     from medexam.serve.diagnostics.replicas import ReplicaComparison
+    from medexam.serve.discovery.sampling import SamplingRecord
     from medexam.specs import ModelSpec
 
 
@@ -168,6 +169,7 @@ def _column(one: "Diagnosis") -> dict[str, str]:
         "several replies a prompt": _yes(seen.several_replies),
         "allowed_token_ids": refused.get("allowed_token_ids", _yes(seen.allowed_token_ids)),
         "structured_outputs": refused.get("structured_outputs", _yes(seen.structured_outputs)),
+        "sampling left out": _sampling(seen.sampling),
         "pictures": refused.get("pictures", _yes(bool(seen.sees))),
         "echo": refused.get("echo", _yes(seen.echo_logprobs is not None)),
         "logprob_token_ids": f"honoured, {seen.named_logprobs} a request"
@@ -192,6 +194,11 @@ def _guided(one: "Diagnosis", guided_by: str | None) -> str:
         return f"by {guided_by}"
     schema = honours_schema(one.api)
     return f"by engine litellm, with {schema}" if schema else "impossible: use answer_format free"
+
+
+def _sampling(seen: "SamplingRecord") -> str:
+    fills = "not told" if seen.filled is None else ", ".join(seen.filled) or "nothing"
+    return f"{seen.stated}; filled by the server: {fills}"
 
 
 def _memory(block: int | None, share: str) -> str:

@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 from medexam.serve.discovery.behaviour import TEXT
+from medexam.serve.discovery.sampling import NEUTRAL
 
 
 @dataclass
@@ -66,6 +67,10 @@ class Wire:
     """Its chat template takes `enable_thinking` and `reasoning_effort`."""
     refused_fields: tuple[str, ...] = ()
     """Fields that it answers with HTTP 400."""
+    fills: dict[str, float] = field(default_factory=dict)
+    """Sampling values that it takes from the model's own file where a request leaves them out."""
+    unread: tuple[str, ...] = ()
+    """Sampling fields that it does not read."""
     metrics: str | None = None
     """What `/metrics` tells; None where there is none."""
     quotes: bool = False
@@ -149,7 +154,8 @@ class Wire:
         }
 
     def _completion(self, index: int, prompt: str, body: dict[str, Any]) -> dict[str, Any]:
-        text, allowed, choice = "x", body.get("allowed_token_ids"), (body.get("structured_outputs") or {}).get("choice")
+        text, allowed = f"x{self._drawn(body)}", body.get("allowed_token_ids")
+        choice = (body.get("structured_outputs") or {}).get("choice")
         if allowed and self.allowed:
             text = chr(allowed[len(prompt) % len(allowed)])
         elif choice and self.structured:
@@ -165,6 +171,13 @@ class Wire:
         if body.get("return_token_ids") and self.token_ids:
             reply |= {"token_ids": _ids(text), "prompt_token_ids": _ids(prompt)}
         return reply
+
+    def _drawn(self, body: dict[str, Any]) -> str:
+        """What sampling values change in a reply; nothing if all are neutral, or nothing is drawn."""
+        told = {name: value for name, value in body.items() if name not in self.unread}
+        values = {name: told.get(name, self.fills.get(name)) for name in NEUTRAL}
+        changed = {name: value for name, value in values.items() if value is not None and value not in NEUTRAL[name]}
+        return f" {changed}" if changed and body.get("temperature", 1.0) else ""
 
     def _named(self, tokens: list[int]) -> dict[str, float]:
         shift = 1 if self.garble == "other" else 0

@@ -27,6 +27,8 @@ _CACHE_FULL = 0.8
 _SHOWN = 3
 """Differing servers that a line names."""
 
+_OWN_SAMPLING = {"vllm": "--generation-config vllm", "sglang": "--sampling-defaults openai"}
+"""Kind of server -> the flag with which it takes no sampling values from the model's files."""
 _NAMES = {
     "model": "model",
     "source": "weights",
@@ -56,7 +58,7 @@ def _about(diagnosis: Diagnosis) -> Iterator[str]:
         yield diagnosis.fault or "cannot be used"
         return
     yield from _constraints(diagnosis.seen, honours_schema(diagnosis.api))
-    for rule in (_tokens, _logprobs, _prefixes, _template):
+    for rule in (_sampling, _tokens, _logprobs, _prefixes, _template):
         yield from rule(diagnosis.seen)
     yield from _reads(diagnosis)
     yield from _clock(diagnosis)
@@ -90,6 +92,22 @@ def _did(seen: Capabilities, field: str) -> str:
 def _upgrade(seen: Capabilities, version: str = "") -> str:
     """The way out for what vLLM has; another server has no such version."""
     return f": upgrade {'to ' if version else ''}vLLM{version}" if seen.is_vllm else ": serve the model with vLLM"
+
+
+def _sampling(seen: Capabilities) -> Iterator[str]:
+    sampling = seen.sampling
+    if sampling.filled:
+        version = seen.server_version or ""
+        way_out = next((flag for kind, flag in _OWN_SAMPLING.items() if version.startswith(kind)), "")
+        yield (
+            f"it fills {', '.join(sampling.filled)} with values of the model's own where a request leaves them out; "
+            f"runs state neutral ones, other clients may not{f': start it with {way_out}' if way_out else ''}"
+        )
+    if sampling.unread:
+        yield (
+            f"it does not read {', '.join(sampling.unread)}, so replies may be drawn under values of its own: "
+            "make them neutral at the server"
+        )
 
 
 def _tokens(seen: Capabilities) -> Iterator[str]:

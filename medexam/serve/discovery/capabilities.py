@@ -8,6 +8,7 @@ from medexam.frozen_model import FrozenModel
 from medexam.model_calls import ReadBy
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import TemplateRules
+from medexam.serve.discovery.sampling import SamplingRecord
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _CACHED = re.compile(r"/models--([^/]+)--([^/]+)/snapshots/([0-9a-f]{40})/?$")
@@ -45,6 +46,8 @@ class Capabilities(FrozenModel):
     """One completions request may hold many prompts."""
     several_replies: bool = False
     """`n` brings as many replies to one prompt, the second of them under the next seed."""
+    sampling: SamplingRecord = SamplingRecord()
+    """How it draws the tokens of a reply."""
     tokenizes: bool
     """`/tokenize` gives the tokens of a text."""
     echo_logprobs: int | None
@@ -72,12 +75,14 @@ class Capabilities(FrozenModel):
     @property
     def is_vllm(self) -> bool:
         """Whether it says that it is vLLM, whose advice is its own."""
-        return (self.server_version or "").startswith("vllm")
+        return is_vllm(self.server_version)
 
     @property
     def identity(self) -> ModelIdentity:
         """What answers here."""
         notes = {"version": self.server_version, "source": self.source, "max_context": self.max_context}
+        if self.sampling.filled is not None:
+            notes["fills"] = ", ".join(self.sampling.filled) or "nothing"
         cached = _CACHED.search(self.source or "")
         hub_id = f"{cached[1]}/{cached[2]}" if cached else self.source if _HUB_ID.fullmatch(self.source or "") else None
         return ModelIdentity(
@@ -87,6 +92,7 @@ class Capabilities(FrozenModel):
             commit=cached[3] if cached else None,
             dialogue=self.dialogue,
             behaviour=self.behaviour,
+            sampling=self.sampling.stated,
             notes=notes,
         )
 
@@ -111,3 +117,8 @@ class Capabilities(FrozenModel):
     def rules(self) -> TemplateRules:
         """What the chat template accepts."""
         return TemplateRules(system=self.system_turn, repeats=self.repeated_turns, empty_system=self.empty_system_turn)
+
+
+def is_vllm(version: str | None) -> bool:
+    """Whether a server's version is one of vLLM's."""
+    return (version or "").startswith("vllm")

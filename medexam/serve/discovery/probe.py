@@ -19,7 +19,8 @@ from medexam.errors import EndpointSilentError, EndpointUnreachableError, Logpro
 from medexam.model_calls import ChatMessage
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.discovery.behaviour import DIALOGUE, TEXT_FIELDS, hash_dialogue, read_behaviour
-from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve.discovery.capabilities import Capabilities, is_vllm
+from medexam.serve.discovery.sampling import find_sampling
 from medexam.serve.discovery.server_calls import ServerCalls, open_calls
 from medexam.serve.discovery.sight import reads_pictures
 from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
@@ -33,6 +34,8 @@ DEADLINE_S = 300.0
 
 _SYSTEM = "Be brief."
 _PROMPTS = ["Two and two make", "The capital of France is"]
+_DRAWN_FROM = "The doctor, the nurse and the patient talk of the heart, the lungs and the blood, and then of"
+"""Many words may follow, and a penalty for repetition has many tokens to change."""
 _SEED = 11
 """Under this seed two replies are asked for."""
 _LETTER = "Q"
@@ -129,6 +132,8 @@ class _Probe:
         look = partial(calls.post, f"{calls.endpoint.base}/chat/completions", what="pictures")
         sees = await reads_pictures(look) if pictures else None
         several = await self._offers_several(chat)
+        draw = self._draw_plain if behaviour is not None else self._draw_in_chat
+        sampling = await find_sampling(draw, several=several, vllm=is_vllm(version))
         masked = allowed and named > 0 and letter is not None and await self._mask_changes_nothing(letter)
         # The last call, with no other beside it and its connection open: it takes what a call takes.
         started = time.perf_counter()
@@ -150,6 +155,7 @@ class _Probe:
             structured_outputs=structured,
             list_prompts=many,
             several_replies=several,
+            sampling=sampling,
             tokenizes=letter is not None,
             echo_logprobs=echo,
             named_logprobs=named,
@@ -237,6 +243,16 @@ class _Probe:
         fields = {"messages": [_user("Hello")], **drawn, "seed": _SEED, "n": 2}
         reply = await self.calls.post(f"{self.calls.endpoint.base}/chat/completions", fields, what="n")
         return len(reply.get("choices") or ()) == 2
+
+    async def _draw_plain(self, fields: dict[str, Any]) -> list[str]:
+        """The texts of replies to a plain text; none if the fields are refused."""
+        return [str(choice.get("text")) for choice in await self.calls.complete(_DRAWN_FROM, **fields)]
+
+    async def _draw_in_chat(self, fields: dict[str, Any]) -> list[str]:
+        """The same of a dialogue."""
+        body = {"messages": [_user(_DRAWN_FROM)], **fields}
+        reply = await self.calls.post(f"{self.calls.endpoint.base}/chat/completions", body)
+        return [str((choice.get("message") or {}).get("content")) for choice in reply.get("choices") or ()]
 
     async def _echo_alternatives(self) -> int | None:
         """Alternatives to ask for so that a prompt is echoed with all probabilities; None if it never is."""

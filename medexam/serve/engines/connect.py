@@ -109,6 +109,9 @@ async def _check_interchangeable(
         raise EndpointUnreachableError(f"it is another model than {first.endpoint}: {'; '.join(found)}")
     may_differ = {"endpoint", "models", "server_version", "source", "call_s", "prefix_told", "dialogue", "behaviour"}
     ours, theirs = (one.model_dump(exclude=may_differ) for one in (first, seen))
+    for one in (ours, theirs):
+        # Nothing is left out that a server could fill.
+        one["sampling"].pop("filled")
     differing = [name for name in ours if ours[name] != theirs[name]]
     if differing:
         raise EndpointUnreachableError(f"it differs from {first.endpoint} in {', '.join(differing)}")

@@ -94,6 +94,8 @@ class VLLMEngine(HostedEngine):
         thinks = self.renderer is not None and self.renderer.may_reason and self.settings.thinks is not False
         self._writes_plainly = self.renderer is not None and not thinks and not self.settings.chat_only
         """Whether free replies are completions of rendered text: nothing is lost without the chat endpoint."""
+        self._neutral = dict(self.seen[0].sampling.neutral)
+        """What every request that writes or chooses states of sampling, unless it or the spec says otherwise."""
         self._reader = self._build_reader() if self.tokenizer else None
         self._fields = lru_cache(maxsize=64)(self._build_fields)
 
@@ -121,7 +123,7 @@ class VLLMEngine(HostedEngine):
         """The fields of a request as JSON; those of a choice say nothing of its length."""
         settings = self.settings
         fields = {**sampling.drawing(), **settings.choosing} if chosen else {**sampling.fields(), **settings.sampling}
-        return json.dumps(fields, sort_keys=True)
+        return json.dumps({**self._neutral, **fields}, sort_keys=True)
 
     async def answer(self, request: Request) -> Response:
         """One reply to one request."""
@@ -145,11 +147,10 @@ class VLLMEngine(HostedEngine):
             return await self._answer_seen(request, put_pictures(messages, pictures), prefill, several)
         choices = (request.config.extensions or {}).get(CHOICE)
         if choices is not None:
-            fields = {**sampling_fields(request.config), **self.settings.choosing, **several}
-            return await self._choose(messages, prefill, tuple(choices), fields)
+            return await self._choose(messages, prefill, tuple(choices), self._choosing(request.config) | several)
         fields = chat_fields(request)
         plain = self._writes_plainly and fields.keys() <= PLAIN_FIELDS
-        fields |= self.settings.sampling | several
+        fields = self._neutral | fields | self.settings.sampling | several
         if prefill or plain:
             return await self._write(messages, prefill, fields)
         return await self._call_chat(messages, fields)
@@ -160,13 +161,17 @@ class VLLMEngine(HostedEngine):
         """A reply to messages with pictures, which the chat endpoint alone takes."""
         choices = (request.config.extensions or {}).get(CHOICE)
         if choices is not None:
-            fields = {**sampling_fields(request.config), **self.settings.choosing, **several}
+            fields = self._choosing(request.config) | several
             return await self._choose_in_chat(messages, prefill, tuple(choices), fields)
         if prefill:
             raise UnsupportedFeatureError(
                 "a reply to a picture cannot be made to continue given words, except by a choice", feature="messages"
             )
-        return await self._call_chat(messages, chat_fields(request) | self.settings.sampling | several)
+        return await self._call_chat(messages, self._neutral | chat_fields(request) | self.settings.sampling | several)
+
+    def _choosing(self, config: Config) -> dict[str, Any]:
+        """The fields that decide which of the choices is taken."""
+        return {**self._neutral, **sampling_fields(config), **self.settings.choosing}
 
     @property
     def shares_prompts(self) -> bool:
@@ -191,6 +196,7 @@ class VLLMEngine(HostedEngine):
             guided_by=self._enforced.most_common(1)[0][0] if self._enforced else able,
             details={
                 "source": first.source,
+                "sampling": first.sampling.stated,
                 **self._rules.details,
                 **({"read_by": dict(self._read)} if self._read else {}),
             },
@@ -294,7 +300,8 @@ class VLLMEngine(HostedEngine):
         """A free reply to plain text, before which the tokenizer writes what opens every text."""
         fields = {"max_tokens": config.max_tokens, "stop": list(config.stop), "add_special_tokens": True}
         given = {name: value for name, value in fields.items() if value}
-        return await self._complete_one(text, {**sampling_fields(config), **self.settings.sampling, **given, **several})
+        drawing = {**self._neutral, **sampling_fields(config), **self.settings.sampling}
+        return await self._complete_one(text, {**drawing, **given, **several})
 
     async def _complete_one(self, prompt: str, fields: Mapping[str, Any]) -> list[Response]:
         body = json.dumps(fields, sort_keys=True)

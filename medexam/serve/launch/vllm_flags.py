@@ -128,7 +128,8 @@ def model_flags(
     `layout` None: no profile; `gpus` None: vLLM takes the cards it sees. `faster` are flags of which any other value
     is taken first.
     """
-    chosen: dict[str, str | None] = dict(faster)
+    # Else vLLM takes sampling values that a request leaves out from the model's own file.
+    chosen: dict[str, str | None] = {"--generation-config": "vllm", **faster}
     if layout is not None:
         max_context = layout.max_context
     if max_context is not None:

@@ -56,8 +56,11 @@ def test_a_folder(model: Path) -> None:
     (launch,) = plan_servers(str(model), ServerSettings(port=port, max_context=512), flags=["--max-logprobs", "40"])
     assert str(launch) == (
         f"HF_HUB_OFFLINE=1 {sys.executable} -m vllm.entrypoints.openai.api_server --model {model} "
-        f"--served-model-name Tiny-1B --host 127.0.0.1 --port {port} --max-model-len 512 --max-logprobs 40"
+        f"--served-model-name Tiny-1B --host 127.0.0.1 --port {port} --generation-config vllm --max-model-len 512 "
+        "--max-logprobs 40"
     )
+    (own,) = plan_servers(str(model), flags=["--generation-config=auto"])
+    assert "--generation-config" not in own.command, "what the user says is said once"
     assert (launch.address, launch.model, launch.gpus) == (f"http://127.0.0.1:{port}/v1", "Tiny-1B", ())
 
 

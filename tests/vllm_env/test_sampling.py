@@ -1,0 +1,101 @@
+"""A model whose folder carries sampling values, at a vLLM server that takes them: replies are those of the spec."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from dspy.lm15 import Config, Message, Request
+from fake_vllm import free_port
+
+from medexam.serve import build_engine
+from medexam.serve.discovery.probe import probe_endpoint
+from medexam.serve.local_model.weights import smollm2_folder
+from medexam.serve.network.endpoints import Endpoint
+from medexam.specs import EngineNeeds, ModelSpec
+from waiting import until
+
+PYTHON = os.environ.get("MEDEXAM_VLLM_PYTHON")
+OWN = {"repetition_penalty": 1.1, "top_k": 20, "top_p": 0.8, "temperature": 0.7}
+"""What Qwen2.5's models carry."""
+KEY = "of-this-test-alone"
+WORDS = ("bone", "nerve", "muscle", "vein", "gland", "joint", "organ", "cell")
+
+pytestmark = [
+    pytest.mark.vllm_env,
+    pytest.mark.skipif(PYTHON is None, reason="MEDEXAM_VLLM_PYTHON names no Python with vLLM"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """SmolLM2's folder with sampling values of its own."""
+    made = tmp_path_factory.mktemp("model") / "tiny"
+    made.mkdir()
+    for path in smollm2_folder().iterdir():
+        (made / path.name).symlink_to(path)
+    usual = json.loads((made / "generation_config.json").read_text(encoding="utf-8"))
+    (made / "generation_config.json").unlink()
+    (made / "generation_config.json").write_text(json.dumps({**usual, **OWN}), encoding="utf-8")
+    return made
+
+
+@pytest.fixture(scope="module")
+def filling(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that takes them from there, as vLLM does by itself."""
+    port, log = free_port(), tmp_path_factory.mktemp("log") / "vllm.log"
+    command = [
+        str(Path(sys.executable).with_name("medexam")),
+        "serve",
+        str(folder),
+        "--python",
+        str(PYTHON),
+        "--port",
+        str(port),
+    ]
+    command += ["--log", str(log), "--max-model-len", "512", "--dtype", "float32"]
+    with subprocess.Popen(
+        [*command, "--", "--enforce-eager", "--generation-config", "auto"], env={**os.environ, "VLLM_API_KEY": KEY}
+    ) as server:
+        try:
+            until(lambda: _is_healthy(port) or server.poll() is not None, "the server", 300.0)
+            assert server.poll() is None, f"see {log}"
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            server.send_signal(signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", KEY)
+
+
+def _is_healthy(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/health").is_success
+    except httpx.TransportError:
+        return False
+
+
+async def test_what_it_fills_is_seen(filling: str) -> None:
+    seen = await probe_endpoint(Endpoint(filling, KEY), None)
+    assert seen.sampling.unread == ()
+    assert set(seen.sampling.filled or ()) == {"repetition_penalty", "top_k", "top_p"}
+
+
+async def test_free_replies_are_those_of_the_embedded_engine(filling: str, folder: Path) -> None:
+    config = Config(temperature=0.0, max_tokens=48)
+    requests = [Request(model="m", messages=(Message.user(f"What is a {word}?"),), config=config) for word in WORDS]
+    specs = (ModelSpec(engine="vllm", endpoints=(filling,)), ModelSpec(path=folder, dtype="float32"))
+    replies = []
+    for spec in specs:
+        engine = await build_engine(spec, EngineNeeds(chat=True))
+        replies.append([one.text for one in await asyncio.gather(*map(engine.complete, requests))])
+        await engine.aclose()
+    assert replies[0] == replies[1]
