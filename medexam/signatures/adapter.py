@@ -174,8 +174,13 @@ class ExamAdapter(SingleCallAdapter):
         if "answer" in wanted:
             options = _question(inputs).option_numbers
             reasoned = "rationale" in wanted or "rationale" in inputs
-            counted = "" if ending in (Ending.REFUSED, Ending.FILTERED) else said
-            if ending is Ending.CUT:
+            counted = said
+            if ending in (Ending.REFUSED, Ending.FILTERED):
+                counted = ""
+            elif self._chooses(signature):
+                # Nothing that the model reasoned before can deny or end what it was then left to choose.
+                counted = reply[max(reply.rfind(answer_opening(self.answer_form)), 0) :]
+            elif ending is Ending.CUT:
                 counted = cut_answers(said, reasoned=reasoned)
             outputs["answer"] = parse_answer(counted, options, reasoned=reasoned)
         if _cites(signature):
