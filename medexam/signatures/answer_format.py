@@ -42,7 +42,8 @@ _DENIED_AFTER = re.compile(
 )
 _EXAMPLE_BEFORE = re.compile(
     r"(?:\b(?:for\s+example|for\s+instance|such\s+as|por\s+ejemplo|par\s+exemple|zum\s+beispiel|(?:per|ad)\s+esempio"
-    r"|por\s+exemplo)|\b[ei]\.\s?g\.|\bz\.\s?b\.)\W*\Z",
+    r"|por\s+exemplo)|\b[ei]\.\s?g\.|\bz\.\s?b\.|\blook\w*\s+like(?:\s+this)?"
+    r"|(?:\A|\n)\W*(?:example|format|ejemplo|formato|exemple|beispiel|esempio|exemplo)\s*:)\W*\Z",
     re.IGNORECASE,
 )
 _INSTRUCTION_BEFORE = re.compile(

@@ -16,6 +16,7 @@ _NUMBERS: dict[int, str] = {
     4: "four cuatro quatre quattro catro quatro vier четыре 四",
     5: "five cinco cinq cinque fünf пять 五",
 }
+_ROMAN: dict[int, str] = {2: "ii", 3: "iii", 4: "iv"}
 _ORDINALS: dict[int, str] = {
     1: "first primera primero primeira première premier prima primo erste первый первая",
     2: "second segunda segundo deuxième seconde seconda secondo zweite второй вторая",
@@ -23,11 +24,15 @@ _ORDINALS: dict[int, str] = {
     4: "fourth cuarta cuarto quarta quatrième quarto vierte четвёртый четвертый четвёртая четвертая",
     5: "fifth quinta quinto cinquième fünfte пятый пятая",
 }
-NUMBER_WORDS = {word: number for number, words in chain(_NUMBERS.items(), _ORDINALS.items()) for word in words.split()}
+NUMBER_WORDS = {
+    word: number
+    for number, words in chain(_NUMBERS.items(), _ORDINALS.items(), _ROMAN.items())
+    for word in words.split()
+}
 """A number or its ordinal in words -> the number, for as many options as exams have."""
 
 _ADJECTIVE = (
-    r"(?:correct[aeo]?|right|best|final|chosen|selected|appropriate|true|false|incorrect[ao]?|mejor|verdadera|falsa"
+    r"(?:correct[aeo]?|right|best|final|chosen|selected|appropriate|true|mejor|verdadera"
     r"|adecuada|mellor|bonne|juste|exacte|corretta|esatta|giusta|migliore|correta|richtige|beste"
     r"|правильный|верный|правильн\w*|верн\w*)"
 )
@@ -36,12 +41,12 @@ NOUN = re.compile(
     r"(?<![\w-])(?:"
     r"(?:final[_ ]|correct[_ ]|selected[_ ]|chosen[_ ]|best[_ ])?(?:answer|option|choice)[_ ](?:number|letter|text)"
     r"|(?:final|correct|selected|chosen|best)_(?:answer|option|choice)"
-    r"|answer|response|solution|respuesta|soluci[oó]n|resposta|solución|r[ée]ponse|risposta|soluzione"
+    r"|answers(?=[\"']?\s*:)|answer|response|solution|respuesta|soluci[oó]n|resposta|solución|r[ée]ponse|risposta|soluzione"
     r"|antwort|lösung|ответ"
     rf"|{_ADJECTIVE}\s+{_CHOICE}|{_CHOICE}\s+{_ADJECTIVE}(?:\s+{_ADJECTIVE})?"
-    r"|(?:la|lo)\s+(?:correcta|verdadera|falsa|incorrecta)|the\s+correct|верн\w+|правильн\w+"
+    r"|(?:la|lo)\s+(?:correcta|verdadera)|the\s+correct|верн\w+|правильн\w+"
     r")(?!\w)"
-    r"|(?<=[\"'])(?:option|choice|opci[oó]n|selection|selected)(?=[\"'])"
+    r"|(?<=[\"'])(?:option|choice|opci[oó]n|selection|selected|number)(?=[\"'])"
     r"|正确答案|正確答案|答案|正确选项|答え|答(?=[:は])|解答|回答|正解|正答|الإجابة|الجواب|정답|답(?=[:은])",
     _ANY,
 )
@@ -52,8 +57,19 @@ NOUN_STEMS = (
     *("rép", "rep", "wahl", "答", "解", "选项", "إجابة", "جواب", "답"),
 )
 """One of these is in every text that `NOUN` finds something in, in lower case."""
-LABEL_LINE = re.compile(r"(?:\A|\n)\W*(?:option|choice|alternativa|opci[oó]n|opzione|вариант|选项)\s*:\s*", _ANY)
+LABEL_LINE = re.compile(
+    r"(?:\A|\n)\W*(?:(?:my\s+)?(?:option|choice)|alternativa|opci[oó]n|opzione|вариант|选项|ans\.?|a|r|sol\.?)\s*:\s*"
+    r"|(?:\A|\n)\W*ans\.\s*",
+    _ANY,
+)
 """A line that gives an option behind a colon."""
+_LEAD = (
+    r"(?:so|thus|therefore|hence|then|i\s+(?:think|believe|guess)|i'd\s+say|i\s+would\s+say|por\s+(?:lo\s+)?tanto|donc"
+    r"|quindi|also|portanto|поэтому)(?!\w)[,:\s]*(?:that\s+)?"
+)
+_IT_IS = r"(?:it(?:'s|\s+is)|c'est|es\s+la|é\s+a|è\s+la|es\s+ist)\s+"
+CONCLUSION = re.compile(rf"(?:\A|[.!?\n]\s*)(?:{_LEAD}(?:{_IT_IS})?|{_IT_IS})", _ANY)
+"""The beginning of a sentence that concludes with an option and nothing else."""
 
 _ADVERBS = (
     r"(?:(?:clearly|definitely|therefore|thus|hence|probably|likely|most\s+likely|indeed|simply|actually|then"
@@ -70,7 +86,7 @@ LINK = re.compile(
 """What joins the word for the answer and the option."""
 UNJOINED = re.compile(
     r"\b(?:not|n't|no|never|nor|nicht|kein\w*|non|pas|nunca|não|ni|не|нет|form\w*|like|could|might|may|either|between"
-    r"|depends|choices|options|opciones|if|whether|si|one\s+of|不|没)\b|n't|不|没|非",
+    r"|cannot|incorrect\w*|wrong|fals\w*|err[óo]ne\w*|errad\w*|errat\w*|sbagliat\w*|невер\w*|неправ\w*|depends|choices|options|opciones|if|whether|si|one\s+of|不|没)\b|n't|不|没|非",
     _ANY,
 )
 """Words between the two that make it no statement."""
@@ -87,6 +103,10 @@ VERB_STEMS = (
     *("marc", "choisis", "scel", "wähle", "escolho", "elixo", "escollo", "выбираю", "选"),
 )
 """One of these is in every text that `VERB` finds something in, in lower case; there one space is any."""
+WRONG = re.compile(
+    r"(?:incorrect|wrong|false|falsche?|fausse|mauvaise|sbagliata|неправильный|неверный|错误)\s*\Z", _ANY
+)
+"""What makes of a word for the answer one for another option."""
 BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{\s*", _ANY)
 
 OPENER = re.compile(
@@ -115,7 +135,7 @@ REASON = re.compile(
 )
 ALTERNATIVE = re.compile(
     r"[\s)\]}\"'.]*(?:\b(?:or|and|o|u|y|e|ou|et|oder|und|или|и|to)\b|[,/&\u3001\u2013-]|或|和|と|또는)\s*"
-    r"(?:(?:or|and|option|choice|opci[oó]n|the|la)\s+)*[(\[\"']*(?:[1-9]\d?(?!\w|[.,]\d)|[A-J](?![\w']))",
+    r"(?:(?:or|and|maybe|perhaps|possibly|option|choice|opci[oó]n|the|la)\s+)*[(\[\"']*(?=[1-9]\d?(?!\w|[.,]\d)|[A-J](?![\w']))",
 )
 """A second option beside the first."""
 

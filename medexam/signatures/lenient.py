@@ -20,14 +20,18 @@ _MARKUP = re.compile(
 )
 _MARKS = re.compile(r"[*`_$\\<\ufe0f\u20e3]")
 _LATEX_TEXT = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathsf)\s*\{([^{}]*)\}")
-_NO_WORD = "(?!(?![\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])\\w|')"
+_NO_WORD = "(?!(?![\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])\\w|'\\w)"
 """What may not follow a letter: a Latin one would make it a word, a Chinese sign does not."""
 _SIGN = re.compile(
     rf"(?P<number>[0-9]{{1,3}})(?![0-9])|(?P<letter>[A-J]){_NO_WORD}|(?P<cyrillic>[АБГД]){_NO_WORD}"
     rf"|(?P<small>[a-j]){_NO_WORD}|(?P<word>[^\W\d_]+)"
 )
-_CLOSERS = re.compile(r"[\s)\]}>\"'\u2018\u2019\u201c\u201d\u00bb\u300d\u3011.,;:\u3002-]*")
-_MARKED = re.compile(r"[)\]}.:,]|\s*-\s|\Z")
+_CLOSERS = re.compile(r"[\s)\]}>\"'\u2018\u2019\u201c\u201d\u00bb\u300d\u3011.,;:!\u3002\u2013\u2014-]*")
+_MARKED = re.compile(r"[)\]}.:,]|\s*[-\u2013\u2014]\s|\Z")
+_ANSWER_LINE = re.compile(r"\s*:\s*[(\[\"']*(?:[0-9]{1,2}|[A-J])(?!\w)")
+"""What makes of an A the word for the answer."""
+_LABELS = re.compile(r"(?:option|choice|answer|opción|alternativa|opzione|opção|вариант|番|号|项)\W*", re.IGNORECASE)
+_SIGNED = re.compile(r"\W*(?:[0-9]{1,2}|[A-J])\s*[.):]")
 _BULLET = re.compile(r"[\s>#\u2022\u2013\u2014-]*")
 _SENTENCE_END = re.compile(r"[.!?\n\u3002](?=\s|\Z)|\n|\u3002")
 _QUOTING = " \"'()[]{}\u2018\u2019\u201c\u201d\u00ab\u00bb"
@@ -43,7 +47,7 @@ _IS_CORRECT = re.compile(
 )
 """All that a reply says; in an argument it would say what holds, and not what the answer is."""
 _LABELLED_SIGN = re.compile(
-    r"(?:\b(?:option|choice|alternative|opción|alternativa|opzione|opção|вариант)|选项|選択肢|(?:\A|\n|[.!?]\s)\W*)"
+    r"(?:(?:\b(?:the|la|a|die)\s+|\bl')?\b(?:option|choice|alternative|opción|alternativa|opzione|opção|вариант)|选项|選択肢|(?:\A|\n|[.!?]\s)\W*)"
     r"\s*[(\[\"]?(?=[0-9A-J])",
     re.IGNORECASE,
 )
@@ -107,6 +111,8 @@ class _Reader:
             if link is None or not words.UNJOINED.search(link["between"]):
                 at = link.end() if link else noun.end()
                 yield from self._introduced(noun.start(), at, joined=link is not None)
+        for match in words.CONCLUSION.finditer(text):
+            yield from self._introduced(match.start(), match.end(), joined=False)
         for match in chain(verbs, words.BOXED.finditer(text), words.LABEL_LINE.finditer(text)):
             yield from self._introduced(match.start(), match.end())
         for label in _LABELLED_SIGN.finditer(text):
@@ -126,14 +132,15 @@ class _Reader:
         first, last = shown[0], shown[-1]
         if not cut and (found := self._alone(last, exact=True)):
             yield found
-        listed = sum(re.match(r"\W*(?:[0-9]{1,2}|[A-J])\s*[.):]", line[0]) is not None for line in shown) > 1
+        listed = sum(_SIGNED.match(line[0]) is not None for line in shown) > 1
         if not reasoned and (found := self._alone(first, exact=listed or (cut and first is last), cut=cut)):
             yield found
 
     def _introduced(self, start: int, at: int, *, joined: bool = True, followed: bool = False) -> Iterator[_Statement]:
         """The statement whose option stands at `at`, unless it is denied, doubted or asked."""
+        at += len(self.text[at : at + 3]) - len(self.text[at : at + 3].lstrip(" "))
         found = self._option_at(at, followed=followed)
-        if found is None:
+        if found is None or words.WRONG.search(self.text, max(start - 20, 0), start):
             return
         place, end, number = found
         if not joined and self.text[end:].split("\n", 1)[0].strip(" .)]}\"'"):
@@ -155,14 +162,15 @@ class _Reader:
             by_text = max(longer, by_text or (0, None))
         sign = _SIGN.match(self.text, place)
         number = None if sign is None else self._signed(sign, labelled=bool(words.LABELLED.search(self.text[at:place])))
-        if sign is None or number is None or not (followed or words.AFTER_SIGN.match(self.text, sign.end())):
-            return None if by_text is None else (at, self._end_of_text(at), by_text[1])
+        if sign is None or number is None or not (followed or self._ends_sign(sign.end(), number)):
+            # A text of a letter or two may be an article.
+            return (at, self._end_of_text(at), by_text[1]) if by_text and by_text[0] > 2 else None
         if by_text is not None and by_text[1] != number:
             # A letter that is an option's own text means that option; a number may mean either.
             if by_text[0] > len(sign[0]) or not sign["number"]:
                 return place, place + by_text[0], by_text[1]
             return place, sign.end(), None
-        if words.ALTERNATIVE.match(self.text, sign.end()):
+        if self._has_alternative(sign.end(), number):
             return place, sign.end(), None
         rest = _CLOSERS.match(self.text, sign.end())
         after = self._text_at(rest.end()) if rest and rest[0] else None
@@ -170,10 +178,25 @@ class _Reader:
             return place, sign.end(), None
         return place, sign.end(), number
 
+    def _ends_sign(self, end: int, number: int) -> bool:
+        """Whether what follows a sign makes it one: a mark, a reason, or the option's own text."""
+        if words.AFTER_SIGN.match(self.text, end):
+            return True
+        text = self._text_at(end + 1) if self.text[end : end + 1] == " " else None
+        return text is not None and text[1] == number
+
+    def _has_alternative(self, end: int, number: int) -> bool:
+        """Whether another option is named beside the one whose sign ends there."""
+        joint = words.ALTERNATIVE.match(self.text, end)
+        sign = _SIGN.match(self.text, joint.end()) if joint else None
+        return sign is not None and self._signed(sign, labelled=True) != number
+
     def _signed(self, sign: re.Match[str], *, labelled: bool) -> int | None:
         """The number that a sign means, which may be none of the options; None where it is no sign."""
         if sign["number"]:
             return int(sign["number"])
+        if sign[0] == "A" and _ANSWER_LINE.match(self.text, sign.end()):
+            return None
         if sign["letter"] or (sign["small"] and (labelled or _MARKED.match(self.text, sign.end()))):
             place = ord(sign[0].upper()) - ord("A")
             return self.numbers[place] if place < len(self.numbers) else None
@@ -217,16 +240,18 @@ class _Reader:
             return None
         closers = _CLOSERS.match(self.text, end)
         rest = self.text[closers.end() if closers else end : line.end()].strip()
-        if not rest:
+        if not rest or _LABELS.fullmatch(rest):
             return _Statement(start, place, end, number)
-        if number is None or not _MARKED.match(self.text, end):
-            return _Statement(start, place, end, number) if not exact and words.REASON.match(self.text, end) else None
-        own, behind = self.options[number], _normal(rest)
-        if own == behind or (not exact and (behind.startswith(own) or own.startswith(behind))):
-            return _Statement(start, place, end, number)
-        if exact or cut or (number == self.numbers[0] and self.text[place:end].isdigit() and self.text[end] == "."):
+        statement, behind = _Statement(start, place, end, number), _normal(rest)
+        own = "" if number is None else self.options[number]
+        if own and (own == behind or (not exact and (behind.startswith(own) or own.startswith(behind)))):
+            return statement
+        if exact or _SIGNED.match(rest):
             return None
-        return _Statement(start, place, end, number)
+        if number is None or not _MARKED.match(self.text, end):
+            return statement if words.REASON.match(self.text, end) else None
+        begins_list = number == self.numbers[0] and self.text[place:end].isdigit() and self.text[end] == "."
+        return None if cut or begins_list else statement
 
 
 def _plain(reply: str) -> str:
