@@ -12,8 +12,27 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from medexam.signatures import answer_words as words
 from medexam.signatures.answer_format import is_stated, plain_forms
+from medexam.signatures.answer_words import (
+    AFTER_SIGN,
+    ALTERNATIVE,
+    BOXED,
+    CONCLUSION,
+    DOUBT,
+    LABEL_LINE,
+    LABELLED,
+    LINK,
+    NOUN,
+    NOUN_STEMS,
+    NUMBER_WORDS,
+    OPENER,
+    REASON,
+    TAKEN_BACK,
+    UNJOINED,
+    VERB,
+    VERB_STEMS,
+    WRONG,
+)
 
 _MARKUP = re.compile(
     r"\*+|`+|(?<!\w)_+|_+(?!\w)|\$+|\\[()\[\]]|</?(?:b|strong|i|em|p|br|span|u)\b[^>]*>|[\ufe0f\u20e3]"
@@ -84,7 +103,7 @@ def read_leniently(reply: str, options: Mapping[int, str], *, reasoned: bool = F
     if not stated:
         return None
     last = stated[max(stated)]
-    if words.TAKEN_BACK.search(text, last.end):
+    if TAKEN_BACK.search(text, last.end):
         return None
     if reasoned or len({one.number for one in stated.values()}) == 1:
         return last.number
@@ -104,16 +123,16 @@ class _Reader:
         """Every statement that introduces its option, such as "The answer is", or calls it the correct one."""
         text, lower = self.text, " ".join(self.text.lower().split())
         # The long patterns take a hundred times as long as a look for their stems.
-        nouns = words.NOUN.finditer(text) if any(stem in lower for stem in words.NOUN_STEMS) else ()
-        verbs = words.VERB.finditer(text) if any(stem in lower for stem in words.VERB_STEMS) else ()
+        nouns = NOUN.finditer(text) if any(stem in lower for stem in NOUN_STEMS) else ()
+        verbs = VERB.finditer(text) if any(stem in lower for stem in VERB_STEMS) else ()
         for noun in nouns:
-            link = words.LINK.match(text, noun.end())
-            if link is None or not words.UNJOINED.search(link["between"]):
+            link = LINK.match(text, noun.end())
+            if link is None or not UNJOINED.search(link["between"]):
                 at = link.end() if link else noun.end()
                 yield from self._introduced(noun.start(), at, joined=link is not None)
-        for match in words.CONCLUSION.finditer(text):
+        for match in CONCLUSION.finditer(text):
             yield from self._introduced(match.start(), match.end(), joined=False)
-        for match in chain(verbs, words.BOXED.finditer(text), words.LABEL_LINE.finditer(text)):
+        for match in chain(verbs, BOXED.finditer(text), LABEL_LINE.finditer(text)):
             yield from self._introduced(match.start(), match.end())
         for label in _LABELLED_SIGN.finditer(text):
             sign = _SIGN.match(text, label.end())
@@ -140,14 +159,14 @@ class _Reader:
         """The statement whose option stands at `at`, unless it is denied, doubted or asked."""
         at += len(self.text[at : at + 3]) - len(self.text[at : at + 3].lstrip(" "))
         found = self._option_at(at, followed=followed)
-        if found is None or words.WRONG.search(self.text, max(start - 20, 0), start):
+        if found is None or WRONG.search(self.text, max(start - 20, 0), start):
             return
         place, end, number = found
         if not joined and self.text[end:].split("\n", 1)[0].strip(" .)]}\"'"):
             return
         sentence = max((m.end() for m in _SENTENCE_END.finditer(self.text, max(start - _CONTEXT, 0), start)), default=0)
         before = self.text[max(sentence, start - _CONTEXT) : start]
-        if words.DOUBT.search(before) or self.text[end : end + 2].strip(" )\"'")[:1] == "?":
+        if DOUBT.search(before) or self.text[end : end + 2].strip(" )\"'")[:1] == "?":
             return
         opened = start - len(before) + len(before.rstrip(" \"'([{<*"))
         if is_stated(self.text, opened, end):
@@ -155,13 +174,13 @@ class _Reader:
 
     def _option_at(self, at: int, *, followed: bool = False) -> tuple[int, int, int | None] | None:
         """What is stated at `at`, as (start, end, number): by its sign, its text or both; None where nothing is."""
-        opener = words.OPENER.match(self.text, at)
+        opener = OPENER.match(self.text, at)
         place = opener.end() if opener else at
         by_text = self._text_at(place)
         if place > at and (longer := self._text_at(at)) is not None and longer[0] > 2:
             by_text = max(longer, by_text or (0, None))
         sign = _SIGN.match(self.text, place)
-        number = None if sign is None else self._signed(sign, labelled=bool(words.LABELLED.search(self.text[at:place])))
+        number = None if sign is None else self._signed(sign, labelled=bool(LABELLED.search(self.text[at:place])))
         if sign is None or number is None or not (followed or self._ends_sign(sign.end(), number)):
             # A text of a letter or two may be an article.
             return (at, self._end_of_text(at), by_text[1]) if by_text and by_text[0] > 2 else None
@@ -180,14 +199,14 @@ class _Reader:
 
     def _ends_sign(self, end: int, number: int) -> bool:
         """Whether what follows a sign makes it one: a mark, a reason, or the option's own text."""
-        if words.AFTER_SIGN.match(self.text, end):
+        if AFTER_SIGN.match(self.text, end):
             return True
         text = self._text_at(end + 1) if self.text[end : end + 1] == " " else None
         return text is not None and text[1] == number
 
     def _has_alternative(self, end: int, number: int) -> bool:
         """Whether another option is named beside the one whose sign ends there."""
-        joint = words.ALTERNATIVE.match(self.text, end)
+        joint = ALTERNATIVE.match(self.text, end)
         sign = _SIGN.match(self.text, joint.end()) if joint else None
         return sign is not None and self._signed(sign, labelled=True) != number
 
@@ -203,7 +222,7 @@ class _Reader:
         if sign["cyrillic"]:
             place = "АБВГД".index(sign[0])
             return self.numbers[place] if place < len(self.numbers) else None
-        return words.NUMBER_WORDS.get(sign[0].casefold())
+        return NUMBER_WORDS.get(sign[0].casefold())
 
     def _text_at(self, at: int) -> tuple[int, int | None] | None:
         """The longest option whose text stands at `at`, as (characters, number); its number is None if two share it."""
@@ -249,7 +268,7 @@ class _Reader:
         if exact or _SIGNED.match(rest):
             return None
         if number is None or not _MARKED.match(self.text, end):
-            return statement if words.REASON.match(self.text, end) else None
+            return statement if REASON.match(self.text, end) else None
         begins_list = number == self.numbers[0] and self.text[place:end].isdigit() and self.text[end] == "."
         return None if cut or begins_list else statement
 
