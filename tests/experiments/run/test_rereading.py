@@ -57,7 +57,7 @@ def test_replies_are_read_again_and_nothing_is_asked(document, tmp_path, last_co
     _run(document, tmp_path, {"dataset.limit": 20})
     before, _ = _run(document, tmp_path)
     assert before.metrics.unanswered == 12
-    assert before.record.readings == {"answer": 1, "thinking": 1}
+    assert before.record.readings == {"answer": 1, "thinking": 1, "lenient": 1}
     lines = (before.folder.path / PREDICTIONS).read_bytes()
     last_counts()
     assert load_complete(str(before.folder.path), tmp_path, print) is None
@@ -68,7 +68,7 @@ def test_replies_are_read_again_and_nothing_is_asked(document, tmp_path, last_co
         (after,), _ = Runner(plan_resume(str(before.folder.path), runs_dir=tmp_path), watcher).run()
         asked = watcher.answers
     assert (asked, after.folder) == (0, before.folder)
-    assert after.record.readings == {"answer": 2, "thinking": 1}
+    assert after.record.readings == {"answer": 2, "thinking": 1, "lenient": 1}
     predictions = after.folder.read_predictions()
     assert {prediction.answer for prediction in predictions.values()} == {2}
     assert len(predictions) == 20
