@@ -10,7 +10,7 @@ from medexam.signatures import parse_answer
 from medexam.signatures.lenient import read_leniently
 from medexam.specs import DatasetSpec
 from reply_grammar import build_reply
-from reply_shapes import DIRECT, OPTIONS, OTHER_OPTIONS, REASONED, Row
+from reply_shapes import ALSO_NOTHING, ALSO_THREE, DIRECT, OPTIONS, OTHER_OPTIONS, REASONED, Row
 
 
 def read_both(row: Row, options: dict[int, str], *, reasoned: bool) -> tuple[int | None, int | None]:
@@ -22,6 +22,16 @@ def read_both(row: Row, options: dict[int, str], *, reasoned: bool) -> tuple[int
 @pytest.mark.parametrize("row", DIRECT, ids=lambda row: row[0][:40])
 def test_a_direct_reply_is_read_as_a_careful_marker_would(row: Row) -> None:
     assert read_both(row, OPTIONS, reasoned=False) == row[1:3], row[3]
+
+
+@pytest.mark.parametrize("reply", ALSO_THREE)
+def test_what_states_an_option_is_read(reply: str) -> None:
+    assert read_both((reply, None, None, ""), OPTIONS, reasoned=False)[1] == 3
+
+
+@pytest.mark.parametrize("reply", ALSO_NOTHING)
+def test_what_states_no_option_is_not_read(reply: str) -> None:
+    assert read_both((reply, None, None, ""), OPTIONS, reasoned=False) == (None, None)
 
 
 @pytest.mark.parametrize("row", REASONED, ids=lambda row: row[0][:40])
