@@ -203,6 +203,9 @@ DIRECT: list[Row] = [
         None,
         "a list",
     ),
+    ("1. Are all-or-none.\n2. Are hyperpolarizing.", None, None, "a list that ends early"),
+    ("1. Are all-or-none.\n2. It is", None, None, "a list that was cut"),
+    ("1. No.\n2. No.\n3. Yes.\n\nSo the answer is 3.", None, 3, "a list and a statement"),
     ("1. Excitatory potentials are small.", None, None, "it may begin a list"),
     ("These potentials are described in chapter 3.", None, None, "a stray number"),
     ("Options 1 and 3 are both plausible.", None, None, "two options"),
@@ -225,6 +228,8 @@ REASONED: list[Row] = [
     ("The answer is 2. Wait, let me reconsider.", None, None, "taken back"),
     ("The answer is 2 or 3.", None, None, "two options"),
     ("{Answer: 2} and then {Answer: 9}", None, None, "its last statement is no option"),
+    ("1. Is wrong.\n2. Is wrong.\n\n3", None, 3, "a list and a last line"),
+    ("1. Are all-or-none.\n2. Are hyperpolarizing.\n3. Are graded potentials.", None, None, "a list"),
     ("There are 3 kinds. They sum.", None, None, "a stray number"),
 ]
 

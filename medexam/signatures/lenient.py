@@ -149,10 +149,11 @@ class _Reader:
         if not shown:
             return
         first, last = shown[0], shown[-1]
-        if not cut and (found := self._alone(last, exact=True)):
+        signed = [line for line in shown if _SIGNED.match(line[0])]
+        listed = len(signed) > 1
+        if not cut and not (listed and signed[-1] is last) and (found := self._alone(last, exact=True)):
             yield found
-        listed = sum(_SIGNED.match(line[0]) is not None for line in shown) > 1
-        if not reasoned and (found := self._alone(first, exact=listed or (cut and first is last), cut=cut)):
+        if not (reasoned or listed) and (found := self._alone(first, exact=cut and first is last, cut=cut)):
             yield found
 
     def _introduced(self, start: int, at: int, *, joined: bool = True, followed: bool = False) -> Iterator[_Statement]:

@@ -148,7 +148,7 @@ READ_AS = {
     "span": (1, "84d60ea0135d"),
     "sentences": (1, "84fe9390cb52"),
     "module": (1, "82eccb7c7648"),
-    "lenient": (1, "96f05c66bf01"),
+    "lenient": (1, "75f8a4267208"),
 }
 
 
