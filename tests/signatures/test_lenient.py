@@ -51,11 +51,11 @@ def sample_questions() -> list[Question]:
     return [one for spec in specs for one in find_benchmark(spec).load(spec).questions]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(5))
 def test_generated_replies_are_read_as_they_were_meant(seed: int, sample_questions: list[Question]) -> None:
     draw = random.Random(seed)
     strict_missed = lenient_missed = wrong = 0
-    for _ in range(1000):
+    for _ in range(2000):
         options = {option.number: option.text for option in draw.choice(sample_questions).options}
         built = build_reply(draw, options)
         strict, lenient = read_both((built.reply, None, None, ""), options, reasoned=built.reasoned)
@@ -64,5 +64,5 @@ def test_generated_replies_are_read_as_they_were_meant(seed: int, sample_questio
         wrong += lenient not in (built.stated, None)
         lenient_missed += lenient is None and built.stated is not None
     assert strict_missed == 0
-    assert wrong <= 1
-    assert lenient_missed <= 30
+    assert wrong <= 2
+    assert lenient_missed <= 60
