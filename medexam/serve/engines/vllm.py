@@ -38,7 +38,7 @@ from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.completions import Completions
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import call_litellm, reading_reply, to_responses
+from medexam.serve.engines.litellm_calls import call_litellm, reading_reply, to_responses, withheld_response
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.engines.vllm_wire import (
@@ -56,6 +56,7 @@ from medexam.serve.engines.vllm_wire import (
 from medexam.serve.logprobs.tokens import ReadMethods, respond
 from medexam.serve.logprobs.vllm import ContinuationReader, Tokenizer
 from medexam.serve.network.event_loop import background_loop
+from medexam.serve.network.fault_words import FilteredError
 from medexam.serve.pool.server_pool import Server, ServerPool
 from medexam.serve.request_settings import RequestSettings
 from medexam.serve.thinking import append
@@ -316,7 +317,10 @@ class VLLMEngine(HostedEngine):
         async def send(server: Server) -> list[Response]:
             endpoint = server.endpoint
             where = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
-            raw = await call_litellm("acompletion", timeout_s=self.pool.timeout_s, **call, **where)
+            try:
+                raw = await call_litellm("acompletion", timeout_s=self.pool.timeout_s, **call, **where)
+            except FilteredError:
+                return [withheld_response(self.model)] * samples
             with reading_reply():
                 return to_responses(raw, self.model, samples)
 
