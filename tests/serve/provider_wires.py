@@ -315,6 +315,9 @@ class Cohere(ProviderWire):
         return reply
 
 
+WIRES = (Anthropic, OldAnthropic, NewAnthropic, OpenAI, GPT5, O3, Gemini, GeminiPro, Bedrock, Mistral, Cohere)
+
+
 @contextmanager
 def serve_provider(wire: ProviderWire) -> Iterator[ProviderWire]:
     """Serve a provider on this machine, which litellm asks instead of the real one; no other machine is found."""

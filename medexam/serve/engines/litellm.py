@@ -10,6 +10,7 @@ accepts a client of ours, which follows none. This module knows litellm's calls,
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -71,6 +72,7 @@ _INITIAL = 16
 """Requests in flight at first: hosted providers limit rates."""
 _SAID = 600
 """Characters of a fault that are shown."""
+_ADVICE = re.compile(r"\n\n|\. To drop (these|unsupported)")
 
 
 class LiteLLMEngine(HostedEngine):
@@ -267,8 +269,8 @@ class LiteLLMEngine(HostedEngine):
 
 
 def cite(fault: Exception) -> str:
-    """Return what a fault says, in a line; behind an empty line litellm gives advice for programs that call it."""
-    return " ".join(str(fault).partition("\n\n")[0].split())[:_SAID]
+    """Return what a fault says, in a line, without litellm's advice for programs that call it."""
+    return " ".join(_ADVICE.split(str(fault), maxsplit=1)[0].split())[:_SAID]
 
 
 def read_reply_choice(response: Response, choices: Sequence[str], form: ChoiceForm) -> str | None:

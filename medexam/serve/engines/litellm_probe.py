@@ -87,6 +87,13 @@ class HostedProbe:
         self._own = bool(spec.endpoints)
         self._temperature = 0.0
         """The temperature of all requests but the first."""
+        thinks = engine.record.thinks and not self._own
+        self._budget = max(HOSTED_TOKENS, spec.max_tokens or 0) if thinks else HOSTED_TOKENS
+        """Tokens of a reply; the spec's own may have to hold the thinking too."""
+
+    def _dialogue(self, temperature: float) -> dict[str, Any]:
+        """The fields of a request for a short reply to the fixed dialogue."""
+        return {"messages": DIALOGUE, "temperature": temperature, "max_tokens": self._budget}
 
     def check_key(self) -> None:
         """Raise `EngineError` where a provider's key is in no variable that litellm reads.
@@ -107,7 +114,8 @@ class HostedProbe:
         """
         self._check_passable()
         spec = self._spec
-        asked: dict[str, Any] = {**_dialogue(spec.temperature), **({} if spec.seed is None else {"seed": spec.seed})}
+        seed = {} if spec.seed is None else {"seed": spec.seed}
+        asked: dict[str, Any] = {**self._dialogue(spec.temperature), **seed}
         given = {name: value for name in ("top_p", "top_k") if (value := getattr(spec, name)) is not None}
         if spec.stop:
             given["stop"] = list(spec.stop)
@@ -121,7 +129,7 @@ class HostedProbe:
             _check_redirect(error)
             response = await self._ask_with_less({**asked, **given}, [*given, *spec.request_settings], error)
         self._note_thinking(response)
-        if spec.temperature and await self._attempt(_dialogue(0.0)) is None:
+        if spec.temperature and await self._attempt(self._dialogue(0.0)) is None:
             self._temperature = spec.temperature
 
     def _check_passable(self) -> None:
@@ -210,7 +218,7 @@ class HostedProbe:
 
     async def _try_form(self, form: ChoiceForm, opening: str) -> str:
         """What came of an impossible choice, in words; it is noted if the choice came back."""
-        config = Config(temperature=self._temperature, max_tokens=HOSTED_TOKENS)
+        config = Config(temperature=self._temperature, max_tokens=self._budget)
         messages: list[dict[str, Any]] = [{"role": "user", "content": "Say hello."}]
         fields = self._engine.choice_request(messages, opening, IMPOSSIBLE, config, form)
         try:
@@ -249,7 +257,7 @@ class HostedProbe:
         """
         engine = self._engine
         try:
-            first, second = await asyncio.gather(*(engine.chat(_dialogue(self._temperature)) for _ in range(2)))
+            first, second = await asyncio.gather(*(engine.chat(self._dialogue(self._temperature)) for _ in range(2)))
         except CURABLE as error:
             raise engine.lost(error) from error
         except (InvalidRequestError, UnsupportedFeatureError) as error:
@@ -272,12 +280,7 @@ class HostedProbe:
         engine.rules = replace(engine.rules, repeats=repeats, empty_system=takes_empty)
 
     async def _takes(self, messages: list[ChatMessage]) -> bool:
-        return await self._attempt({**_dialogue(self._temperature), "messages": messages}) is not None
-
-
-def _dialogue(temperature: float) -> dict[str, Any]:
-    """The fields of a request for a short reply to the fixed dialogue."""
-    return {"messages": DIALOGUE, "temperature": temperature, "max_tokens": HOSTED_TOKENS}
+        return await self._attempt({**self._dialogue(self._temperature), "messages": messages}) is not None
 
 
 def _check_redirect(error: LM15Error) -> None:

@@ -8,6 +8,7 @@ from dspy.lm15 import Config, Message, RateLimitError, Request
 from provider_wires import (
     GPT5,
     O3,
+    WIRES,
     Anthropic,
     Bedrock,
     Cohere,
@@ -15,7 +16,6 @@ from provider_wires import (
     GeminiPro,
     Mistral,
     NewAnthropic,
-    OldAnthropic,
     OpenAI,
     ProviderWire,
     serve_provider,
@@ -27,7 +27,6 @@ from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.network.retry import ask_again
 from medexam.specs import EngineNeeds, ModelSpec
 
-WIRES = (Anthropic, OldAnthropic, NewAnthropic, OpenAI, GPT5, O3, Gemini, GeminiPro, Bedrock, Mistral, Cohere)
 FREE, GUIDED = EngineNeeds(chat=True), EngineNeeds(chat=True, guided=True)
 
 
