@@ -383,6 +383,19 @@ class TestLiteLLM:
             await self.build(wire, guided=False, name="openai/o1-pro")
         assert wire.requests == []
 
+    @pytest.mark.parametrize("path", ["/v1beta/openai", "/api/paas/v4"])
+    async def test_a_path_that_does_not_end_in_v1(self, path: str) -> None:
+        class Elsewhere(Wire):
+            def reply(self, asked, body):
+                return super().reply(asked.replace(path, "/v1"), body)
+
+        with serving(Elsewhere()) as wire:
+            wire.address = wire.address.removesuffix("/v1") + path
+            engine = await self.build(wire, guided=True, name="openai/tiny")
+            assert (await engine.complete(ask(choices=None, prefill=""))).text == "hello"
+            await engine.aclose()
+        assert {asked for asked, _ in wire.requests} == {f"{path}/chat/completions"}
+
     async def test_a_name_without_provider(self) -> None:
         with pytest.raises(EngineError, match="knows no provider for 'nobody-knows'"):
             await build_engine(ModelSpec(engine="litellm", name="nobody-knows"))
