@@ -59,7 +59,7 @@ from medexam.serve.network.event_loop import background_loop
 from medexam.serve.network.fault_words import FilteredError
 from medexam.serve.pool.server_pool import Server, ServerPool
 from medexam.serve.request_settings import RequestSettings
-from medexam.serve.thinking import append
+from medexam.serve.thinking import CLOSED, append
 
 
 @dataclass
@@ -112,7 +112,7 @@ class VLLMEngine(HostedEngine):
     async def _write_tracked(self, dialogue: Dialogue) -> Generation:
         messages, opening, sampling, choices = dialogue
         with self.limit.track():
-            prompt = await self._render(self._rules.fit(messages), opening)
+            prompt = await self._render(self._rules.fit(messages), opening, chosen=choices is not None)
             if choices is not None:
                 fields = self._fields(sampling, chosen=True)
                 ((reply, text),) = await self._choose_token(prompt, opening, choices, fields)
@@ -199,6 +199,7 @@ class VLLMEngine(HostedEngine):
                 "source": first.source,
                 "sampling": first.sampling.stated,
                 **self._rules.details,
+                **({"open_thinking": CLOSED} if self.opens_thinking else {}),
                 **({"read_by": dict(self._read)} if self._read else {}),
             },
         )
@@ -236,7 +237,7 @@ class VLLMEngine(HostedEngine):
             prompt = plain_text(request)
         elif self.renderer is not None:
             messages, prefill = to_messages(request)
-            prompt = append(await self.renderer.render(self._rules.fit(messages)), prefill)
+            prompt = await self._render(self._rules.fit(messages), prefill, chosen=True)
         else:
             raise LogprobsUnavailableError(
                 "the server does not render its chat template exactly; set program.chat_template to false"
@@ -250,7 +251,7 @@ class VLLMEngine(HostedEngine):
     ) -> list[Response]:
         if self.renderer is None:
             return await self._choose_in_chat(messages, prefill, choices, fields)
-        prompt = await self._render(messages, prefill)
+        prompt = await self._render(messages, prefill, chosen=True)
         chosen = await self._choose_token(prompt, prefill, choices, json.dumps(fields))
         return [build_response(reply, text, "stop") for reply, text in chosen]
 
@@ -293,9 +294,10 @@ class VLLMEngine(HostedEngine):
             )
         return await self._complete_one(await self._render(messages, prefill), fields)
 
-    async def _render(self, messages: list[ChatMessage], prefill: str) -> str:
+    async def _render(self, messages: list[ChatMessage], prefill: str, *, chosen: bool = False) -> str:
+        """The prompt's text; if something is `chosen` or read behind it, no thought is left open."""
         assert self.renderer is not None  # noqa: S101
-        return append(await self.renderer.render(messages), prefill)
+        return append(await self.renderer.render(messages), prefill, chosen=chosen)
 
     async def _continue(self, text: str, config: Config, several: Mapping[str, Any]) -> list[Response]:
         """A free reply to plain text, before which the tokenizer writes what opens every text."""
