@@ -1,7 +1,9 @@
 """`medexam run --model PROVIDER/MODEL` on every provider's wire: a table, or one line that says what to type."""
 
+import json
+
 import pytest
-from provider_wires import GPT5, WIRES, Anthropic, Gemini, ProviderWire, serve_provider
+from provider_wires import GPT5, WIRES, Anthropic, Bedrock, Gemini, ProviderWire, serve_provider
 
 COMMAND = ("run", "headqa_sample", "--limit", 5, "--model")
 
@@ -40,3 +42,64 @@ def test_a_wrong_key_and_an_empty_account_are_one_line(fault: str, medexam) -> N
         code, _, said = medexam(*COMMAND, wire.model_name)
     assert code == 2
     assert said.splitlines()[-1].startswith(f"medexam: {wire.model_name} takes no request: ")
+
+
+def test_the_run_keeps_the_record_and_its_protocol_says_not_seeded(medexam, tmp_path) -> None:
+    with serve_provider(Anthropic()) as wire:
+        code, _, said = medexam(*COMMAND, wire.model_name, "--set", "model.temperature=0.5")
+    assert code == 0, said
+    (folder,) = [one.parent for one in (tmp_path / "runs").glob("*/environment.json")]
+    record = json.loads((folder / "environment.json").read_text())["engine"]["details"]["capabilities"]
+    assert (record["provider"], record["probed"], record["seeds"]) == ("anthropic", True, False)
+    (run,) = json.loads(medexam("report", tmp_path / "runs", "--protocol", "--json")[1])
+    assert "seed none, not seeded" in run["protocol"]["decoding"]
+
+
+def test_doctor_shows_what_a_hosted_model_takes_and_how_to_ask_it(medexam) -> None:
+    with serve_provider(GPT5()) as wire:
+        code, table, said = medexam("doctor", wire.model_name)
+        assert code == 0, said
+        command = table.splitlines()[-1].split()
+        assert medexam(*command[1:])[0] == 0
+    rows = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in table.splitlines() if "│" in line}
+    assert (rows["guided"], rows["temperature"], rows["pictures"]) == ("by json_schema", "1 alone", "yes")
+    assert rows["price"].startswith("$")
+
+
+def test_doctor_reads_the_tables_without_a_key(medexam, monkeypatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    code, table, said = medexam("doctor", Anthropic.model_name)
+    assert code == 2
+    assert "by litellm's tables alone" in table
+    assert "not seeded" in table
+    assert "set ANTHROPIC_API_KEY" in said.splitlines()[-1]
+
+
+def test_doctor_as_json(medexam) -> None:
+    with serve_provider(Bedrock()) as wire:
+        code, document, said = medexam("doctor", wire.model_name, "--json")
+    assert code == 0, said
+    (model,) = json.loads(document)["models"]
+    assert (model["seeds"], model["guided_by"], model["fault"]) == (False, "json_schema", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("http://127.0.0.1:1/v1", Anthropic.model_name), "one kind at a time"),
+        ((Anthropic.model_name, "--burst", "3"), "--burst"),
+        ((Anthropic.model_name, "--identify"), "--identify"),
+    ],
+)
+def test_doctor_takes_no_servers_options_for_a_hosted_model(arguments: tuple[str, ...], told: str, medexam) -> None:
+    code, _, said = medexam("doctor", *arguments)
+    assert code == 2
+    assert told in said
+
+
+def test_a_plan_says_what_the_tables_know(medexam) -> None:
+    code, text, said = medexam("plan", "headqa_sample", "--limit", 5, "--model", Anthropic.model_name)
+    assert code == 0, said
+    assert "anthropic/claude-sonnet-4-5, by litellm's tables: guided: by json_schema; seeds: not seeded" in " ".join(
+        text.split()
+    )

@@ -35,6 +35,11 @@ class Asked:
     """Whether the request leaves the model to think."""
 
     @property
+    def picture_tokens(self) -> int:
+        """Tokens of the pictures in the last message."""
+        return 85 if self.messages and "iVBORw0KGgo" in str(self.messages[-1]) else 0
+
+    @property
     def named(self) -> list[str]:
         """The choices that the last user message names in words."""
         texts = [str(message) for message in self.messages if message.get("role") == "user"]
@@ -143,6 +148,7 @@ class ProviderWire(Wire):
             message = {"role": "assistant", "content": ""}
             choice["finish_reason"] = "length"
         choice["message"] = message
+        reply["usage"]["prompt_tokens"] += asked.picture_tokens
         if thought := self.thinks_for(asked):
             reply["usage"]["completion_tokens_details"] = {"reasoning_tokens": thought}
             reply["usage"]["completion_tokens"] += thought
@@ -172,6 +178,7 @@ class Anthropic(ProviderWire):
         if asked.by_tool and self.held:
             call = {"type": "tool_use", "id": "toolu_1", "name": "answer", "input": json.loads(text)}
             reply |= {"content": [call], "stop_reason": "tool_use"}
+        reply["usage"]["input_tokens"] += asked.picture_tokens
         return reply
 
 
@@ -250,6 +257,7 @@ class Gemini(ProviderWire):
             candidate |= {"content": {"role": "model"}, "finishReason": "MAX_TOKENS"}
         if thought := self.thinks_for(asked):
             reply["usageMetadata"]["thoughtsTokenCount"] = thought
+        reply["usageMetadata"]["promptTokenCount"] += asked.picture_tokens
         return reply
 
 
@@ -284,6 +292,7 @@ class Bedrock(ProviderWire):
             call = {"toolUseId": "tooluse_1", "name": "json_tool_call", "input": json.loads(text)}
             reply["output"]["message"]["content"] = [{"toolUse": call}]
             reply["stopReason"] = "tool_use"
+        reply["usage"]["inputTokens"] += asked.picture_tokens
         return reply
 
 

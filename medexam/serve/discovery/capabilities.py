@@ -136,12 +136,14 @@ class HostedCapabilities(FrozenModel):
     """OpenAI's fields that litellm passes on to it."""
     seeds: bool = True
     """It takes a seed."""
+    fixed_temperature: float | None = None
+    """The only temperature that it takes; None: it takes others too, or none was refused yet."""
     stops: bool = True
     """It ends a reply at given texts; False: the reply is cut there when it has come."""
     takes_schema: bool = False
     """It takes a JSON schema, by the tables."""
     thinks: bool = False
-    """It thinks before it replies, so that a reply needs room for that."""
+    """It thinks without being told to, so that a reply needs room for that."""
     sees: bool | None = None
     """Whether it reads pictures; None if that is not known."""
     prefills: bool | None = None
@@ -173,6 +175,7 @@ class HostedCapabilities(FrozenModel):
         price = "not known"
         if self.prompt_usd is not None and self.completion_usd is not None:
             price = f"${self.prompt_usd * 1e6:.2f} and ${self.completion_usd * 1e6:.2f} a million tokens"
+        told = "if told to" if self.takes("thinking") or self.takes("reasoning_effort") else "no"
         seen = {True: "yes", False: "no", None: "not known"}
         return {
             "provider": self.provider,
@@ -181,9 +184,10 @@ class HostedCapabilities(FrozenModel):
             "likelihood": "no: it reports no log-probabilities of given texts",
             "samples": "yes, a request each",
             "seeds": "yes" if self.seeds else "not seeded: it takes none",
+            "temperature": "any" if self.fixed_temperature is None else f"{self.fixed_temperature:g} alone",
             "stop texts": "yes" if self.stops else "cut here, when the reply has come",
             "opening words": seen[self.prefills],
-            "thinking": "yes" if self.thinks else "no",
+            "thinking": "yes" if self.thinks else told,
             "pictures": seen[self.sees],
             "batches": seen[self.batches],
             "price": price,

@@ -45,8 +45,6 @@ _REFUSALS = (500, 501)
 """What some servers answer to a field that they do not take; asking again would not help."""
 _PATIENCE_S = 4.0
 """Seconds after which a provider that answers no first request is not asked again."""
-_THINK_WHEN_TOLD = ("anthropic", "bedrock", "databricks")
-"""Providers whose models think only if a request says so."""
 _OPENING = "{Answer: "
 """The opening behind which an impossible choice is asked."""
 
@@ -73,7 +71,7 @@ async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
     except BaseException as error:
         await engine.close()
         if isinstance(error, LM15Error | ImportError):
-            raise EngineError(_describe_refusal(engine.record, error)) from None
+            raise EngineError(describe_refusal(engine.record, error)) from None
         raise
     return engine
 
@@ -131,6 +129,7 @@ class HostedProbe:
         self._note_thinking(response)
         if spec.temperature and await self._attempt(self._dialogue(0.0)) is None:
             self._temperature = spec.temperature
+            self._engine.note(fixed_temperature=1.0 if spec.temperature == 1 else None)
 
     def _check_passable(self) -> None:
         """Raise `EngineError` for a setting that litellm's tables say cannot be passed on."""
@@ -162,6 +161,7 @@ class HostedProbe:
             return response
         named_by_tables = isinstance(refusal, UnsupportedFeatureError) and "temperature" in str(refusal)
         if temperature != 1 and (named_by_tables or await self._attempt({**unseeded, "temperature": 1.0})):
+            engine.note(fixed_temperature=1.0)
             raise EngineError(
                 f"{engine.model} takes no temperature of {temperature:g}: set model.temperature: 1 ({cite(refusal)})"
             ) from refusal
@@ -189,9 +189,7 @@ class HostedProbe:
         thought = bool(response.usage.reasoning_tokens or thoughts)
         if thought and spec.thinking == "off":
             raise EngineError(f"{engine.model} thinks with model.thinking: off too: leave it out, or ask another model")
-        told = spec.thinking is not None or spec.reasoning_effort is not None
-        silent = spec.thinking == "off" or (engine.record.provider in _THINK_WHEN_TOLD and not told)
-        engine.note(thinks=thought or (engine.record.thinks and not silent))
+        engine.note(thinks=thought or (engine.record.thinks and spec.thinking != "off"))
         engine.room = thinking_room(spec, thinks=engine.record.thinks)
 
     async def check_guided(self) -> None:
@@ -289,7 +287,7 @@ def _check_redirect(error: LM15Error) -> None:
         raise EndpointUnreachableError(error.message) from error
 
 
-def _describe_refusal(record: HostedCapabilities, error: Exception) -> str:
+def describe_refusal(record: HostedCapabilities, error: Exception) -> str:
     """Why a model cannot be asked at all, in one line with the way out."""
     if isinstance(error, ImportError):
         return f"{record.model}: litellm lacks a package that this provider needs: {cite(error)}"

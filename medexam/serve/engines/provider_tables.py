@@ -13,6 +13,7 @@ from medexam.serve.engines.litellm_calls import get_litellm
 
 BATCH_PROVIDERS = ("openai",)
 """Those whose batches take and give OpenAI's own file format; their models answer live too."""
+_THINK_WHEN_TOLD = ("anthropic", "bedrock", "databricks")
 _VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "azure": ("AZURE_API_KEY", "AZURE_API_BASE", "AZURE_API_VERSION"),
@@ -67,7 +68,7 @@ def read_tables(model: str, address: str | None = None) -> HostedCapabilities:
         seeds="seed" in fields,
         stops="stop" in fields,
         takes_schema="response_format" in fields and bool(litellm.supports_response_schema(model)),
-        thinks=bool(litellm.supports_reasoning(model)),
+        thinks=bool(litellm.supports_reasoning(model)) and not _thinks_when_told(provider, facts),
         sees=facts.get("supports_vision"),
         prefills=facts.get("supports_assistant_prefill"),
         batches=provider in BATCH_PROVIDERS,
@@ -76,6 +77,11 @@ def read_tables(model: str, address: str | None = None) -> HostedCapabilities:
         variables=_VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",)),
         missing=tuple(litellm.validate_environment(model=model)["missing_keys"]),
     )
+
+
+def _thinks_when_told(provider: str, facts: Mapping[str, Any]) -> bool:
+    """Return whether its models think only if a request says so."""
+    return provider in _THINK_WHEN_TOLD or "anthropic" in str(facts.get("litellm_provider"))
 
 
 def _facts(model: str) -> Mapping[str, Any]:
