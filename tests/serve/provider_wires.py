@@ -33,6 +33,8 @@ class Asked:
     """Whether they are a tool's argument."""
     thinks: bool = True
     """Whether the request leaves the model to think."""
+    as_json: bool = False
+    """Whether the reply is any JSON object."""
 
     @property
     def picture_tokens(self) -> int:
@@ -49,7 +51,13 @@ class Asked:
 
 @cache
 def recording(name: str) -> dict[str, Any]:
-    return json.loads((FOLDER / f"{name}.json").read_text())
+    """What is recorded of a provider; one whose API is `like` another's records what differs."""
+    document = json.loads((FOLDER / f"{name}.json").read_text())
+    if "like" not in document:
+        return document
+    other = recording(document["like"])
+    merged = {part: {**other[part], **document.get(part, {})} for part in ("headers", "reply", "refusals")}
+    return {**document, **merged}
 
 
 @dataclass
@@ -77,6 +85,12 @@ class ProviderWire(Wire):
     """Those that it takes; None: all."""
     unknown: tuple[str, ...] = ()
     """Fields that it refuses."""
+    forms: tuple[str, ...] = ("json_schema", "json_object")
+    """Types of `response_format` that it takes."""
+    schema_beside: bool = False
+    """Its `json_object` heeds a schema beside it."""
+    forces_tools: bool = True
+    """It takes a tool choice of `required`."""
     fault: str | None = None
     asked: list[Asked] = field(default_factory=list)  # type: ignore[assignment]
 
@@ -104,6 +118,11 @@ class ProviderWire(Wire):
         refused = next((name for name in self.unknown if name in body), None)
         if refused is not None:
             return f"field {refused}"
+        form = (body.get("response_format") or {}).get("type")
+        if form is not None and form not in self.forms:
+            return f"format {form}"
+        if body.get("tool_choice") == "required" and not self.forces_tools:
+            return "field tool_choice"
         temperature = self.temperature(body)
         if self.temperatures is not None and temperature is not None and temperature not in self.temperatures:
             return "temperature"
@@ -116,7 +135,9 @@ class ProviderWire(Wire):
     def text(self, asked: Asked) -> str:
         if asked.choices and self.held:
             return json.dumps({"answer": asked.choices[-1]})
-        return asked.named[-1] if asked.named and self.obeys else REPLY
+        if not asked.named or not self.obeys:
+            return REPLY
+        return json.dumps({"answer": asked.named[-1]}) if asked.as_json else asked.named[-1]
 
     def thinks_for(self, asked: Asked) -> int:
         return self.thought if asked.thinks else 0
@@ -126,8 +147,8 @@ class ProviderWire(Wire):
         return asked.max_tokens is not None and 0 < asked.max_tokens <= self.thinks_for(asked)
 
     def read(self, body: dict[str, Any]) -> Asked:
-        schema = body.get("response_format") or {}
-        schema = schema.get("json_schema", schema).get("schema")
+        form = body.get("response_format") or {}
+        schema = form.get("json_schema", form if self.schema_beside else {}).get("schema")
         tools = body.get("tools")
         if tools:
             schema = tools[0]["function"]["parameters"]
@@ -136,6 +157,8 @@ class ProviderWire(Wire):
             max_tokens=body.get("max_completion_tokens", body.get("max_tokens")),
             choices=schema["properties"]["answer"]["enum"] if schema else None,
             by_tool=bool(tools),
+            thinks=(body.get("thinking") or {}).get("type") != "disabled",
+            as_json=form.get("type") == "json_object",
         )
 
     def write(self, asked: Asked, reply: dict[str, Any]) -> dict[str, Any]:
@@ -312,6 +335,8 @@ class Cohere(ProviderWire):
     variables: ClassVar[dict[str, str]] = {"COHERE_API_KEY": "key"}
     base: ClassVar[str] = "COHERE_API_BASE"
     tail: ClassVar[str] = "/v2/chat"
+    forms: tuple[str, ...] = ("json_object",)
+    schema_beside: bool = True
 
     def write(self, asked: Asked, reply: dict[str, Any]) -> dict[str, Any]:
         text = self.text(asked)
@@ -324,7 +349,124 @@ class Cohere(ProviderWire):
         return reply
 
 
-WIRES = (Anthropic, OldAnthropic, NewAnthropic, OpenAI, GPT5, O3, Gemini, GeminiPro, Bedrock, Mistral, Cohere)
+@dataclass
+class Azure(OpenAI):
+    name: ClassVar[str] = "azure"
+    model_name: ClassVar[str] = "azure/gpt-4o"
+    variables: ClassVar[dict[str, str]] = {"AZURE_API_KEY": "key", "AZURE_API_VERSION": "2024-10-21"}
+    base: ClassVar[str] = "AZURE_API_BASE"
+    tail: ClassVar[str] = ""
+
+
+@dataclass
+class Perplexity(OpenAI):
+    name: ClassVar[str] = "perplexity"
+    model_name: ClassVar[str] = "perplexity/sonar"
+    variables: ClassVar[dict[str, str]] = {"PERPLEXITYAI_API_KEY": "key"}
+    base: ClassVar[str] = "PERPLEXITY_API_BASE"
+    prefills: bool = False
+    unknown: tuple[str, ...] = ("seed", "stop", "tools")
+    forms: tuple[str, ...] = ("json_schema",)
+
+
+@dataclass
+class Groq(OpenAI):
+    name: ClassVar[str] = "groq"
+    model_name: ClassVar[str] = "groq/llama-3.3-70b-versatile"
+    variables: ClassVar[dict[str, str]] = {"GROQ_API_KEY": "key"}
+    base: ClassVar[str] = "GROQ_API_BASE"
+    forms: tuple[str, ...] = ("json_object",)
+
+
+@dataclass
+class DeepSeek(OpenAI):
+    name: ClassVar[str] = "deepseek"
+    model_name: ClassVar[str] = "deepseek/deepseek-chat"
+    variables: ClassVar[dict[str, str]] = {"DEEPSEEK_API_KEY": "key"}
+    base: ClassVar[str] = "DEEPSEEK_API_BASE"
+    forms: tuple[str, ...] = ("json_object",)
+
+
+@dataclass
+class Together(OpenAI):
+    name: ClassVar[str] = "together"
+    model_name: ClassVar[str] = "together_ai/meta-llama/Llama-3.3-70B-Instruct-Turbo"
+    variables: ClassVar[dict[str, str]] = {"TOGETHERAI_API_KEY": "key"}
+    base: ClassVar[str] = "TOGETHER_AI_API_BASE"
+
+
+@dataclass
+class Fireworks(OpenAI):
+    name: ClassVar[str] = "fireworks"
+    model_name: ClassVar[str] = "fireworks_ai/accounts/fireworks/models/llama-v3p3-70b-instruct"
+    variables: ClassVar[dict[str, str]] = {"FIREWORKS_AI_API_KEY": "key"}
+    base: ClassVar[str] = "FIREWORKS_API_BASE"
+
+
+@dataclass
+class DeepInfra(OpenAI):
+    name: ClassVar[str] = "deepinfra"
+    model_name: ClassVar[str] = "deepinfra/meta-llama/Llama-3.3-70B-Instruct"
+    variables: ClassVar[dict[str, str]] = {"DEEPINFRA_API_KEY": "key"}
+    base: ClassVar[str] = "DEEPINFRA_API_BASE"
+    forms: tuple[str, ...] = ("json_object",)
+    forces_tools: bool = False
+
+
+@dataclass
+class SambaNova(OpenAI):
+    name: ClassVar[str] = "sambanova"
+    model_name: ClassVar[str] = "sambanova/Meta-Llama-3.3-70B-Instruct"
+    variables: ClassVar[dict[str, str]] = {"SAMBANOVA_API_KEY": "key"}
+    base: ClassVar[str] = "SAMBANOVA_API_BASE"
+    unknown: tuple[str, ...] = ("seed",)
+
+
+@dataclass
+class Databricks(OpenAI):
+    name: ClassVar[str] = "databricks"
+    model_name: ClassVar[str] = "databricks/databricks-meta-llama-3-3-70b-instruct"
+    variables: ClassVar[dict[str, str]] = {"DATABRICKS_API_KEY": "key"}
+    base: ClassVar[str] = "DATABRICKS_API_BASE"
+    tail: ClassVar[str] = "/serving-endpoints"
+    unknown: tuple[str, ...] = ("seed",)
+
+
+@dataclass
+class Zai(OpenAI):
+    name: ClassVar[str] = "zai"
+    model_name: ClassVar[str] = "zai/glm-4.6"
+    variables: ClassVar[dict[str, str]] = {"ZAI_API_KEY": "key"}
+    base: ClassVar[str] = "ZAI_API_BASE"
+    tail: ClassVar[str] = "/api/paas/v4"
+    thought: int = 320
+    unknown: tuple[str, ...] = ("seed",)
+    forms: tuple[str, ...] = ("json_object",)
+    forces_tools: bool = False
+
+
+@dataclass
+class XAI(OpenAI):
+    name: ClassVar[str] = "xai"
+    model_name: ClassVar[str] = "xai/grok-4"
+    variables: ClassVar[dict[str, str]] = {"XAI_API_KEY": "key"}
+    base: ClassVar[str] = "XAI_API_BASE"
+    thought: int = 320
+    unknown: tuple[str, ...] = ("stop",)
+
+
+@dataclass
+class OpenRouter(OpenAI):
+    name: ClassVar[str] = "openrouter"
+    model_name: ClassVar[str] = "openrouter/openai/gpt-4o-mini"
+    variables: ClassVar[dict[str, str]] = {"OPENROUTER_API_KEY": "key"}
+    base: ClassVar[str] = "OPENROUTER_API_BASE"
+
+
+WIRES = (
+    *(OpenAI, GPT5, O3, Azure, Anthropic, OldAnthropic, NewAnthropic, Bedrock, Gemini, GeminiPro, Mistral, Cohere),
+    *(XAI, DeepSeek, Groq, Together, Fireworks, DeepInfra, SambaNova, Databricks, OpenRouter, Perplexity, Zai),
+)
 
 
 @contextmanager

@@ -72,7 +72,7 @@ _INITIAL = 16
 """Requests in flight at first: hosted providers limit rates."""
 _SAID = 600
 """Characters of a fault that are shown."""
-_ADVICE = re.compile(r"\n\n|\. To drop (these|unsupported)")
+_ADVICE = re.compile(r"\n\n|\. To drop (these|unsupported)|\. Please pass (an|one of) `api_key`")
 
 
 class LiteLLMEngine(HostedEngine):
@@ -219,6 +219,8 @@ class LiteLLMEngine(HostedEngine):
         """Return the fields of a request without those that the model does not take, and with room to think."""
         taken = {"seed": self.record.seeds, "stop": self.record.stops}
         fitted = {name: value for name, value in fields.items() if taken.get(name, True)}
+        if "max_completion_tokens" in fitted and not self.record.takes("max_completion_tokens"):
+            fitted["max_tokens"] = fitted.pop("max_completion_tokens")
         for name in ("max_tokens", "max_completion_tokens"):
             if name in fitted:
                 fitted[name] += self.room

@@ -39,7 +39,8 @@ _LONGEST_REASON = 60
 LONGEST_MESSAGE = 2000
 """Characters of an error that are kept."""
 _NO_CREDENTIALS = re.compile(
-    r"credentials (were not found|could not be)|(missing|unable to locate|no) credentials|must provide one of",
+    r"credentials (were not found|could not be)|(missing|unable to locate|no) credentials"
+    r"|must provide one of|cannot configure default credentials",
     re.IGNORECASE,
 )
 """What the clients of Azure, Google's cloud and AWS say where the environment lacks a key or an address."""

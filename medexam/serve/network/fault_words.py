@@ -8,6 +8,7 @@ import re
 
 from dspy.lm15 import AuthError, BillingError, ContextLengthError, InvalidRequestError, LM15Error, RateLimitError
 
+_UNAUTHORIZED, _PAYMENT_REQUIRED = 401, 402
 _TOO_LONG = re.compile(
     r"context[_ ]length[_ ]exceeded|maximum (context|model) length|max_model_len"  # OpenAI, vLLM
     r"|too large for model with \d+ maximum context"  # Mistral
@@ -26,7 +27,7 @@ _FILTERED = re.compile(
 _NO_MONEY = re.compile(
     r"insufficient_quota|exceeded your current quota"  # OpenAI, Gemini
     r"|credit balance is too low|insufficient (balance|credits|funds)"  # Anthropic, DeepSeek, OpenRouter
-    r"|billing hard limit|payment required",  # OpenAI, Together
+    r"|billing hard limit|used all available credits|monthly spending limit",  # OpenAI, xAI, Fireworks
     re.IGNORECASE,
 )
 _LATER = re.compile(r"retry in \d|retryDelay", re.IGNORECASE)
@@ -54,8 +55,9 @@ def refine(fault: LM15Error) -> LM15Error:
         return ContextLengthError(message, status=status)
     if isinstance(fault, InvalidRequestError) and _FILTERED.search(words):
         return FilteredError(message, status=status)
-    if _WRONG_KEY.search(words):
+    if status == _UNAUTHORIZED or _WRONG_KEY.search(words):
         return AuthError(message, status=status)
-    if _NO_MONEY.search(words) and not (isinstance(fault, RateLimitError) and _LATER.search(words)):
+    passes = isinstance(fault, RateLimitError) and _LATER.search(words)
+    if status == _PAYMENT_REQUIRED or (_NO_MONEY.search(words) and not passes):
         return BillingError(message, status=status)
     return fault

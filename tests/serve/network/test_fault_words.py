@@ -45,12 +45,15 @@ HELLO = Request(model="m", messages=(Message.user("Hello"),), config=Config(temp
         ("You exceeded your current quota, please check your plan and billing details.", 429, BillingError),
         ("You exceeded your current quota. Please retry in 34.07s.", 429, RateLimitError),
         ("Rate limit reached for requests", 429, RateLimitError),
+        ("Your team has used all available credits", 429, BillingError),
+        ("Authentication Fails", 401, AuthError),
+        ("Insufficient Balance", 402, BillingError),
         ("temperature must be below 2", 400, InvalidRequestError),
         ("something broke", 500, ServerError),
     ],
 )
 def test_words_say_what_a_status_does_not(said: str, fault: int, meant: type[LM15Error]) -> None:
-    kind = {400: InvalidRequestError, 429: RateLimitError, 500: ServerError}[fault]
+    kind = {429: RateLimitError, 500: ServerError}.get(fault, InvalidRequestError)
     refined = refine(kind(said, status=fault))
     assert type(refined) is meant
     assert refined.status == fault

@@ -11,7 +11,6 @@ from provider_wires import (
     WIRES,
     Anthropic,
     Bedrock,
-    Cohere,
     Gemini,
     GeminiPro,
     Mistral,
@@ -56,7 +55,7 @@ async def test_free_and_guided_answers(wire: ProviderWire) -> None:
         await engine.aclose()
     assert (free.text, chosen.text) == ("{Answer: 1}", "3")
     assert record["probed"]
-    assert record["guided_by"] in ("json_schema", "json_object", "tool_choice")
+    assert record["guided_by"] in ("json_schema", "json_object", "tool_choice", "json_mode")
 
 
 @pytest.mark.parametrize("kind", [Anthropic, Bedrock])
@@ -115,11 +114,12 @@ async def test_opening_words_are_left_out_where_they_are_refused() -> None:
         assert (wire.asked[-1].messages[-1]["role"] == "assistant") is takes
 
 
-async def test_words_alone_hold_a_model_that_heeds_them() -> None:
-    with serve_provider(OpenAI(held=False)) as wire:
+@pytest.mark.parametrize(("forms", "guided_by"), [(("json_object",), "json_mode"), ((), "words")])
+async def test_words_hold_a_model_that_heeds_them(forms: tuple[str, ...], guided_by: str) -> None:
+    with serve_provider(OpenAI(held=False, forms=forms)) as wire:
         engine = await build(wire, GUIDED)
         assert (await engine.complete(ask(["1", "2"]))).text == "2"
-        assert engine.info().guided_by == "words"
+        assert engine.info().guided_by == guided_by
         wire.obeys = False
         assert (await engine.complete(ask(["1", "2"]))).text == "{Answer: 1}"
         await engine.aclose()
@@ -135,18 +135,8 @@ async def test_gemini_stops_thinking_or_is_refused_by_name() -> None:
         await build(wire, thinking="off")
 
 
-FAULTS = [
-    (kind(fault=fault), told)
-    for kind, told in (
-        (Anthropic, "ANTHROPIC_API_KEY"),
-        (OpenAI, "OPENAI_API_KEY"),
-        (Gemini, "GEMINI_API_KEY"),
-        (Bedrock, "AWS_ACCESS_KEY_ID"),
-        (Mistral, "MISTRAL_API_KEY"),
-        (Cohere, "COHERE_API_KEY"),
-    )
-    for fault in ("key", "quota")
-]
+KINDS = {kind.name: kind for kind in reversed(WIRES)}.values()
+FAULTS = [(kind(fault=fault), next(iter(kind.variables))) for kind in KINDS for fault in ("key", "quota")]
 
 
 @pytest.mark.parametrize(("wire", "variable"), FAULTS, ids=lambda one: getattr(one, "fault", one))
