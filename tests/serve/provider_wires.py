@@ -91,8 +91,11 @@ class ProviderWire(Wire):
     """Its `json_object` heeds a schema beside it."""
     forces_tools: bool = True
     """It takes a tool choice of `required`."""
+    sees: bool = True
+    """Its model sees; else it drops pictures."""
     fault: str | None = None
-    asked: list[Asked] = field(default_factory=list)  # type: ignore[assignment]
+    questions: list[Asked] = field(default_factory=list)
+    """What each request that it answered asks."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -109,7 +112,7 @@ class ProviderWire(Wire):
             reply = json.dumps(document).replace("{field}", what)
         else:
             asked = self.read(body)
-            self.asked.append(asked)
+            self.questions.append(asked)
             status, headers, reply = 200, {}, json.dumps(self.write(asked, json.loads(json.dumps(told["reply"]))))
         return {":status": str(status), **told["headers"], **headers}, iter([reply.encode()])
 
@@ -171,7 +174,7 @@ class ProviderWire(Wire):
             message = {"role": "assistant", "content": ""}
             choice["finish_reason"] = "length"
         choice["message"] = message
-        reply["usage"]["prompt_tokens"] += asked.picture_tokens
+        reply["usage"]["prompt_tokens"] += asked.picture_tokens * self.sees
         if thought := self.thinks_for(asked):
             reply["usage"]["completion_tokens_details"] = {"reasoning_tokens": thought}
             reply["usage"]["completion_tokens"] += thought
@@ -201,7 +204,7 @@ class Anthropic(ProviderWire):
         if asked.by_tool and self.held:
             call = {"type": "tool_use", "id": "toolu_1", "name": "answer", "input": json.loads(text)}
             reply |= {"content": [call], "stop_reason": "tool_use"}
-        reply["usage"]["input_tokens"] += asked.picture_tokens
+        reply["usage"]["input_tokens"] += asked.picture_tokens * self.sees
         return reply
 
 
@@ -280,7 +283,7 @@ class Gemini(ProviderWire):
             candidate |= {"content": {"role": "model"}, "finishReason": "MAX_TOKENS"}
         if thought := self.thinks_for(asked):
             reply["usageMetadata"]["thoughtsTokenCount"] = thought
-        reply["usageMetadata"]["promptTokenCount"] += asked.picture_tokens
+        reply["usageMetadata"]["promptTokenCount"] += asked.picture_tokens * self.sees
         return reply
 
 
@@ -315,7 +318,7 @@ class Bedrock(ProviderWire):
             call = {"toolUseId": "tooluse_1", "name": "json_tool_call", "input": json.loads(text)}
             reply["output"]["message"]["content"] = [{"toolUse": call}]
             reply["stopReason"] = "tool_use"
-        reply["usage"]["inputTokens"] += asked.picture_tokens
+        reply["usage"]["inputTokens"] += asked.picture_tokens * self.sees
         return reply
 
 
@@ -335,6 +338,7 @@ class Cohere(ProviderWire):
     variables: ClassVar[dict[str, str]] = {"COHERE_API_KEY": "key"}
     base: ClassVar[str] = "COHERE_API_BASE"
     tail: ClassVar[str] = "/v2/chat"
+    sees: bool = False
     forms: tuple[str, ...] = ("json_object",)
     schema_beside: bool = True
 
@@ -375,6 +379,7 @@ class Groq(OpenAI):
     model_name: ClassVar[str] = "groq/llama-3.3-70b-versatile"
     variables: ClassVar[dict[str, str]] = {"GROQ_API_KEY": "key"}
     base: ClassVar[str] = "GROQ_API_BASE"
+    sees: bool = False
     forms: tuple[str, ...] = ("json_object",)
 
 
@@ -384,6 +389,7 @@ class DeepSeek(OpenAI):
     model_name: ClassVar[str] = "deepseek/deepseek-chat"
     variables: ClassVar[dict[str, str]] = {"DEEPSEEK_API_KEY": "key"}
     base: ClassVar[str] = "DEEPSEEK_API_BASE"
+    sees: bool = False
     forms: tuple[str, ...] = ("json_object",)
 
 
@@ -393,6 +399,7 @@ class Together(OpenAI):
     model_name: ClassVar[str] = "together_ai/meta-llama/Llama-3.3-70B-Instruct-Turbo"
     variables: ClassVar[dict[str, str]] = {"TOGETHERAI_API_KEY": "key"}
     base: ClassVar[str] = "TOGETHER_AI_API_BASE"
+    sees: bool = False
 
 
 @dataclass
@@ -401,6 +408,7 @@ class Fireworks(OpenAI):
     model_name: ClassVar[str] = "fireworks_ai/accounts/fireworks/models/llama-v3p3-70b-instruct"
     variables: ClassVar[dict[str, str]] = {"FIREWORKS_AI_API_KEY": "key"}
     base: ClassVar[str] = "FIREWORKS_API_BASE"
+    sees: bool = False
 
 
 @dataclass
@@ -409,6 +417,7 @@ class DeepInfra(OpenAI):
     model_name: ClassVar[str] = "deepinfra/meta-llama/Llama-3.3-70B-Instruct"
     variables: ClassVar[dict[str, str]] = {"DEEPINFRA_API_KEY": "key"}
     base: ClassVar[str] = "DEEPINFRA_API_BASE"
+    sees: bool = False
     forms: tuple[str, ...] = ("json_object",)
     forces_tools: bool = False
 
@@ -419,6 +428,7 @@ class SambaNova(OpenAI):
     model_name: ClassVar[str] = "sambanova/Meta-Llama-3.3-70B-Instruct"
     variables: ClassVar[dict[str, str]] = {"SAMBANOVA_API_KEY": "key"}
     base: ClassVar[str] = "SAMBANOVA_API_BASE"
+    sees: bool = False
     unknown: tuple[str, ...] = ("seed",)
 
 
@@ -429,6 +439,7 @@ class Databricks(OpenAI):
     variables: ClassVar[dict[str, str]] = {"DATABRICKS_API_KEY": "key"}
     base: ClassVar[str] = "DATABRICKS_API_BASE"
     tail: ClassVar[str] = "/serving-endpoints"
+    sees: bool = False
     unknown: tuple[str, ...] = ("seed",)
 
 
@@ -439,6 +450,7 @@ class Zai(OpenAI):
     variables: ClassVar[dict[str, str]] = {"ZAI_API_KEY": "key"}
     base: ClassVar[str] = "ZAI_API_BASE"
     tail: ClassVar[str] = "/api/paas/v4"
+    sees: bool = False
     thought: int = 320
     unknown: tuple[str, ...] = ("seed",)
     forms: tuple[str, ...] = ("json_object",)

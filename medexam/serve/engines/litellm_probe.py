@@ -45,6 +45,10 @@ _REFUSALS = (500, 501)
 """What some servers answer to a field that they do not take; asking again would not help."""
 _PATIENCE_S = 4.0
 """Seconds after which a provider that answers no first request is not asked again."""
+_STOP = "[[ ##"
+"""A text at which replies of a program end, which is sent to see whether such texts are taken."""
+_DISPENSABLE = (("seed",), ("stop",), ("seed", "stop"))
+"""Fields that a run can do without, as they are left out of a request that was refused."""
 _OPENING = "{Answer: "
 """The opening behind which an impossible choice is asked."""
 
@@ -115,17 +119,16 @@ class HostedProbe:
         seed = {} if spec.seed is None else {"seed": spec.seed}
         asked: dict[str, Any] = {**self._dialogue(spec.temperature), **seed}
         given = {name: value for name in ("top_p", "top_k") if (value := getattr(spec, name)) is not None}
-        if spec.stop:
-            given["stop"] = list(spec.stop)
+        asked |= {**given, "stop": list(spec.stop) or [_STOP]}
         try:
-            response = await self._engine.chat({**asked, **given}, patience_s=None if self._own else _PATIENCE_S)
+            response = await self._engine.chat(asked, patience_s=None if self._own else _PATIENCE_S)
         except CURABLE as error:
             raise self._engine.lost(error) from error
         except (AuthError, BillingError, UnsupportedModelError):
             raise
         except (InvalidRequestError, UnsupportedFeatureError, ProviderError) as error:
             _check_redirect(error)
-            response = await self._ask_with_less({**asked, **given}, [*given, *spec.request_settings], error)
+            response = await self._ask_with_less(asked, [*given, *spec.request_settings], error)
         self._note_thinking(response)
         if spec.temperature and await self._attempt(self._dialogue(0.0)) is None:
             self._temperature = spec.temperature
@@ -154,11 +157,14 @@ class HostedProbe:
         self, asked: Mapping[str, Any], settings: Sequence[str], refusal: ProviderError | UnsupportedFeatureError
     ) -> Response:
         """The reply without what may be refused; raises `EngineError` with the setting's name where it must stay."""
-        engine, temperature = self._engine, asked["temperature"]
-        unseeded = {name: value for name, value in asked.items() if name != "seed"}
-        if "seed" in engine.fit(asked) and (response := await self._attempt(unseeded)) is not None:
-            engine.note(seeds=False, refusals={**engine.record.refusals, "seed": cite(refusal)})
-            return response
+        engine, temperature, sent = self._engine, asked["temperature"], self._engine.fit(asked)
+        for names in _DISPENSABLE:
+            less = {name: value for name, value in asked.items() if name not in names}
+            if sent.keys() >= {*names} and (response := await self._attempt(less)) is not None:
+                refusals = {**engine.record.refusals, **dict.fromkeys(names, cite(refusal))}
+                engine.note(refusals=refusals, **{f"{name}s": False for name in names})
+                return response
+        unseeded = {name: value for name, value in asked.items() if name not in ("seed", "stop")}
         named_by_tables = isinstance(refusal, UnsupportedFeatureError) and "temperature" in str(refusal)
         if temperature != 1 and (named_by_tables or await self._attempt({**unseeded, "temperature": 1.0})):
             engine.note(fixed_temperature=1.0)

@@ -94,11 +94,12 @@ async def test_a_model_that_thinks_has_room_to_do_so(kind: type[ProviderWire]) -
         limited = await build(wire, max_tokens=5000)
         await limited.complete(ask(max_tokens=5000))
         await limited.aclose()
-    assert wire.asked[-1].max_tokens == 5000
+    assert wire.questions[-1].max_tokens == 5000
 
 
-async def test_stops_that_a_model_refuses_are_cut_here() -> None:
-    with serve_provider(GPT5()) as wire:
+@pytest.mark.parametrize("wire", [GPT5(), O3()], ids=["by the tables", "on the wire"])
+async def test_stops_that_a_model_refuses_are_cut_here(wire: ProviderWire) -> None:
+    with serve_provider(wire):
         engine = await build(wire)
         assert (await engine.complete(ask(stop=("1}",)))).text == "{Answer: "
         await engine.aclose()
@@ -111,7 +112,7 @@ async def test_opening_words_are_left_out_where_they_are_refused() -> None:
             await engine.complete(ask(["1", "2"]))
             assert engine.info().details["capabilities"]["prefills"] is takes
             await engine.aclose()
-        assert (wire.asked[-1].messages[-1]["role"] == "assistant") is takes
+        assert (wire.questions[-1].messages[-1]["role"] == "assistant") is takes
 
 
 @pytest.mark.parametrize(("forms", "guided_by"), [(("json_object",), "json_mode"), ((), "words")])
@@ -130,7 +131,7 @@ async def test_gemini_stops_thinking_or_is_refused_by_name() -> None:
         engine = await build(wire, thinking="off")
         await engine.complete(ask())
         await engine.aclose()
-    assert not any(asked.thinks for asked in wire.asked)
+    assert not any(asked.thinks for asked in wire.questions)
     with serve_provider(GeminiPro()) as wire, pytest.raises(EngineError, match=r"refuses model\.thinking: .*Budget 0"):
         await build(wire, thinking="off")
 
