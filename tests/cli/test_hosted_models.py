@@ -51,6 +51,8 @@ def test_the_run_keeps_the_record_and_its_protocol_says_not_seeded(medexam, tmp_
     (folder,) = [one.parent for one in (tmp_path / "runs").glob("*/environment.json")]
     record = json.loads((folder / "environment.json").read_text())["engine"]["details"]["capabilities"]
     assert (record["provider"], record["probed"], record["seeds"]) == ("anthropic", True, False)
+    (lines,) = (tmp_path / "runs").glob("*/predictions*.jsonl")
+    assert not any("seed" in json.loads(line) for line in lines.read_text().splitlines())
     (run,) = json.loads(medexam("report", tmp_path / "runs", "--protocol", "--json")[1])
     assert "seed none, not seeded" in run["protocol"]["decoding"]
 
@@ -100,6 +102,8 @@ def test_doctor_takes_no_servers_options_for_a_hosted_model(arguments: tuple[str
 def test_a_plan_says_what_the_tables_know(medexam) -> None:
     code, text, said = medexam("plan", "headqa_sample", "--limit", 5, "--model", Anthropic.model_name)
     assert code == 0, said
+    cells = json.loads(medexam("plan", "headqa_sample", "--model", Anthropic.model_name, "--json")[1])
+    assert [cell["capabilities"]["seeds"] for cell in cells] == [False]
     assert "anthropic/claude-sonnet-4-5, by litellm's tables: guided: by json_schema; seeds: not seeded" in " ".join(
         text.split()
     )

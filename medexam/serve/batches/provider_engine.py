@@ -18,9 +18,10 @@ from medexam.serve.batches.engine import CONCURRENCY, Batching
 from medexam.serve.batches.hosted import HostedBatches
 from medexam.serve.engines.hosted import check_needs
 from medexam.serve.engines.litellm import LiteLLMEngine
-from medexam.serve.engines.litellm_calls import get_litellm, read_chat, reading_reply
+from medexam.serve.engines.litellm_calls import get_litellm, read_chat, reading_reply, withheld_response
 from medexam.serve.engines.litellm_probe import look
 from medexam.serve.engines.provider_tables import BATCH_PROVIDERS, find_provider
+from medexam.serve.network.fault_words import FilteredError
 from medexam.specs import EngineNeeds, ModelSpec
 
 
@@ -70,10 +71,13 @@ class ProviderBatchEngine(LiteLLMEngine):
         """One reply by a batch; live while it is found out what the model honours."""
         if not self._batching.is_open:
             return await super().chat(fields, refusing, patience_s)
-        body = await self._batching.ask(self._body(fields))
+        try:
+            body = await self._batching.ask(self._body(fields))
+        except FilteredError:
+            return withheld_response(self.model)
         with reading_reply():
             (response,) = read_chat(body, self.model)
-        return response
+        return self.cut(response, fields)
 
     def _body(self, fields: dict[str, Any]) -> dict[str, Any]:
         """A request in the provider's own words, as litellm would send it live."""

@@ -30,6 +30,7 @@ from dspy.lm15 import (
 )
 
 from medexam.errors import EndpointUnreachableError, EngineError
+from medexam.model_calls import UNSEEDED
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import (
     TemplateRules,
@@ -122,6 +123,12 @@ class LiteLLMEngine(HostedEngine):
 
     async def answer(self, request: Request) -> Response:
         """One reply to one request."""
+        response = await self._reply(request)
+        if self.record.seeds:
+            return response
+        return replace(response, provider_data={**(response.provider_data or {}), UNSEEDED: True})
+
+    async def _reply(self, request: Request) -> Response:
         from dspy.clients.lm15_boundary import request_kwargs
 
         request, pictures = take_pictures(request)
@@ -248,6 +255,10 @@ class LiteLLMEngine(HostedEngine):
                 raise
 
         response = await ask_again(attempt, timeout_s=self.timeout_s, patience_s=patience_s)
+        return self.cut(response, fields)
+
+    def cut(self, response: Response, fields: Mapping[str, Any]) -> Response:
+        """Return the reply up to the texts at which the request ends it, where the model takes no such texts."""
         return response if self.record.stops else _cut(response, fields.get("stop"))
 
     def lost(self, fault: LM15Error) -> EndpointUnreachableError:

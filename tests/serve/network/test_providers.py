@@ -10,13 +10,18 @@ from provider_wires import (
     O3,
     WIRES,
     Anthropic,
+    Azure,
     Bedrock,
+    Cohere,
+    Databricks,
     Gemini,
     GeminiPro,
     Mistral,
     NewAnthropic,
     OpenAI,
     ProviderWire,
+    SambaNova,
+    Zai,
     serve_provider,
 )
 
@@ -169,3 +174,15 @@ def test_seed_null_sends_none() -> None:
         asyncio.run(engine.complete(ask(seed=None)))
         asyncio.run(engine.aclose())
     assert not any("seed" in body for _, body in wire.requests)
+
+
+@pytest.mark.parametrize("kind", [Azure, Bedrock, Cohere, Databricks, SambaNova, Zai])
+async def test_missing_settings_are_named_in_one_line(kind: type[ProviderWire], monkeypatch) -> None:
+    with serve_provider(kind(fault="key")) as wire, monkeypatch.context() as patch:
+        for variable in wire.variables:
+            patch.delenv(variable)
+        with pytest.raises(EngineError) as caught:
+            await build(wire)
+    said = str(caught.value)
+    assert f"set {next(iter(kind.variables))}" in said
+    assert not [words for words in ("\n", "Traceback", "AZURE_OPENAI_API_KEY", "ADMIN_KEY") if words in said]
