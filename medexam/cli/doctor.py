@@ -1,7 +1,7 @@
 """`medexam doctor`: what servers really honour, how fast they are, whether they agree, and what to change."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,10 +66,7 @@ def doctor(
         refuse_others(context, allowed, "a hosted model is asked by its name alone: leave it out")
         _examine_hosted(hosted, api_key_env, api_key_file, as_json=as_json)
         return
-    from medexam.experiments.run.signals import run_interruptibly
-    from medexam.serve.diagnostics.advice import advise
-    from medexam.serve.diagnostics.diagnosis import diagnose, find_targets
-    from medexam.serve.diagnostics.next_command import next_command
+    from medexam.serve.diagnostics.diagnosis import find_targets
 
     targets = find_targets(
         endpoints or (), model=model, api_key_env=api_key_env, api_key_file=api_key_file, ca_bundle=ca_bundle
@@ -78,11 +75,22 @@ def doctor(
         refuse(context, {"burst"}, "--identify measures nothing: leave it out")
         _print_identities(targets, as_json=as_json)
         return
-    report = run_interruptibly(diagnose(targets, burst_s=burst))
-    advice = advise(report)
     keys = {"api_key_env": api_key_env, "api_key_file": api_key_file, "ca_bundle": ca_bundle}
+    _diagnose(targets, burst, keys, as_json=as_json)
+
+
+def _diagnose(
+    targets: "Sequence[ModelSpec]", burst_s: float, keys: Mapping[str, str | Path | None], *, as_json: bool
+) -> None:
+    """Print all that is found out about servers; the exit code says whether all can be used."""
+    from medexam.experiments.run.signals import run_interruptibly
+    from medexam.serve.diagnostics.advice import advise
+    from medexam.serve.diagnostics.diagnosis import diagnose
+    from medexam.serve.diagnostics.next_command import next_command
+
+    report = run_interruptibly(diagnose(targets, burst_s=burst_s))
     command = next_command(report, {name: str(value) for name, value in keys.items() if value is not None})
-    _print_report(report, advice, command, as_json=as_json)
+    _print_report(report, advise(report), command, as_json=as_json)
     if any(one.seen is None for one in report.diagnoses):
         raise typer.Exit(INCOMPLETE)
 

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from provider_wires import GPT5, WIRES, Anthropic, Bedrock, Gemini, ProviderWire, serve_provider
+from provider_wire import ProviderWire, serve_provider
+from provider_wires import GPT5, WIRES, Anthropic, Bedrock, Gemini
 
 COMMAND = ("run", "headqa_sample", "--limit", 5, "--model")
 

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "serve"), str(ROOT / "tests")]
 
 from other_servers import TGI, LlamaServer, Ollama  # noqa: E402
-from provider_wires import REPLY, WIRES, ProviderWire, serve_provider  # noqa: E402
+from provider_wire import REPLY, ProviderWire, serve_provider  # noqa: E402
+from provider_wires import WIRES  # noqa: E402
 from wire_server import Wire, serving  # noqa: E402
 
 from medexam.serve import build_engine  # noqa: E402

@@ -13,7 +13,8 @@ from dspy.lm15 import (
     Request,
     ServerError,
 )
-from provider_wires import Mistral, OpenAI, serve_provider
+from provider_wire import serve_provider
+from provider_wires import Mistral, OpenAI
 from wire_server import Wire, serving
 
 from medexam.serve import build_engine

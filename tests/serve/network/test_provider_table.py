@@ -2,7 +2,8 @@
 
 import pytest
 from provider_table import PAGE, SERVERS, provider_row, server_row
-from provider_wires import WIRES, ProviderWire
+from provider_wire import ProviderWire
+from provider_wires import WIRES
 
 
 @pytest.fixture(scope="module")

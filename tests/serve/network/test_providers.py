@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from dspy.lm15 import Config, Message, RateLimitError, Request
+from provider_wire import ProviderWire, serve_provider
 from provider_wires import (
     GPT5,
     O3,
@@ -19,10 +20,8 @@ from provider_wires import (
     Mistral,
     NewAnthropic,
     OpenAI,
-    ProviderWire,
     SambaNova,
     Zai,
-    serve_provider,
 )
 
 from medexam.errors import EngineError
