@@ -16,6 +16,16 @@ class Anthropic(ProviderWire):
     tail: ClassVar[str] = ""
     unknown: tuple[str, ...] = ("seed",)
 
+    def refusal(self, body: dict[str, Any]) -> str | None:
+        thinking = body.get("thinking") or {}
+        if thinking.get("type") != "enabled":
+            return super().refusal(body)
+        if body.get("temperature", 1) != 1:
+            return "thinking"
+        if (body.get("tool_choice") or {}).get("type") in ("tool", "any"):
+            return "forced"
+        return "budget" if body["max_tokens"] <= thinking["budget_tokens"] else super().refusal(body)
+
     def read(self, body: dict[str, Any]) -> Asked:
         schema = (body.get("output_format") or {}).get("schema")
         tools = body.get("tools")

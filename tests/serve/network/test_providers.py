@@ -130,6 +130,17 @@ async def test_words_hold_a_model_that_heeds_them(forms: tuple[str, ...], guided
         await engine.aclose()
 
 
+@pytest.mark.parametrize("model", [{"thinking": "on"}, {"thinking": 2048}, {"reasoning_effort": "low"}])
+async def test_claude_thinks_beside_its_reply(model: dict[str, Any]) -> None:
+    with serve_provider(Anthropic()) as wire:
+        engine = await build(wire, GUIDED, temperature=1.0, **model)
+        assert (await engine.complete(ask(["1", "2"]))).text == "2"
+        assert (await engine.complete(ask())).text == "{Answer: 1}"
+        await engine.aclose()
+    with serve_provider(Anthropic()) as wire, pytest.raises(EngineError, match=r"set model\.temperature: 1 "):
+        await build(wire, **model)
+
+
 async def test_gemini_stops_thinking_or_is_refused_by_name() -> None:
     with serve_provider(Gemini()) as wire:
         engine = await build(wire, thinking="off")
