@@ -31,7 +31,7 @@ from dspy.lm15 import TimeoutError as CallTimeoutError
 from medexam.inputs import load_json
 from medexam.model_calls import FINISH_REASON, Ending, read_ending
 from medexam.serve.network.connections import causes, redirect_fault
-from medexam.serve.network.fault_words import refine
+from medexam.serve.network.fault_words import read_pause, refine
 from medexam.serve.network.http_calls import MISFORMED, retry_after_s
 from medexam.text import hide_secrets, writable
 
@@ -150,7 +150,7 @@ async def _call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
         if isinstance(fault, LM15Error) and fault.retry_after is None:
             # litellm drops the server's `Retry-After`.
             pauses = (retry_after_s(reply.headers.get("retry-after")) for reply in replies)
-            fault.retry_after = next((pause for pause in pauses if pause is not None), None)
+            fault.retry_after = next((pause for pause in pauses if pause is not None), read_pause(fault.message))
         # A server may quote the key in its reply. The cause is cut off then, because a traceback would print it.
         quoted = any(hide_secrets(str(link)) != str(link) for link in causes(error))
         if quoted and isinstance(fault, LM15Error):

@@ -43,7 +43,7 @@ E = TypeVar("E", bound=LiteLLMEngine)
 _REFUSED = "is refused"
 _REFUSALS = (500, 501)
 """What some servers answer to a field that they do not take; asking again would not help."""
-_PATIENCE_S = 4.0
+_PATIENCE_S = 2.5
 """Seconds after which a provider that answers no first request is not asked again."""
 _STOP = "[[ ##"
 """A text at which replies of a program end, which is sent to see whether such texts are taken."""

@@ -30,7 +30,7 @@ _NO_MONEY = re.compile(
     r"|billing hard limit|used all available credits|monthly spending limit",  # OpenAI, xAI, Fireworks
     re.IGNORECASE,
 )
-_LATER = re.compile(r"retry in \d|retryDelay", re.IGNORECASE)
+_LATER = re.compile(r"retry in (\d+(?:\.\d+)?) ?s", re.IGNORECASE)
 """What Gemini adds where a quota of the minute is used up."""
 _WRONG_KEY = re.compile(
     r"api key not valid|API_KEY_INVALID|api key expired"  # Gemini
@@ -45,6 +45,12 @@ class FilteredError(InvalidRequestError):
     """A filter of the provider's withheld the reply; asking again would bring none."""
 
 
+def read_pause(message: str) -> float | None:
+    """Return the seconds after which a provider asks to be asked again, as its words say; None if they do not."""
+    later = _LATER.search(message)
+    return float(later[1]) if later else None
+
+
 def refine(fault: LM15Error) -> LM15Error:
     """Return the fault as what its words say that it is, or as it is."""
     status, message = fault.status, fault.message
@@ -57,7 +63,7 @@ def refine(fault: LM15Error) -> LM15Error:
         return FilteredError(message, status=status)
     if status == _UNAUTHORIZED or _WRONG_KEY.search(words):
         return AuthError(message, status=status)
-    passes = isinstance(fault, RateLimitError) and _LATER.search(words)
+    passes = isinstance(fault, RateLimitError) and read_pause(words) is not None
     if status == _PAYMENT_REQUIRED or (_NO_MONEY.search(words) and not passes):
         return BillingError(message, status=status)
     return fault

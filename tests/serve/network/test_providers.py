@@ -166,6 +166,12 @@ async def test_a_wrong_key_and_an_empty_account_are_one_line(wire: ProviderWire,
         assert len(wire.requests) == 1
 
 
+async def test_a_pause_in_words_is_heard() -> None:
+    with serve_provider(Gemini(fault="quota")) as wire, pytest.raises(EngineError, match="wait and ask again"):
+        await build(wire)
+    assert len(wire.requests) == 1
+
+
 async def test_no_longer_pause_is_waited_for_than_there_is_patience() -> None:
     attempts = []
 
