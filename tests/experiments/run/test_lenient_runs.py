@@ -15,15 +15,7 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.predictions import Status
-from watching import Silent
-
-
-class Counting(Silent):
-    def __init__(self) -> None:
-        self.answers = 0
-
-    def answered(self, prediction) -> None:
-        self.answers += 1
+from watching import Answers
 
 
 @pytest.fixture
@@ -33,10 +25,10 @@ def document(spec, tmp_path):
 
 
 def _run(document, tmp_path, **overrides):
-    watcher = Counting()
+    watcher = Answers()
     plan = plan_experiment(document, overrides, runs_dir=tmp_path / "runs")
     (run,), _ = Runner(plan, watcher).run()
-    return run, watcher.answers
+    return run, len(watcher.answers)
 
 
 def test_both_readings_stand_where_the_score_stands(document, tmp_path) -> None:
