@@ -1,6 +1,7 @@
 """How DSPy's own `Evaluate` reads from a candidate what the evaluator has asked."""
 
 from importlib import import_module
+from weakref import WeakSet
 
 import dspy
 import pytest
@@ -89,3 +90,13 @@ def test_other_programs_are_evaluated_as_ever_and_nothing_stays_replaced(example
     assert found.score == 20 * sum(example.answer == 1 for example in examples)
     assert [module.tqdm for module in modules] == bars
     assert import_module("dspy.teleprompt.random_search").Evaluate is Evaluate
+
+
+def test_candidates_made_at_once_enter_no_bar(keys, monkeypatch) -> None:
+    from tqdm import tqdm
+
+    # What a second thread does that makes the set of all bars as well.
+    monkeypatch.setattr(tqdm, "_instances", WeakSet())
+    monkeypatch.setattr(tqdm._instances, "add", lambda _: None, raising=False)
+    with evaluating_by(lambda *_: None, keys):
+        assert list(import_module("dspy.teleprompt.bootstrap").tqdm.tqdm([1, 2])) == [1, 2]
