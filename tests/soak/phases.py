@@ -21,9 +21,17 @@ def phase_of(said: str, folder: Path, temporary: Path, since: float) -> str:
         case "probing" | "retrieving" as phase:
             return phase
         case "asking":
-            files = sorted(folder.glob("runs/*/predictions.jsonl"), key=lambda path: path.stat().st_mtime)
+            files = sorted(folder.glob("runs/*/predictions.jsonl"), key=_changed_s)
             done = files[-1].read_bytes().count(b"\n") if files else 0
             return "scoring" if done >= int(messages[-1]["total"].replace(",", "")) else "asking"
         case "told":
-            return "page" if any(path.stat().st_mtime > since for path in temporary.glob("tmp*")) else "tracking"
+            return "page" if any(_changed_s(path) > since for path in temporary.glob("tmp*")) else "tracking"
     return "scoring"
+
+
+def _changed_s(path: Path) -> float:
+    """When a file was changed last, in seconds since 1970; 0 if its owner has removed it."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
