@@ -32,10 +32,12 @@ from medexam.serve import ScriptedEngine
 from medexam.signatures import FORMATS, ExamAdapter, ReasonAndAnswer, find_answers, find_span, parse_answer
 from medexam.signatures import split_thinking as split
 from medexam.signatures.choices import read_choice
+from medexam.signatures.lenient import read_leniently
 from medexam.specs import CellSpec
 from medexam.specs.programs.base import READINGS
 from medexam.specs.programs.kinds import KINDS
 from medexam.tasks import Task
+from reply_shapes import DIRECT, OPTIONS, REASONED
 
 FOUR = (1, 2, 3, 4)
 REPLIES = [
@@ -130,6 +132,12 @@ READ = {
     "format": lambda _: _formats(),
     "span": _spans,
     "sentences": _sentences,
+    "lenient": lambda _: [
+        read_leniently(reply, OPTIONS, reasoned=reasoned, cut=cut)
+        for reply, *_ in (*DIRECT, *REASONED)
+        for reasoned in (False, True)
+        for cut in (False, True)
+    ],
     "module": lambda question: [read_choice(answer, question) for answer in (*REPLIES, *MEANT)],
 }
 READ_AS = {
@@ -140,6 +148,7 @@ READ_AS = {
     "span": (1, "84d60ea0135d"),
     "sentences": (1, "84fe9390cb52"),
     "module": (1, "82eccb7c7648"),
+    "lenient": (1, "75f8a4267208"),
 }
 
 
