@@ -287,6 +287,12 @@ def as_read(prediction: Prediction, reading: Reading) -> Prediction:
     return prediction.model_copy(update={"status": Status.UNANSWERED, "reason": reason, "answer": None})
 
 
+def has_reply(prediction: Prediction) -> bool:
+    """Return whether a model replied, in words or in scores."""
+    signs = (prediction.finish_reason, prediction.reply, prediction.prompt_tokens, prediction.completion_tokens)
+    return any(sign is not None for sign in signs)
+
+
 def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:
     """Log scores as probabilities that sum to 1 (the softmax)."""
     best = max(scores.values())

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.items import AnswerKey, Gold
-from medexam.predictions import Answered, Prediction, Status
+from medexam.predictions import Answered, Prediction, Status, has_reply
 from medexam.questions import Exam, Question
 
 
@@ -153,7 +153,7 @@ def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> d
         prediction = predictions.get(key)
         if prediction is None:
             continue
-        replies += _has_reply(prediction)
+        replies += has_reply(prediction)
         prompts.add(prediction.prompt_tokens)
         completions.add(prediction.completion_tokens)
         thinking.add(prediction.thinking_tokens)
@@ -185,12 +185,6 @@ class _TokenSum:
     def counted_of(self, replies: int) -> int | None:
         """Return how many predictions the sum counts; None if it counts none, or all that have a reply."""
         return self.counted if 0 < self.counted < replies else None
-
-
-def _has_reply(prediction: Prediction) -> bool:
-    """Whether a model replied, in words or in scores."""
-    signs = (prediction.finish_reason, prediction.reply, prediction.prompt_tokens, prediction.completion_tokens)
-    return any(sign is not None for sign in signs)
 
 
 def _percentiles(seconds: "array[float]") -> tuple[float, float] | tuple[None, None]:

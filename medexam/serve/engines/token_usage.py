@@ -23,8 +23,8 @@ def read_usage(usage: Any, *, wrote: bool) -> dict[str, Any]:
     """
     if not isinstance(usage, Mapping):
         return {}
-    counts = {key: read_usage(value, wrote=False) if isinstance(value, Mapping) else value for key, value in usage.items()}
-    counts = {key: value for key, value in counts.items() if isinstance(value, dict) or is_count(value)}
+    nested = {key: read_usage(value, wrote=False) for key, value in usage.items() if isinstance(value, Mapping)}
+    counts = nested | {key: value for key, value in usage.items() if is_count(value)}
     prompt = counts.get("prompt_tokens") or None
     completion = counts.get("completion_tokens") or None
     total = counts.get("total_tokens") or 0
