@@ -132,8 +132,8 @@ def run(
         plan = _plan(spec, settings, fresh=settings.fresh, repeat=settings.repeat)
     elif spec is not None or settings.changes or settings.limit is not None or settings.fresh or settings.repeat:
         raise SpecError(
-            "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --model, --price, "
-            "--limit, --fresh and --repeat, or run the spec without --resume"
+            "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --model, "
+            "--price, --limit, --fresh and --repeat, or run the spec without --resume"
         )
     else:
         check_resumed(settings.resume, settings.runs_dir)
