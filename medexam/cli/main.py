@@ -81,7 +81,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "serve:serve",
             "Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are.",
         ),
-        "doctor": ("doctor:doctor", "Ask servers what they are and what they honour, and say what to change."),
+        "doctor": (
+            "doctor:doctor",
+            "Ask servers and hosted models what they are and what they honour, and say what to change.",
+        ),
         "data": ("data.commands:app", "Data sets: what is here, is it sound, what does it ask."),
         "index": ("index:app", "Vector indexes for dense retrieval."),
         "audit": ("audit:app", "Have people judge answers, and compare measures with them."),
