@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationInfo, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs, CoreSchema, core_schema
 
@@ -98,6 +98,18 @@ Number = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 """The printed number of an option, or a place in a text, which tables hold in 32 bits."""
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 """Tokens or characters, which tables hold in 64 bits and JSON exactly."""
+PromptTokens = Annotated[Count | None, AfterValidator(lambda tokens: tokens or None)]
+"""None if they are unknown. Earlier versions wrote 0 for that, and no prompt is empty."""
+
+
+def _read_completion_tokens(tokens: int | None, given: ValidationInfo) -> int | None:
+    """Return None for the 0 that earlier versions wrote where a server reported nothing."""
+    unknown = tokens == 0 and (given.data.get("prompt_tokens") is None or given.data.get("reply"))
+    return None if unknown else tokens
+
+
+CompletionTokens = Annotated[Count | None, AfterValidator(_read_completion_tokens)]
+"""None if they are unknown; 0 where nothing was written, only read."""
 ThinkingTokens = Annotated[Count | None, Field(exclude_if=lambda tokens: tokens is None)]
 
 
@@ -161,8 +173,10 @@ class Prediction(SlottedModel):
     """What the model wrote, unchanged; None when no model was asked or none replied."""
     rationale: str | None = None
     """The reasoning before the answer; None when none was asked for."""
-    prompt_tokens: Count | None = None
-    completion_tokens: Count | None = None
+    prompt_tokens: PromptTokens = None
+    """Of all prompts of the question; None if the server did not report those of one of them."""
+    completion_tokens: CompletionTokens = None
+    """Of all replies, likewise."""
     thinking_tokens: ThinkingTokens = None
     """Those of the completion's that are thinking. Left out of a line where the engine did not report it."""
     latency_s: float | None = None
@@ -271,6 +285,12 @@ def as_read(prediction: Prediction, reading: Reading) -> Prediction:
         return prediction.model_copy(update={"status": Status.ANSWERED, "reason": None, "answer": answer})
     reason = Reason.TRUNCATED if is_cut(prediction.finish_reason) else Reason.UNPARSED
     return prediction.model_copy(update={"status": Status.UNANSWERED, "reason": reason, "answer": None})
+
+
+def has_reply(prediction: Prediction) -> bool:
+    """Return whether a model replied, in words or in scores."""
+    signs = (prediction.finish_reason, prediction.reply, prediction.prompt_tokens, prediction.completion_tokens)
+    return any(sign is not None for sign in signs)
 
 
 def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:

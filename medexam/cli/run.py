@@ -61,6 +61,10 @@ class PlanSettings:
         str | None,
         Setting("Ask this hosted model instead of the spec's, by engine litellm.", metavar="PROVIDER/MODEL"),
     ] = None
+    price: Annotated[
+        str | None,
+        Setting("US dollars of a million tokens, of prompts and of replies, such as 0.15,0.60.", metavar="IN,OUT"),
+    ] = None
     limit: Annotated[int | None, Setting("Ask at most N questions, spread evenly over the exams.", min=1)] = None
     runs_dir: RunsDirOption = None
 
@@ -68,7 +72,8 @@ class PlanSettings:
     def changes(self) -> tuple[str, ...]:
         """The keys that are overridden, as KEY=VALUE."""
         hosted = ("model.engine=litellm", f"model.name={json.dumps(self.model)}") if self.model else ()
-        return (*hosted, *self.overrides)
+        price = (f"model.price=[{self.price}]",) if self.price else ()
+        return (*hosted, *price, *self.overrides)
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ def run(
     elif spec is not None or settings.changes or settings.limit is not None or settings.fresh or settings.repeat:
         raise SpecError(
             "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --model, "
-            "--limit, --fresh and --repeat, or run the spec without --resume"
+            "--price, --limit, --fresh and --repeat, or run the spec without --resume"
         )
     else:
         check_resumed(settings.resume, settings.runs_dir)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.items import AnswerKey, Gold
-from medexam.predictions import Answered, Prediction, Status
+from medexam.predictions import Answered, Prediction, Status, has_reply
 from medexam.questions import Exam, Question
 
 
@@ -61,7 +61,9 @@ POINTS = np.array([3.0, -1.0, 0.0])
 
 TIMES = ("latency_p50_s", "latency_p95_s", "answering_p50_s", "answering_p95_s")
 """Names of the times that `count_costs` finds, in seconds; two runs of the same cell differ in nothing else."""
-COSTS = ("prompt_tokens", "completion_tokens", "thinking_tokens", *TIMES)
+COUNTED = ("prompt_tokens_counted", "completion_tokens_counted")
+"""Names of the numbers of predictions whose tokens are known."""
+COSTS = ("prompt_tokens", "completion_tokens", "thinking_tokens", *COUNTED, *TIMES)
 """Names of all that `count_costs` finds."""
 
 
@@ -145,21 +147,44 @@ def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> d
 
     `answering_` is latency without the waiting before. Failed predictions have no latency.
     """
-    prompt = completion = thinking = None
+    replies, prompts, completions, thinking = 0, _TokenSum(), _TokenSum(), _TokenSum()
     latencies, answering = array("d"), array("d")
     for key in keys:
         prediction = predictions.get(key)
         if prediction is None:
             continue
-        prompt = _plus(prompt, prediction.prompt_tokens)
-        completion = _plus(completion, prediction.completion_tokens)
-        thinking = _plus(thinking, prediction.thinking_tokens)
+        replies += has_reply(prediction)
+        prompts.add(prediction.prompt_tokens)
+        completions.add(prediction.completion_tokens)
+        thinking.add(prediction.thinking_tokens)
         if prediction.latency_s is not None and prediction.status is not Status.FAILED:
             latencies.append(prediction.latency_s)
             if prediction.waiting_s is not None:
                 answering.append(prediction.latency_s - prediction.waiting_s)
+    tokens = (prompts.total, completions.total, thinking.total)
+    counted = (prompts.counted_of(replies), completions.counted_of(replies))
     times = (*_percentiles(latencies), *_percentiles(answering))
-    return dict(zip(COSTS, (prompt, completion, thinking, *times), strict=True))
+    return dict(zip(COSTS, (*tokens, *counted, *times), strict=True))
+
+
+@dataclass
+class _TokenSum:
+    """Tokens over predictions, as far as they are known."""
+
+    total: int | None = None
+    """None if no prediction reports them."""
+    counted: int = 0
+    """Predictions that report them."""
+
+    def add(self, tokens: int | None) -> None:
+        """One more prediction."""
+        if tokens is not None:
+            self.total = (self.total or 0) + tokens
+            self.counted += 1
+
+    def counted_of(self, replies: int) -> int | None:
+        """Return how many predictions the sum counts; None if it counts none, or all that have a reply."""
+        return self.counted if 0 < self.counted < replies else None
 
 
 def _percentiles(seconds: "array[float]") -> tuple[float, float] | tuple[None, None]:
@@ -168,11 +193,6 @@ def _percentiles(seconds: "array[float]") -> tuple[float, float] | tuple[None, N
         return None, None
     p50, p95 = np.percentile(seconds, (50, 95))
     return float(p50), float(p95)
-
-
-def _plus(total: int | None, more: int | None) -> int | None:
-    """The sum of what is known; None if nothing is."""
-    return total if more is None else (total or 0) + more
 
 
 def cohens_kappa(table: NDArray[np.float64], *, quadratic: bool = False) -> float:

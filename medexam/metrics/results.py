@@ -135,6 +135,10 @@ OwnMeasures = Annotated[dict[str, OwnMeasure], Field(default_factory=dict, exclu
 """Name -> what the metric of that name says; `metrics.json` has no such key if there is none."""
 
 
+Counted = Annotated[int | None, Field(exclude_if=lambda counted: counted is None)]
+"""How many predictions a sum counts, where it does not count all."""
+
+
 class RunMetrics(Protocol):
     """What the metrics of every benchmark have in common; each is a pydantic model that `metrics.json` holds."""
 
@@ -173,6 +177,14 @@ class RunMetrics(Protocol):
     @property
     def thinking_tokens(self) -> int | None:
         """Those of the completions' that are thinking, over the predictions that report it."""
+
+    @property
+    def prompt_tokens_counted(self) -> int | None:
+        """Predictions that `prompt_tokens` counts; None if it counts all with a reply, or none."""
+
+    @property
+    def completion_tokens_counted(self) -> int | None:
+        """Predictions that `completion_tokens` counts; None if it counts all with a reply, or none."""
 
     @property
     def own(self) -> OwnMeasures:
@@ -267,6 +279,10 @@ class Metrics(PublishedScores):
     """Sum over the predictions that report it; None if none does."""
     thinking_tokens: ThinkingTokens = None
     """Those of the completions' that are thinking; `metrics.json` has no such key if no prediction reports it."""
+    prompt_tokens_counted: Counted = None
+    """Predictions that `prompt_tokens` counts. Left out unless others with a reply do not report them."""
+    completion_tokens_counted: Counted = None
+    """Predictions that `completion_tokens` counts. Left out unless others with a reply do not report them."""
     latency_p50_s: float | None
     """Median of the scored predictions' `latency_s`; None if no model was asked."""
     latency_p95_s: float | None

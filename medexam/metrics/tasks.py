@@ -14,7 +14,7 @@ from pydantic import Field
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.counting import count_costs
 from medexam.metrics.intervals import Found, rate_interval, resample
-from medexam.metrics.results import Interval, OwnMeasures, Resampled, Resampling
+from medexam.metrics.results import Counted, Interval, OwnMeasures, Resampled, Resampling
 from medexam.predictions import Prediction, Status, ThinkingTokens
 from medexam.tasks import Task
 
@@ -57,6 +57,10 @@ class TaskMetrics(FrozenModel):
     """Sum over the predictions that report it; None if none does."""
     thinking_tokens: ThinkingTokens = None
     """Those of the completions' that are thinking; left out if no prediction reports it."""
+    prompt_tokens_counted: Counted = None
+    """Predictions that `prompt_tokens` counts. Left out unless others with a reply do not report them."""
+    completion_tokens_counted: Counted = None
+    """Predictions that `completion_tokens` counts. Left out unless others with a reply do not report them."""
     latency_p50_s: float | None
     """Median of the scored predictions' `latency_s`; None if no model was asked."""
     latency_p95_s: float | None

@@ -205,11 +205,16 @@ def add_usage(generation: Generation, earlier: Generation) -> Generation:
         generation,
         prompt_tokens=_sum(generation.prompt_tokens, earlier.prompt_tokens),
         completion_tokens=_sum(generation.completion_tokens, earlier.completion_tokens),
-        thinking_tokens=_sum(generation.thinking_tokens, earlier.thinking_tokens),
+        thinking_tokens=_sum_known(generation.thinking_tokens, earlier.thinking_tokens),
     )
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
+    """Return the sum; None if either is unknown."""
+    return None if one is None or other is None else one + other
+
+
+def _sum_known(one: int | None, other: int | None) -> int | None:
     """The sum of what is known; None if nothing is."""
     return None if one is None and other is None else (one or 0) + (other or 0)
 

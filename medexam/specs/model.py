@@ -76,6 +76,8 @@ class ModelSpec(Spec):
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     """Tokens a reply may have, its thinking included; None leaves it to the program, which knows how long its replies
     are, and gives a hosted model that thinks 8,192 tokens more."""
+    price: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = None
+    """US dollars of a million tokens, of prompts and of replies; None: what litellm's list says of a hosted model."""
     seed: int | None = 0
     """Seed of the sampling; without effect at temperature 0. None sends none; so does a provider that takes none."""
     reasoning_effort: ReasoningEffort | None = None
@@ -196,6 +198,11 @@ class ModelSpec(Spec):
     def is_billed(self) -> bool:
         """Whether a provider bills each token."""
         return (self.engine == "litellm" and not self.endpoints) or (self.engine == "batch" and not self.profile)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody can bill a token: the model runs in this process, or in one that this command starts."""
+        return self.engine in ("embedded", "scripted") or self.start or (self.engine == "batch" and bool(self.profile))
 
     @property
     def answers_later(self) -> bool:

@@ -186,7 +186,7 @@ def test_resume_takes_its_spec_from_the_run(medexam, spec, options) -> None:
     path = spec()
     code, out, err = medexam("run", *[path if word == "SPEC" else word for word in options], "--resume", "x")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "leave out SPEC, --set, --model, --limit, --fresh and --repeat" in err
+    assert "leave out SPEC, --set, --model, --price, --limit, --fresh and --repeat" in err
 
 
 def test_resume_of_an_edited_prompt_says_what_changed(medexam, spec, tmp_path) -> None:

@@ -1,7 +1,7 @@
 """Tables of how one run went: what it took, and how its questions failed."""
 
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import amount, percent, with_interval
+from medexam.formatting import NONE, amount, percent, with_interval
 from medexam.metrics import Metrics
 from medexam.tables import Captioned, Table
 
@@ -29,7 +29,9 @@ def cost_tables(run: AnyRun) -> list[Captioned]:
     )
     if not rows:
         return []
-    caption = "Tokens are those of the scored questions."
+    unknown = [name for name in ("Prompt tokens", "Completion tokens") if spent[name] is None]
+    rows = (*((name, NONE, NONE, NONE) for name in unknown), *rows)
+    caption = _describe_counted(run, bool(unknown))
     if costs.thinking_tokens is not None:
         caption += " Thinking tokens are part of the completions'."
     if costs.questions_per_s is not None:
@@ -42,6 +44,17 @@ def cost_tables(run: AnyRun) -> list[Captioned]:
     if costs.usd is not None:
         caption += " Dollars by litellm's price list on the day of the run."
     return [(Table("Cost", ("What", "In all", "A question", "A right answer"), rows), caption)]
+
+
+def _describe_counted(run: AnyRun, unknown: bool) -> str:
+    """Whose tokens the table of costs counts; `unknown`: those of prompts or of completions are not known at all."""
+    counted = run.costs.counted if run.costs is not None else None
+    if counted is not None:
+        replies = f"{counted:,} of {run.metrics.n:,} questions"
+        return f"Tokens and dollars are those of {replies}: the server reported no tokens of the other replies."
+    if unknown:
+        return "-: the server reported no tokens, so they are not known, and neither are dollars."
+    return "Tokens are those of the scored questions."
 
 
 def member_tables(run: AnyRun) -> list[Captioned]:

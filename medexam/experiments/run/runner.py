@@ -14,7 +14,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from medexam.errors import EngineError
+from medexam.errors import EngineError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, Rule
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.report.current import fresh_run
@@ -70,6 +70,7 @@ class Runner:
         and scores what is there; a second one does not wait. So does a limit that is reached:
         those in flight are finished.
         """
+        self._check_prices()
         stop: Stop | None
         try:
             with truncation_unlogged():
@@ -77,6 +78,18 @@ class Runner:
         except KeyboardInterrupt:
             stop = Stop.INTERRUPTED
         return [self._runs[position] for position in sorted(self._runs)], stop
+
+    def _check_prices(self) -> None:
+        """Raise `SpecError` if dollars are limited, and a model that somebody may bill has no price."""
+        if self._spending.limits.cost is None:
+            return
+        for planned in self._plan.cells:
+            model = planned.cell.model
+            if planned.asks_model and planned.pending and not model.is_free and list_prices(model) is None:
+                raise SpecError(
+                    f"a limit of dollars: no price of {model.label} is known: give --price IN,OUT (model.price), the "
+                    "dollars of a million tokens of prompts and of replies, or leave --max-cost out"
+                )
 
     async def _run_cells(self) -> Stop | None:
         cells, stop = self._plan.cells, None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Prediction, Status, has_reply
 
 
 class Stop(StrEnum):
@@ -18,6 +18,8 @@ class Stop(StrEnum):
     TOKENS = "tokens"
     COST = "cost"
     MINUTES = "minutes"
+    UNCOUNTED = "uncounted"
+    """A limit counts tokens, and the server does not report those of a reply."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Limits:
     tokens: int | None = None
     """Tokens of prompts and replies."""
     cost: float | None = None
-    """US dollars by litellm's price list; models without a price cost nothing."""
+    """US dollars by `model.price` or litellm's price list; a model that somebody may bill needs one of both."""
     minutes: float | None = None
     """Minutes since the run began."""
 
@@ -52,6 +54,8 @@ class Spending:
     failed: int = 0
     tokens: int = 0
     cost: float = 0.0
+    uncounted: int = 0
+    """Questions whose tokens the server does not report."""
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
@@ -61,6 +65,7 @@ class Spending:
         """One more question is done."""
         self.asked += 1
         self.failed += prediction.status is Status.FAILED
+        self.uncounted += has_reply(prediction) and None in (prediction.prompt_tokens, prediction.completion_tokens)
         prompt, completion = prediction.prompt_tokens or 0, prediction.completion_tokens or 0
         self.tokens += prompt + completion
         if self.prices is not None:
@@ -76,5 +81,11 @@ class Spending:
             (Stop.TOKENS, self.tokens, limits.tokens),
             (Stop.COST, self.cost, limits.cost),
             (Stop.MINUTES, minutes, limits.minutes),
+            (Stop.UNCOUNTED, self.uncounted, 1 if self._counts_tokens else None),
         )
         return next((stop for stop, spent, limit in reached if limit is not None and spent >= limit), None)
+
+    @property
+    def _counts_tokens(self) -> bool:
+        """Whether a limit depends on what the server reports."""
+        return self.limits.tokens is not None or (self.limits.cost is not None and self.prices is not None)

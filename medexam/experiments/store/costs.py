@@ -9,6 +9,8 @@ from typing import Any
 
 from medexam.metrics.results import RunMetrics
 
+_USUALLY_NONE = ("thinking_tokens", "counted")
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -24,8 +26,9 @@ class Cost:
 class Costs:
     """What is known of a run's costs; None where it is not.
 
-    Tokens and money are those of the scored questions. Time is that of all invocations, retries and failures included;
-    a question's is the mean of all that were asked, a right answer's that over the accuracy.
+    Tokens and money are those of the scored questions whose tokens the server reported. Time is that of all
+    invocations, retries and failures included; a question's is the mean of all that were asked, a right answer's that
+    over the accuracy.
     """
 
     prompt_tokens: Cost | None
@@ -37,16 +40,18 @@ class Costs:
     gpu_seconds: Cost | None
     """None where the model runs on the CPU, or behind a server that does not tell on how many GPUs."""
     usd: Cost | None
-    """US dollars by the price list of the day; None where it has no price for the model."""
+    """US dollars by the price list of the day; None without a price, and where no tokens are known."""
     questions_per_s: float | None
     """Failed ones included."""
+    counted: int | None
+    """Questions that tokens and dollars count; None unless the server reported no tokens of other replies."""
     prefix_hits: float | None
     """The share of all prompts' tokens that the servers had in their prefix caches, by the servers' own counters, which
     hold what others asked meanwhile; None where they tell none."""
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON-ready dictionary; without the thinking tokens if none are reported."""
-        return {name: value for name, value in asdict(self).items() if name != "thinking_tokens" or value is not None}
+        """As a JSON-ready dictionary; without the thinking tokens and `counted` if they are None."""
+        return {name: value for name, value in asdict(self).items() if name not in _USUALLY_NONE or value is not None}
 
 
 def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:
@@ -58,26 +63,37 @@ def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:
     seconds = _cost(asked_s, asked_s / asked * metrics.n, metrics) if timed else None
     on_gpu = str((engine.get("details") or {}).get("device", "")).startswith("cuda")
     return Costs(
-        prompt_tokens=_tokens(metrics.prompt_tokens, metrics),
-        completion_tokens=_tokens(metrics.completion_tokens, metrics),
-        thinking_tokens=_tokens(metrics.thinking_tokens or None, metrics),
+        prompt_tokens=_tokens(metrics.prompt_tokens, metrics.prompt_tokens_counted, metrics),
+        completion_tokens=_tokens(metrics.completion_tokens, metrics.completion_tokens_counted, metrics),
+        thinking_tokens=_tokens(metrics.thinking_tokens or None, metrics.completion_tokens_counted, metrics),
         seconds=seconds,
         gpu_seconds=seconds if on_gpu else None,
         usd=_money(metrics, environment.get("prices")),
         questions_per_s=asked / asked_s if timed else None,
+        counted=_fewest_counted(metrics),
         prefix_hits=cache["hits"] / cache["tokens"] if cache.get("tokens") else None,
     )
 
 
-def _tokens(total: int | None, metrics: RunMetrics) -> Cost | None:
-    return None if total is None or not metrics.n else _cost(total, total, metrics)
+def _tokens(total: int | None, counted: int | None, metrics: RunMetrics) -> Cost | None:
+    """The cost of a sum over `counted` questions; None: over all."""
+    if total is None or not metrics.n:
+        return None
+    return _cost(total, total * metrics.n / counted if counted else total, metrics)
+
+
+def _fewest_counted(metrics: RunMetrics) -> int | None:
+    """Questions that the sums of tokens count, where they do not count all with a reply."""
+    counted = (metrics.prompt_tokens_counted, metrics.completion_tokens_counted)
+    return min((one for one in counted if one is not None), default=None)
 
 
 def _money(metrics: RunMetrics, prices: Mapping[str, float] | None) -> Cost | None:
     if not prices or metrics.prompt_tokens is None or metrics.completion_tokens is None or not metrics.n:
         return None
     total = metrics.prompt_tokens * prices["prompt_usd"] + metrics.completion_tokens * prices["completion_usd"]
-    return _cost(total, total, metrics)
+    counted = _fewest_counted(metrics)
+    return _cost(total, total * metrics.n / counted if counted else total, metrics)
 
 
 def _cost(total: float, of_scored: float, metrics: RunMetrics) -> Cost:

@@ -75,11 +75,14 @@ def describe_environment() -> dict[str, Any]:
 
 
 def list_prices(model: ModelSpec) -> dict[str, float] | None:
-    """US dollars a token, as `prompt_usd` and `completion_usd`, by litellm's own price list; None where it has none.
+    """US dollars a token, as `prompt_usd` and `completion_usd`, by the spec or litellm's own price list; None without.
 
-    Only what a provider bills has a price: a model of the `litellm` engine without an endpoint of its own, and one of
-    the `batch` engine, which costs what the list says for batches, or half.
+    In the list only what a provider bills has a price: a model of the `litellm` engine without an endpoint of its own,
+    and one of the `batch` engine, which costs what the list says for batches, or half.
     """
+    if model.price is not None:
+        prompt_usd, completion_usd = (dollars / 1e6 for dollars in model.price)
+        return {"prompt_usd": prompt_usd, "completion_usd": completion_usd}
     if not model.is_billed:
         return None
     from medexam.serve.engines.litellm_calls import get_litellm

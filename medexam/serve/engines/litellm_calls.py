@@ -30,6 +30,7 @@ from dspy.lm15 import TimeoutError as CallTimeoutError
 
 from medexam.inputs import load_json
 from medexam.model_calls import FINISH_REASON, Ending, read_ending
+from medexam.serve.engines.token_usage import read_usage
 from medexam.serve.network.connections import causes, redirect_fault
 from medexam.serve.network.fault_words import read_pause, refine
 from medexam.serve.network.http_calls import MISFORMED, retry_after_s
@@ -209,13 +210,18 @@ def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Respo
         if extras.get("refusal"):
             message.setdefault("refusal", extras["refusal"])
     reasons = [_finish_reason(choice) for choice in choices]
-    usage = _counts(body.get("usage"))
+    usage = read_usage(body.get("usage"), wrote=any(_has_words(choice["message"]) for choice in choices))
     parts = ({**body, "choices": [one], "usage": None if place else usage} for place, one in enumerate(choices))
     responses = [response_from_openai_chat(part, model=model) for part in parts]
     return [
         replace(response, provider_data={**(response.provider_data or {}), FINISH_REASON: reason})
         for response, reason in zip(responses, reasons, strict=True)
     ]
+
+
+def _has_words(message: Mapping[str, Any]) -> bool:
+    """Whether a message says, thinks or refuses something."""
+    return any(message.get(part) for part in ("content", "reasoning_content", "refusal", "tool_calls"))
 
 
 def withheld_response(model: str) -> Response:
@@ -248,23 +254,6 @@ def check_ending(reason: Any) -> str | None:
     if read_ending(reason) is Ending.ABORTED:
         raise ServerError(f"the reply was broken off: finish_reason {writable(str(reason))[:_LONGEST_REASON]!r}")
     return reason or None
-
-
-def _counts(usage: Any) -> Any:
-    """What a server says of tokens, without what is no count of them: the reply is good all the same."""
-    if not isinstance(usage, dict):
-        return None
-    counts = {key: _counts(value) if isinstance(value, dict) else value for key, value in usage.items()}
-    return {key: value for key, value in counts.items() if isinstance(value, dict) or is_count(value)}
-
-
-_MOST_TOKENS = 10**9
-"""Of one reply; those of thousands of replies together still fit in any table."""
-
-
-def is_count(value: Any) -> bool:
-    """Whether a server's number of tokens can be one."""
-    return isinstance(value, int) and 0 <= value < _MOST_TOKENS
 
 
 def _missing_credentials(error: Exception) -> LM15Error | None:

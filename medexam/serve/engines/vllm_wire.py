@@ -13,7 +13,8 @@ from typing import Any
 from dspy.lm15 import Config, FinishReason, Message, ProviderError, Request, Response, ServerError, Usage
 
 from medexam.model_calls import FINISH_REASON, Ending, Generation, read_ending
-from medexam.serve.engines.litellm_calls import check_ending, is_count, is_withheld
+from medexam.serve.engines.litellm_calls import check_ending, is_withheld
+from medexam.serve.engines.token_usage import read_usage
 from medexam.text import writable
 
 PLAIN_FIELDS = {
@@ -102,9 +103,9 @@ def read_completions(raw: Mapping[str, Any], model: str, expected: int, samples:
             raise TypeError(f"a text of type {type(text).__name__}")
         if tokens is not None and prompt is not None:
             usage = Usage(input_tokens=0 if place % samples else len(prompt), output_tokens=len(tokens))
-        elif expected == samples == 1 and (counted := raw.get("usage")) is not None:
-            read, written = counted.get("prompt_tokens"), counted.get("completion_tokens")
-            usage = Usage(input_tokens=read, output_tokens=written) if is_count(read) and is_count(written) else Usage()
+        elif expected == samples == 1:
+            counts = read_usage(raw.get("usage"), wrote=bool(text))
+            usage = Usage(input_tokens=counts.get("prompt_tokens"), output_tokens=counts.get("completion_tokens"))
         else:
             usage = Usage()
         replies.append(
