@@ -107,6 +107,10 @@ def _sentences(question) -> list[object]:
     return [one and [one.start, one.end, one.alignment] for one in found]
 
 
+def _letters(question):
+    return question.model_copy(update={"options": tuple(Option(n, text) for n, text in enumerate("AC3D", start=1))})
+
+
 MEANT = (
     3,
     3.0,
@@ -130,7 +134,9 @@ READ = {
     "format": lambda _: _formats(),
     "span": _spans,
     "sentences": _sentences,
-    "module": lambda question: [read_choice(answer, question) for answer in (*REPLIES, *MEANT)],
+    "module": lambda question: [
+        read_choice(answer, one) for one in (question, _letters(question)) for answer in (*REPLIES, *MEANT)
+    ],
 }
 READ_AS = {
     "answer": (2, "2218f1cb9cd7"),
@@ -139,7 +145,7 @@ READ_AS = {
     "format": (1, "0f62a16a6b24"),
     "span": (1, "84d60ea0135d"),
     "sentences": (1, "84fe9390cb52"),
-    "module": (1, "82eccb7c7648"),
+    "module": (2, "c7a87f798988"),
 }
 
 
