@@ -169,6 +169,8 @@ CONTINUATIONS = "continuations"
 the `ContinuationLogprobs` which answers it."""
 FINISH_REASON = "finish_reason"
 """Key of `Response.provider_data` that holds the finish reason as the server wrote it."""
+UNSEEDED = "unseeded"
+"""Key of `Response.provider_data` that is true where the model takes no seed, so that none was sent."""
 
 ReadBy = Literal["echo", "trie", "label"]
 """`echo`: the prompt once for each continuation, every token's probability returned. `trie`: the prompt once, then one

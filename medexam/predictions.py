@@ -13,6 +13,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs, CoreSchema, core_schema
 
 from medexam.frozen_model import FrozenModel, SlottedModel
+from medexam.model_calls import is_cut
 from medexam.tasks import Alignment
 from medexam.text import hide_secrets, writable
 
@@ -47,6 +48,10 @@ class Reason(StrEnum):
     """What was to be quoted does not stand in the text."""
     NOT_TOLD = "not_told"
     """Imported results say that the answer is wrong, and not which it was."""
+
+
+Reading = Literal["strict", "lenient"]
+"""How a reply is read: by the format that was asked for, or as a careful marker would."""
 
 
 class Outcome(NamedTuple):
@@ -142,6 +147,9 @@ class Prediction(SlottedModel):
     """Only when unanswered."""
     answer: Number | None = None
     """The printed number of the chosen option; None unless answered so."""
+    lenient: Annotated[Number | None, Field(exclude_if=lambda lenient: lenient is None)] = None
+    """The option that only the lenient reader reads. It is `answer` too where the program reads leniently. Left out of
+    a line where the strict reader reads an answer, or neither does."""
     text: str | None = None
     """The answer to an open question; None unless answered so."""
     span: tuple[Number, Number] | None = None
@@ -228,6 +236,8 @@ class Prediction(SlottedModel):
     def _status_agrees(self) -> Self:
         if (self.answer is not None) + (self.text is not None) != (self.status is Status.ANSWERED):
             raise ValueError(f"{self.question}: one answer goes with status 'answered' and none with any other")
+        if self.lenient is not None and self.answer not in (None, self.lenient):
+            raise ValueError(f"{self.question}: what only the lenient reader reads is the answer, or there is none")
         if (self.reason is not None) != (self.status is Status.UNANSWERED):
             raise ValueError(f"{self.question}: a reason goes with status 'unanswered' and with no other")
         if (self.failure is not None) != (self.status is Status.FAILED):
@@ -250,6 +260,17 @@ class Prediction(SlottedModel):
     @property
     def _left_out(self) -> set[str] | None:
         return {"generations"} if self.generations is None else None
+
+
+def as_read(prediction: Prediction, reading: Reading) -> Prediction:
+    """Return the prediction as it is under a reading; itself where it was read so, or both read the same."""
+    answer = prediction.lenient if reading == "lenient" else None
+    if prediction.lenient is None or prediction.answer == answer:
+        return prediction
+    if answer is not None:
+        return prediction.model_copy(update={"status": Status.ANSWERED, "reason": None, "answer": answer})
+    reason = Reason.TRUNCATED if is_cut(prediction.finish_reason) else Reason.UNPARSED
+    return prediction.model_copy(update={"status": Status.UNANSWERED, "reason": reason, "answer": None})
 
 
 def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:

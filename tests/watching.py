@@ -29,6 +29,16 @@ class Silent:
         pass
 
 
+class Answers(Silent):
+    """Keeps the ids of the questions that were answered."""
+
+    def __init__(self) -> None:
+        self.answers: list[str] = []
+
+    def answered(self, prediction) -> None:
+        self.answers.append(prediction.question)
+
+
 class Trials:
     """An observer that keeps what it is told."""
 

@@ -57,6 +57,10 @@ class WaySettings:
         Literal["vote", "mean_probability"] | None,
         Setting("Compare what the runs would answer together: the baseline is their ensemble."),
     ] = None
+    reading: Annotated[
+        Literal["strict", "lenient"] | None,
+        Setting("Read the replies of all runs so; by default each run's as it is scored."),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,8 @@ def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tr
             "--languages shows which questions are right in which language: leave out --fail-if, --equivalent-within, "
             "--strengths, --item-response, --cutoff and --overlap, or compare the runs without --languages"
         )
+    if way.reading is not None and (way.languages or way.ensemble is not None):
+        raise SpecError("--reading goes with neither --languages nor --ensemble: leave it out")
     if way.ensemble is not None and (way.languages or tracking.sends):
         raise SpecError(
             "--ensemble compares runs as they are and stores nothing: leave --languages and --track out, or run a spec "
@@ -216,7 +222,7 @@ def _find(
     if way.ensemble is None:
         from medexam.experiments.compare.runs import compare_runs
 
-        found = compare_runs(folders, finders)
+        found = compare_runs(folders, finders, way.reading)
     else:
         from medexam.experiments.compare.ensembles import compare_ensemble
 

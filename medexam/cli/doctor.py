@@ -1,7 +1,7 @@
 """`medexam doctor`: what servers really honour, how fast they are, whether they agree, and what to change."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +24,9 @@ def doctor(
     endpoints: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Such as http://127.0.0.1:8000/v1, or registry:FILE; those registered on this machine by default.",
-            metavar="ENDPOINT",
+            help="Such as http://127.0.0.1:8000/v1, registry:FILE, or a hosted model such as openai/gpt-4o-mini; the "
+            "servers registered on this machine by default.",
+            metavar="ENDPOINT|MODEL",
             show_default=False,
         ),
     ] = None,
@@ -47,7 +48,7 @@ def doctor(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask servers what they are and what they honour, and say what to change.
+    """Ask servers and hosted models what they are and what they honour, and say what to change.
 
     Exit codes: 0 all can be used, 2 none can, 3 some cannot.
     """
@@ -58,13 +59,15 @@ def doctor(
         examine_nodes(endpoints or (), model, container)
         return
     refuse(context, {"container"}, "only the nodes of a job are examined for it: add --cluster")
-    from medexam.experiments.run.signals import run_interruptibly
-    from medexam.serve.diagnostics.advice import advise
-    from medexam.serve.diagnostics.diagnosis import diagnose, find_targets
-    from medexam.serve.diagnostics.next_command import next_command
-
     if api_key_env is not None and api_key_file is not None:
         raise SpecError("--api-key-env, --api-key-file: there is one key; give one of them")
+    if hosted := _find_hosted(endpoints or ()):
+        allowed = {"endpoints", "api_key_env", "api_key_file", "as_json"}
+        refuse_others(context, allowed, "a hosted model is asked by its name alone: leave it out")
+        _examine_hosted(hosted, api_key_env, api_key_file, as_json=as_json)
+        return
+    from medexam.serve.diagnostics.diagnosis import find_targets
+
     targets = find_targets(
         endpoints or (), model=model, api_key_env=api_key_env, api_key_file=api_key_file, ca_bundle=ca_bundle
     )
@@ -72,12 +75,56 @@ def doctor(
         refuse(context, {"burst"}, "--identify measures nothing: leave it out")
         _print_identities(targets, as_json=as_json)
         return
-    report = run_interruptibly(diagnose(targets, burst_s=burst))
-    advice = advise(report)
     keys = {"api_key_env": api_key_env, "api_key_file": api_key_file, "ca_bundle": ca_bundle}
+    _diagnose(targets, burst, keys, as_json=as_json)
+
+
+def _diagnose(
+    targets: "Sequence[ModelSpec]", burst_s: float, keys: Mapping[str, str | Path | None], *, as_json: bool
+) -> None:
+    """Print all that is found out about servers; the exit code says whether all can be used."""
+    from medexam.experiments.run.signals import run_interruptibly
+    from medexam.serve.diagnostics.advice import advise
+    from medexam.serve.diagnostics.diagnosis import diagnose
+    from medexam.serve.diagnostics.next_command import next_command
+
+    report = run_interruptibly(diagnose(targets, burst_s=burst_s))
     command = next_command(report, {name: str(value) for name, value in keys.items() if value is not None})
-    _print_report(report, advice, command, as_json=as_json)
+    _print_report(report, advise(report), command, as_json=as_json)
     if any(one.seen is None for one in report.diagnoses):
+        raise typer.Exit(INCOMPLETE)
+
+
+def _find_hosted(names: "Sequence[str]") -> list[str]:
+    """The names of hosted models; raises `SpecError` where servers stand among them."""
+    # litellm, which knows the providers, takes seconds to load.
+    possible = [name for name in names if "/" in name and not {".", ":"} & {*name.partition("/")[0]}]
+    if not possible:
+        return []
+    from medexam.serve.diagnostics.hosted import is_hosted
+
+    hosted = [name for name in possible if is_hosted(name)]
+    if hosted and len(hosted) < len(names):
+        raise SpecError("servers and hosted models are examined one after the other: give doctor one kind at a time")
+    return hosted
+
+
+def _examine_hosted(
+    names: "Sequence[str]", api_key_env: str | None, api_key_file: Path | None, *, as_json: bool
+) -> None:
+    """Print what hosted models take; raises `EngineError` if none can be asked."""
+    from medexam.cli.views.hosted import print_hosted
+    from medexam.errors import EngineError
+    from medexam.experiments.run.signals import run_interruptibly
+    from medexam.serve.diagnostics.hosted import examine
+
+    looks = (examine(name, api_key_env=api_key_env, api_key_file=api_key_file) for name in names)
+    diagnoses = [run_interruptibly(look) for look in looks]
+    print_hosted(diagnoses, as_json=as_json)
+    faults = [one.fault for one in diagnoses if one.fault is not None]
+    if len(faults) == len(diagnoses):
+        raise EngineError(faults[0])
+    if faults:
         raise typer.Exit(INCOMPLETE)
 
 

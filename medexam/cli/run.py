@@ -1,5 +1,6 @@
 """`medexam run` and `medexam plan`: carry out an experiment, or say what carrying it out would do."""
 
+import json
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,8 +57,18 @@ class PlanSettings:
     """What is planned, beside the spec."""
 
     overrides: OverridesOption = ()
+    model: Annotated[
+        str | None,
+        Setting("Ask this hosted model instead of the spec's, by engine litellm.", metavar="PROVIDER/MODEL"),
+    ] = None
     limit: Annotated[int | None, Setting("Ask at most N questions, spread evenly over the exams.", min=1)] = None
     runs_dir: RunsDirOption = None
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The keys that are overridden, as KEY=VALUE."""
+        hosted = ("model.engine=litellm", f"model.name={json.dumps(self.model)}") if self.model else ()
+        return (*hosted, *self.overrides)
 
 
 @dataclass(frozen=True)
@@ -114,10 +125,10 @@ def run(
         if spec is None:
             raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
         plan = _plan(spec, settings, fresh=settings.fresh, repeat=settings.repeat)
-    elif spec is not None or settings.overrides or settings.limit is not None or settings.fresh or settings.repeat:
+    elif spec is not None or settings.changes or settings.limit is not None or settings.fresh or settings.repeat:
         raise SpecError(
-            "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --limit, "
-            "--fresh and --repeat, or run the spec without --resume"
+            "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --model, "
+            "--limit, --fresh and --repeat, or run the spec without --resume"
         )
     else:
         check_resumed(settings.resume, settings.runs_dir)
@@ -178,7 +189,7 @@ def _plan(
 ) -> "Plan":
     from medexam.specs import load_document, parse_overrides
 
-    document, overrides = load_document(spec), parse_overrides(settings.overrides)
+    document, overrides = load_document(spec), parse_overrides(settings.changes)
     from medexam.experiments.entry.carry_out import plan_spec
 
     return _warn(

@@ -14,7 +14,7 @@ from medexam.frozen_model import FrozenModel
 from medexam.metrics.exam_averages import ExamAverages
 from medexam.metrics.retrieval_results import EvidenceMetrics, RetrievalMetrics
 from medexam.metrics.vote_results import EnsembleMetrics, OrderMetrics, VoteMetrics
-from medexam.predictions import ThinkingTokens
+from medexam.predictions import Reading, ThinkingTokens
 
 Interval = tuple[float, float]
 """Low and high end of a 95 % interval, in the unit of the number that it belongs to."""
@@ -230,6 +230,20 @@ class Scores(FrozenModel):
     """`unanswered / n`."""
 
 
+class ReadScores(FrozenModel):
+    """What counts of a run as its replies are read in one way; failed and missing questions are left out."""
+
+    right: int
+    wrong: int
+    unanswered: int
+    accuracy: float
+    """`right / n`."""
+    exam_score: float
+    """`(right - wrong / 3) / n`, from -1/3 to 1."""
+    unanswered_ratio: float
+    """`unanswered / n`."""
+
+
 class PublishedScores(ExamAverages, Scores):
     """With averages over exams as a paper prints them; see `medexam.metrics.exam_averages`."""
 
@@ -278,6 +292,8 @@ class Metrics(PublishedScores):
     """What the members of an ensemble answered; `metrics.json` has no such key for any other program."""
     orders: Annotated[OrderMetrics | None, Field(exclude_if=lambda orders: orders is None)] = None
     """What several orders of the options tell; `metrics.json` has no such key if each question was shown in one."""
+    readings: Annotated[dict[Reading, ReadScores] | None, Field(exclude_if=lambda readings: readings is None)] = None
+    """What counts as replies are read strictly, and leniently; `metrics.json` has no such key if both are the same."""
     own: OwnMeasures
     """What the user's own metrics say."""
 

@@ -2,19 +2,31 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
+
+import numpy as np
 
 from medexam.errors import DatasetError
 from medexam.items import AnswerKey
-from medexam.metrics.counting import Cell, Tally, chance_level, count, count_costs, find_outcomes, scored_exams, total
+from medexam.metrics.counting import (
+    MISSING,
+    Cell,
+    Tally,
+    chance_level,
+    count,
+    count_costs,
+    find_outcomes,
+    scored_exams,
+    total,
+)
 from medexam.metrics.exam_averages import AVERAGES
 from medexam.metrics.intervals import question_interval, rate_interval, score_intervals
 from medexam.metrics.option_scores import option_score_metrics
 from medexam.metrics.orders import order_metrics
 from medexam.metrics.passages import evidence_metrics, retrieval_metrics
-from medexam.metrics.results import Metrics, PublishedScores, Scores
+from medexam.metrics.results import Metrics, PublishedScores, ReadScores, Scores
 from medexam.metrics.votes import ensemble_metrics, vote_metrics
-from medexam.predictions import Prediction
+from medexam.predictions import Prediction, Reading, as_read
 from medexam.questions import Exam, Question
 
 G = TypeVar("G", int, str)
@@ -62,6 +74,32 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
         votes=vote_metrics(voted, key, predictions),
         ensemble=ensemble_metrics(voted, key, predictions),
         orders=order_metrics([one for one, said in asked if said.orders], key, predictions),
+        readings=read_scores([question.key for question, _ in asked], key, {one.question: one for _, one in asked}),
+    )
+
+
+def read_scores(
+    keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Prediction]
+) -> dict[Reading, ReadScores] | None:
+    """What counts as the replies to these questions are read strictly and leniently; None if both are the same."""
+    if all(one.lenient is None for one in predictions.values()):
+        return None
+    return {reading: _read_scores(keys, key, predictions, reading) for reading in get_args(Reading)}
+
+
+def _read_scores(
+    keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Prediction], reading: Reading
+) -> ReadScores:
+    read = {each: as_read(one, reading) for each, one in predictions.items()}
+    right, wrong, unanswered, *_ = np.bincount(find_outcomes(keys, key, read), minlength=MISSING + 1).tolist()
+    n = right + wrong + unanswered
+    return ReadScores(
+        right=right,
+        wrong=wrong,
+        unanswered=unanswered,
+        accuracy=right / n,
+        exam_score=(right - wrong / 3) / n,
+        unanswered_ratio=unanswered / n,
     )
 
 

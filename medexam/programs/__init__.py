@@ -9,7 +9,7 @@ from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood, OptionScores
 from medexam.programs.loading import demonstrations, loaded_words, save_program
 from medexam.programs.nearest import DemonstrationFinder, WithNearest, find_nearest
-from medexam.programs.outcome import build_failure, build_prediction, read_again
+from medexam.programs.outcome import build_failure, build_prediction, read_again, read_both
 from medexam.programs.own import OwnProgram
 from medexam.programs.probabilities import OptionProbabilities
 from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine
@@ -71,6 +71,7 @@ __all__ = [
     "find_nearest",
     "loaded_words",
     "read_again",
+    "read_both",
     "replay",
     "save_program",
 ]

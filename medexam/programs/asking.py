@@ -6,7 +6,7 @@ from dataclasses import replace
 import dspy
 
 from medexam.model_calls import ContinuationLogprobs, Ending, read_ending
-from medexam.predictions import Prediction
+from medexam.predictions import Prediction, Reading
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.likelihood import UNITS, OptionScores
 from medexam.questions import Question
@@ -48,13 +48,12 @@ class DirectAnswer(ExamProgram):
             answer=said.answer, rationale=None, generations=[said.generation], scores=_scores(question, said)
         )
 
-    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
         """The answer in the reply."""
         if stored.reply is None:
             return None
-        read = self.adapter.read_reply(
-            self.respond.signature, {"question": question}, stored.reply, read_ending(stored.finish_reason)
-        )
+        ending = read_ending(stored.finish_reason)
+        read = self.adapter.read_reply(self.respond.signature, {"question": question}, stored.reply, ending, reading)
         return dspy.Prediction(answer=read["answer"], rationale=None)
 
 
@@ -96,13 +95,13 @@ class ChainOfThought(ExamProgram):
             answer=said.answer, rationale=rationale or None, generations=generations, scores=_scores(question, said)
         )
 
-    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
         """The answer in the reply, and its reasoning where the reply is free."""
         if stored.reply is None:
             return None
         inputs = {"question": question, **({"rationale": stored.rationale or ""} if self.guided else {})}
         ending = Ending.COMPLETE if self.guided else read_ending(stored.finish_reason)
-        read = self.adapter.read_reply(self.respond.signature, inputs, stored.reply, ending)
+        read = self.adapter.read_reply(self.respond.signature, inputs, stored.reply, ending, reading)
         return dspy.Prediction(answer=read["answer"], rationale=read.get("rationale", stored.rationale))
 
 

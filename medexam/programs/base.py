@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.predictions import Prediction
+from medexam.predictions import Prediction, Reading
 from medexam.questions import Question, check_question
 from medexam.signatures import SAMPLES, ExamAdapter, Generation
 from medexam.signatures.direct import ask_predictor
@@ -61,6 +61,8 @@ class AskingProgram(dspy.Module):
 
     calls: int = 1
     """How many times it asks the model for a question."""
+    reading: Reading = "strict"
+    """How its replies are read where they are scored."""
     replayed: ClassVar[bool] = False
     """Whether its prompts are found out by running it: each depends on what was said, or on the user's code."""
 
@@ -76,8 +78,11 @@ class AskingProgram(dspy.Module):
         """The calls that lead to an answer."""
         raise NotImplementedError
 
-    def read_again(self, question: Any, stored: Prediction) -> dspy.Prediction | None:
-        """What the reply of a stored prediction says, read as `steps` reads it; None where it keeps too little."""
+    def read_again(self, question: Any, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
+        """What the reply of a stored prediction says; None where it keeps too little.
+
+        `reading` strict: as `steps` reads it; lenient: where that reads no option, as the lenient reader does.
+        """
         raise NotImplementedError
 
     def shown(self, demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
@@ -150,9 +155,9 @@ class WrappingProgram(ExamProgram):
         """As many as the program's own."""
         return self.program.calls_for(question)
 
-    def read_again(self, question: Any, stored: Prediction) -> dspy.Prediction | None:
+    def read_again(self, question: Any, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
         """As the program's own does."""
-        return self.program.read_again(question, stored)
+        return self.program.read_again(question, stored, reading)
 
     def steps_with(self, question: Any, **inputs: Any) -> Steps:
         """The program's own steps, each called with these inputs too."""
@@ -181,7 +186,12 @@ class TaskProgram(AskingProgram):
         """What a reply answers, as the fields of a prediction."""
         raise NotImplementedError
 
-    def read_again(self, question: Task, stored: Prediction) -> dspy.Prediction | None:
+    def read_again(
+        self,
+        question: Task,
+        stored: Prediction,
+        reading: Reading = "strict",  # noqa: ARG002 - what is answered in words is read in one way
+    ) -> dspy.Prediction | None:
         """What the stored reply answers."""
         return None if stored.reply is None else dspy.Prediction(**self.read(question, stored.reply))
 

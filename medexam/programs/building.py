@@ -84,7 +84,10 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
     `ValueError` where `context` lacks what the program needs.
     """
     build: Builder = BUILDERS.get(spec.kind, _build_own)
-    return build(spec, language, context)
+    program = build(spec, language, context)
+    if isinstance(program, AskingProgram):
+        program.reading = spec.read_as
+    return program
 
 
 def _refuse_imported(spec: ImportedSpec, *_: object) -> dspy.Module:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import dspy
 
 from medexam.model_calls import Continuation, ContinuationLogprobs
-from medexam.predictions import Prediction, normalise_scores
+from medexam.predictions import Prediction, Reading, normalise_scores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.orders import Order, orders_of, shown_in
 from medexam.questions import Question
@@ -88,7 +88,12 @@ class OptionLikelihood(ExamProgram):
         shown = None if self.spec.orders == "given" else tuple(orders)
         return dspy.Prediction(answer=answer, rationale=None, generations=generations, scores=scores, orders=shown)
 
-    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:  # noqa: ARG002
+    def read_again(
+        self,
+        question: Question,  # noqa: ARG002
+        stored: Prediction,
+        reading: Reading = "strict",  # noqa: ARG002 - scores are read in one way
+    ) -> dspy.Prediction | None:
         """The option that the stored scores choose."""
         if stored.option_scores is None:
             return None

@@ -13,7 +13,7 @@ from dspy.utils.exceptions import ContextWindowExceededError, LMError
 from medexam.errors import ProgramFaultError
 from medexam.model_calls import Ending, read_ending
 from medexam.model_identity import Answerer
-from medexam.predictions import Failure, Prediction, Reason, Reply, Status
+from medexam.predictions import Failure, Prediction, Reason, Reply, Status, as_read
 from medexam.programs.base import AskingProgram
 from medexam.programs.likelihood import OptionScores
 from medexam.programs.retrieval.iterative import kept_passage
@@ -23,6 +23,8 @@ from medexam.retrievers.base import Hit
 from medexam.signatures import Generation, is_cut_in_thinking
 from medexam.tasks import Task
 
+_WRITTEN = (Reason.UNPARSED, Reason.TRUNCATED)
+"""Why a reply holds no answer though it is all words."""
 _WITHHELD = {Ending.REFUSED: Reason.REFUSED, Ending.FILTERED: Reason.FILTERED}
 
 
@@ -76,7 +78,20 @@ def read_again(program: AskingProgram, question: Question | Task, stored: Predic
     if said is None:
         return None
     fields = _read_fields(said, stored, replied=stored.option_scores is None)
-    return stored.model_copy(update=fields)
+    return read_both(program, question, stored.model_copy(update={**fields, "lenient": None}))
+
+
+def read_both(program: AskingProgram, question: Question | Task, prediction: Prediction) -> Prediction:
+    """Return a prediction that was read strictly with what only the lenient reader reads in its reply.
+
+    That is its answer too if the program reads leniently.
+    """
+    if prediction.reason not in _WRITTEN:
+        return prediction
+    said = program.read_again(question, prediction, "lenient")
+    if said is None or said.answer is None:
+        return prediction
+    return as_read(prediction.model_copy(update={"lenient": said.answer}), program.reading)
 
 
 def build_failure(

@@ -18,7 +18,7 @@ from dspy.utils.exceptions import AdapterParseError, LMError
 
 from medexam.errors import ProgramFaultError, SpecError
 from medexam.plugins import load_object
-from medexam.predictions import Prediction
+from medexam.predictions import Prediction, Reading
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.recording import Calls, recorded_calls
@@ -67,7 +67,12 @@ class OwnProgram(AskingProgram):
         """One for each of its predictors; how often it really asks is known when it has."""
         return max(1, len(self.module.predictors()))
 
-    def read_again(self, question: Asked, stored: Prediction) -> dspy.Prediction | None:
+    def read_again(
+        self,
+        question: Asked,
+        stored: Prediction,
+        reading: Reading = "strict",  # noqa: ARG002 - what a module returns is read in one way
+    ) -> dspy.Prediction | None:
         """What the module answers if its calls are answered as they were; None where it would ask otherwise now."""
         _, said = replay(self, question, [reply.text for reply in stored.generations or ()])
         return said

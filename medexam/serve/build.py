@@ -46,7 +46,7 @@ async def build_engine(
         from medexam.serve.batches.provider_engine import connect_provider
 
         return await background_loop().run_async(connect_provider(spec, needs))
-    from medexam.serve.engines.litellm import connect_litellm
+    from medexam.serve.engines.litellm_probe import connect_litellm
 
     return await background_loop().run_async(connect_litellm(spec, needs, sharers))
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from medexam.errors import EngineError
 from medexam.specs import ModelSpec
+from medexam.specs.model import Thinking
 
 _SWITCHES = ("enable_thinking", "thinking")
 """What chat templates call the switch: Qwen3, GLM and Gemma the first, DeepSeek V3.1 and Granite the second. A template
@@ -20,6 +21,13 @@ _CHAT_ONLY = {
 """Fields that vLLM's chat endpoint knows and its completions endpoint ignores."""
 _LENGTHS = {"min_tokens", "ignore_eos", "stop_token_ids"}
 """Fields that say how long a reply may be; a choice is as long as it is."""
+
+_BY_EFFORT = ("gemini", "vertex_ai", "vertex_ai_beta")
+"""Providers of litellm's that thinking is switched off at by an effort of none: it drops their own switch."""
+_BY_BODY = ("zai",)
+"""Providers whose switch for thinking litellm names and does not send."""
+THINKING_TOKENS = 8192
+"""Tokens that a hosted model may think beside its reply where neither `model.max_tokens` nor `model.thinking` says."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,7 @@ class RequestSettings:
         return sorted(self.chat.keys() & _CHAT_ONLY)
 
 
-def hosted_fields(spec: ModelSpec) -> dict[str, Any]:
+def hosted_fields(spec: ModelSpec, provider: str = "") -> dict[str, Any]:
     """What litellm is told of a spec's settings: for a provider in litellm's words, which it turns into the provider's.
 
     An endpoint of one's own gets the fields as they are, and its chat template is told of thinking.
@@ -84,11 +92,33 @@ def hosted_fields(spec: ModelSpec) -> dict[str, Any]:
     else:
         if spec.reasoning_effort is not None:
             fields["reasoning_effort"] = spec.reasoning_effort
-        if isinstance(spec.thinking, int):
-            fields["thinking"] = {"type": "enabled", "budget_tokens": spec.thinking}
-        elif spec.thinking is not None:
-            fields["thinking"] = {"type": "disabled" if spec.thinking == "off" else "enabled"}
+        if spec.thinking is not None:
+            told = _thinking_fields(spec.thinking, provider)
+            (extra if provider in _BY_BODY else fields).update(told)
     return {**fields, "extra_body": extra} if extra else fields
+
+
+def _thinking_fields(thinking: Thinking, provider: str) -> dict[str, Any]:
+    if isinstance(thinking, int):
+        return {"thinking": {"type": "enabled", "budget_tokens": thinking}}
+    if thinking == "off":
+        return {"reasoning_effort": "none"} if provider in _BY_EFFORT else {"thinking": {"type": "disabled"}}
+    # Anthropic's API takes no thinking without a budget.
+    budget = {} if provider in _BY_BODY else {"budget_tokens": THINKING_TOKENS}
+    return {"thinking": {"type": "enabled", **budget}}
+
+
+def thinking_room(spec: ModelSpec, *, thinks: bool) -> int:
+    """Return the tokens that a hosted model may think beside its reply.
+
+    `thinks`: whether it thinks without being told to.
+    """
+    if isinstance(spec.thinking, int):
+        return spec.thinking
+    if spec.thinking == "on":
+        return THINKING_TOKENS
+    unlimited = spec.max_tokens is None and spec.thinking is None and spec.reasoning_effort != "none"
+    return THINKING_TOKENS if unlimited and (thinks or spec.reasoning_effort is not None) else 0
 
 
 def template_settings(spec: ModelSpec) -> dict[str, Any]:

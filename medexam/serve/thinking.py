@@ -10,6 +10,8 @@ _LEFT_OPEN = re.compile(rf"{OPENING}\s*\Z")
 _BEGINS = re.compile(rf"\s*{OPENING}\s*")
 CLOSED_EARLY = f"\n{CLOSING}\n\n"
 """What ends thinking that has used up its budget."""
+CLOSED = "closed before a choice"
+"""What is recorded of a chat template that leaves a block open."""
 
 
 def is_open(prompt: str) -> bool:
@@ -17,10 +19,17 @@ def is_open(prompt: str) -> bool:
     return _LEFT_OPEN.search(prompt) is not None
 
 
-def append(prompt: str, prefill: str) -> str:
-    """The prompt and a reply's first words; a block that both open is opened once."""
+def append(prompt: str, prefill: str, *, chosen: bool = False) -> str:
+    """The prompt and a reply's first words; a block that both open is opened once.
+
+    `chosen`: a choice follows, which is no thought, so a block that the prompt alone opens is closed before the words.
+    """
+    if not is_open(prompt):
+        return prompt + prefill
     begun = _BEGINS.match(prefill)
-    return prompt + (prefill[begun.end() :] if begun and is_open(prompt) else prefill)
+    if begun is not None:
+        return prompt + prefill[begun.end() :]
+    return prompt + (CLOSED_EARLY if chosen and CLOSING not in prefill else "") + prefill
 
 
 def find_thinking(reply: str, *, opened: bool) -> tuple[str, bool] | None:

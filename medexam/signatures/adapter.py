@@ -22,6 +22,7 @@ from medexam.model_calls import (
     Generation,
     Sampling,
 )
+from medexam.predictions import Reading
 from medexam.questions import Question
 from medexam.signatures.answer_format import (
     answer_closing,
@@ -33,6 +34,7 @@ from medexam.signatures.answer_format import (
     render_answer,
 )
 from medexam.signatures.citations import CLOSING, OPENING, read_citation
+from medexam.signatures.lenient import read_leniently
 from medexam.signatures.prompts import Turn
 from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter, chat_request, read_generation
@@ -165,19 +167,38 @@ class ExamAdapter(SingleCallAdapter):
         ending = Ending.COMPLETE if chooses and not generation.withheld else generation.ending
         return {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "", ending)}
 
-    def read_reply(self, signature: Signature, inputs: Fields, reply: str, ending: Ending = Ending.COMPLETE) -> Fields:
-        """The signature's outputs that a reply holds; one that was refused or filtered holds no answer."""
+    def read_reply(
+        self,
+        signature: Signature,
+        inputs: Fields,
+        reply: str,
+        ending: Ending = Ending.COMPLETE,
+        reading: Reading = "strict",
+    ) -> Fields:
+        """The signature's outputs that a reply holds; one that was refused or filtered holds no answer.
+
+        `reading` lenient: where the strict reader reads no answer, the lenient one's.
+        """
         thinking, said = split_thinking(reply)
         said = end_turn(said)
         wanted = _outputs(signature)
         outputs: Fields = {}
         if "answer" in wanted:
-            options = _question(inputs).option_numbers
+            question = _question(inputs)
             reasoned = "rationale" in wanted or "rationale" in inputs
-            counted = "" if ending in (Ending.REFUSED, Ending.FILTERED) else said
-            if ending is Ending.CUT:
+            counted = said
+            if ending in (Ending.REFUSED, Ending.FILTERED):
+                counted = ""
+            elif self._chooses(signature):
+                # Nothing that the model reasoned before can deny or end what it was then left to choose.
+                counted = reply[max(reply.rfind(answer_opening(self.answer_form)), 0) :]
+            elif ending is Ending.CUT:
                 counted = cut_answers(said, reasoned=reasoned)
-            outputs["answer"] = parse_answer(counted, options, reasoned=reasoned)
+            answer = parse_answer(counted, question.option_numbers, reasoned=reasoned)
+            if answer is None and reading == "lenient" and ending in (Ending.COMPLETE, Ending.CUT):
+                texts = {option.number: option.text for option in question.options}
+                answer = read_leniently(said, texts, reasoned=reasoned, cut=ending is Ending.CUT)
+            outputs["answer"] = answer
         if _cites(signature):
             outputs["citation"] = read_citation(said, inputs["count"])
         if "rationale" in wanted:

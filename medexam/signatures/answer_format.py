@@ -34,13 +34,16 @@ _DENIED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _DENIED_AFTER = re.compile(
-    r"\W{0,3}(?:is|are|was|would\s+be|es|est|ist|\u00e8|\u00e9)(?:\s+(?:clearly|definitely|certainly))?"
-    r"(?:n't\b|\s+(?:not|no|nicht|pas|wrong|incorrect|false|incorrecta|falsa?|falsch|faux|sbagliata|errada)\b)",
+    r"\W{0,3}(?:is|are|was|would\s+be|es|est|ist|\u00e8|\u00e9|\s)(?:\s+(?:clearly|definitely|certainly))?"
+    r"(?:n't\b|\s*\b(?:not|no|nicht|pas|wrong|incorrect|false|incorrect[ao]|fals[ao]|err\u00f3ne[ao]|falsch|faux|fausse"
+    r"|incorrecte|sbagliat[ao]|errat[ao]|errad[ao]|\u043d\u0435\u0432\u0435\u0440\w*|\u043d\u0435\u043f\u0440\u0430\u0432\u0438\u043b\u044c\w*)\b)"
+    r"|\W{0,3}(?:\u3067\u306f\u306a|\u3058\u3083\u306a|\u306f\u8aa4\u308a|\u304c\u8aa4\u308a|\u4e0d\u6b63\u786e|\u4e0d\u5bf9|\u9519\u8bef|\u662f\u9519|\u4e0d\u662f)",
     re.IGNORECASE,
 )
 _EXAMPLE_BEFORE = re.compile(
     r"(?:\b(?:for\s+example|for\s+instance|such\s+as|por\s+ejemplo|par\s+exemple|zum\s+beispiel|(?:per|ad)\s+esempio"
-    r"|por\s+exemplo)|\b[ei]\.\s?g\.|\bz\.\s?b\.)\W*\Z",
+    r"|por\s+exemplo)|\b[ei]\.\s?g\.|\bz\.\s?b\.|\blook\w*\s+like(?:\s+this)?"
+    r"|(?:\A|\n)\W*(?:example|format|ejemplo|formato|exemple|beispiel|esempio|exemplo)\s*:)\W*\Z",
     re.IGNORECASE,
 )
 _INSTRUCTION_BEFORE = re.compile(
@@ -110,7 +113,7 @@ def find_answers(reply: str) -> list[tuple[int, int, int]]:
     """
     text = plain_forms(reply)
     numbers = ((m.start(), m.end(), int(next(n for n in m.groups() if n is not None))) for m in _MARK.finditer(text))
-    return [(start, end, number) for start, end, number in numbers if _is_stated(text, start, end)]
+    return [(start, end, number) for start, end, number in numbers if is_stated(text, start, end)]
 
 
 def plain_forms(text: str) -> str:
@@ -120,7 +123,8 @@ def plain_forms(text: str) -> str:
     return _OTHER_FORMS.sub(lambda match: match[0].translate(_FULL_WIDTH | _INVISIBLE).replace("\\", ""), text)
 
 
-def _is_stated(text: str, start: int, end: int) -> bool:
+def is_stated(text: str, start: int, end: int) -> bool:
+    """Return whether what stands at a place of a text is neither denied, an example nor an instruction."""
     before = text[max(start - _CONTEXT, 0) : start]
     if _DENIED_AFTER.match(text, end) is not None:
         return False

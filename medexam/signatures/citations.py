@@ -22,6 +22,11 @@ def count_numbered(shown: str, count: int) -> int:
     return sum(shown.startswith(start) or f"\n\n{start}" in shown for start in starts)
 
 
+def drop_citations(reply: str) -> str:
+    """Return a reply without the numbers of passages, which are none of options."""
+    return _CITED.sub("", reply)
+
+
 def read_citation(reply: str, count: int) -> int | None:
     """The number that stands in square brackets behind the last answer of a reply; 0 says that no passage supports it.
 

@@ -9,7 +9,7 @@ import dspy
 from dspy.clients.errors import error_boundary
 from dspy.lm15 import Config, ImagePart, Message, RefusalPart, Request, Response, TextPart, ThinkingPart, Usage
 
-from medexam.model_calls import FINISH_REASON, Dialogue, Generation
+from medexam.model_calls import FINISH_REASON, UNSEEDED, Dialogue, Generation
 from medexam.signatures.direct import ask_model, find_writer
 from medexam.signatures.thinking import join_thinking
 
@@ -66,6 +66,8 @@ class SingleCallAdapter(dspy.Adapter):
 
     def _read(self, settings: Fields, response: Response, signature: Signature, inputs: Fields) -> list[Fields]:
         """The outputs of every reply."""
+        if (response.provider_data or {}).get(UNSEEDED):
+            settings = {**settings, "seed": None}
         return [
             self._seeded(settings, self.read_response(signature, inputs, reply), later)
             for later, reply in enumerate(split_samples(response))

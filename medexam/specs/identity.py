@@ -59,7 +59,7 @@ def identity(
             **program.model_dump(
                 mode="json",
                 exclude=program.by_content
-                | {"max_tokens"}
+                | {"max_tokens", "reading"}
                 | ({"retriever"} if retriever else _RETRIEVING)
                 | (_READER if reader else set()),
             ),

@@ -74,9 +74,10 @@ class ModelSpec(Spec):
     stop: tuple[str, ...] = ()
     """Texts at which a reply ends, in its thinking too; they are no part of it."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
-    """Tokens a reply may have; None leaves it to the program, which knows how long its replies are."""
-    seed: int = 0
-    """Seed of the sampling; without effect at temperature 0."""
+    """Tokens a reply may have, its thinking included; None leaves it to the program, which knows how long its replies
+    are, and gives a hosted model that thinks 8,192 tokens more."""
+    seed: int | None = 0
+    """Seed of the sampling; without effect at temperature 0. None sends none; so does a provider that takes none."""
     reasoning_effort: ReasoningEffort | None = None
     """How much a reasoning model thinks, in the words that it knows; None leaves it to the model."""
     thinking: Thinking | None = None

@@ -132,6 +132,7 @@ class Refusal(NamedTuple):
 _HUB = "HF_HUB_OFFLINE"
 
 REFUSED: Mapping[str, Refusal] = {
+    "medexam doctor anthropic/claude-sonnet-4-5": Refusal(2, "needs a key: set ANTHROPIC_API_KEY", "a key"),
     "medexam data fetch headqa_v1": Refusal(2, _HUB, "the hub"),
     "medexam data fetch headqa_v2": Refusal(2, _HUB, "the hub"),
     "medexam run headqa_v2_retrieval": Refusal(2, _HUB, "the hub"),

@@ -4,7 +4,7 @@ import dspy
 import pytest
 
 from medexam.predictions import Prediction, Reason, Status
-from medexam.programs import build_failure, build_prediction, build_program
+from medexam.programs import build_failure, build_prediction, build_program, read_again
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
 from medexam.specs import ChainOfThoughtSpec, FewShotSpec, ZeroShotSpec
@@ -94,6 +94,23 @@ def test_guided_chain_of_thought_reasons_then_chooses(question) -> None:
     assert prediction.rationale == "They add up."
     assert prediction.reply == "They add up.\n\n{Answer: 1}"
     assert prediction.prompt_tokens == sum(_words(r) for r in (reason, respond))
+
+
+@pytest.mark.parametrize(
+    "reasoning",
+    [
+        "They add up. So the answer is not",
+        "Please answer in the form",
+        "It may be two:\nUser: which one?",
+        "They add up.<|im_end|>",
+        "<think>They add up.",
+    ],
+)
+def test_what_is_chosen_is_the_answer_whatever_was_reasoned_before(question, reasoning: str) -> None:
+    spec = ChainOfThoughtSpec(kind="chain_of_thought", answer_format="guided")
+    prediction, _ = _ask(spec, question, {"*": reasoning})
+    assert (prediction.answer, prediction.status) == (1, Status.ANSWERED)
+    assert read_again(build_program(spec, "en"), question, prediction) == prediction
 
 
 def _words(request) -> int:

@@ -32,10 +32,12 @@ from medexam.serve import ScriptedEngine
 from medexam.signatures import FORMATS, ExamAdapter, ReasonAndAnswer, find_answers, find_span, parse_answer
 from medexam.signatures import split_thinking as split
 from medexam.signatures.choices import read_choice
+from medexam.signatures.lenient import read_leniently
 from medexam.specs import CellSpec
 from medexam.specs.programs.base import READINGS
 from medexam.specs.programs.kinds import KINDS
 from medexam.tasks import Task
+from reply_shapes import DIRECT, OPTIONS, REASONED
 
 FOUR = (1, 2, 3, 4)
 REPLIES = [
@@ -137,6 +139,12 @@ READ = {
     "module": lambda question: [
         read_choice(answer, one) for one in (question, _letters(question)) for answer in (*REPLIES, *MEANT)
     ],
+    "lenient": lambda _: [
+        read_leniently(reply, OPTIONS, reasoned=reasoned, cut=cut)
+        for reply, *_ in (*DIRECT, *REASONED)
+        for reasoned in (False, True)
+        for cut in (False, True)
+    ],
 }
 READ_AS = {
     "answer": (2, "2218f1cb9cd7"),
@@ -146,6 +154,7 @@ READ_AS = {
     "span": (1, "84d60ea0135d"),
     "sentences": (1, "84fe9390cb52"),
     "module": (2, "c7a87f798988"),
+    "lenient": (1, "75f8a4267208"),
 }
 
 

@@ -1,17 +1,16 @@
-"""One server over two nodes of a real Slurm, by vLLM's CPU build: a run, a node without power, and the walltime."""
+"""One server over two nodes of a real Slurm, by vLLM's CPU build: a run, and a node without power."""
 
 import json
 import os
 import subprocess
 from pathlib import Path
 
-import httpx
 import pytest
 
 from medexam.files import cache_dir
 from slurm.place import Place
 
-QUESTIONS = 60
+QUESTIONS = 40
 LOAD_S = 600.0
 
 pytestmark = [
@@ -25,13 +24,7 @@ def answered(runs: Path) -> int:
     return sum(len(path.read_text().splitlines()) for path in runs.glob("headqa_v1-*/predictions.jsonl"))
 
 
-def computing(address: str) -> float:
-    """Requests that the server computes now, by itself."""
-    lines = httpx.get(f"{address.removesuffix('/v1')}/metrics", trust_env=False).text.splitlines()
-    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("vllm:num_requests_running{"))
-
-
-def test_a_run_survives_a_node_without_power_and_the_walltime(place: Place, tmp_path: Path) -> None:
+def test_a_run_survives_a_node_without_power(place: Place, tmp_path: Path) -> None:
     (cache_dir() / "models").mkdir(parents=True, exist_ok=True)
     (place.folder / "models").symlink_to(cache_dir() / "models")  # so that SmolLM2 is not unpacked anew
     place.environment["OMP_NUM_THREADS"] = "1"
@@ -66,11 +59,6 @@ def test_a_run_survives_a_node_without_power_and_the_walltime(place: Place, tmp_
         place.cluster.start_node("n2")
         second = place.registered(job, LOAD_S)
         assert second.pid != first.pid
-        place.cluster.wait_for(lambda: computing(second.address) > 0, "requests of the second start", LOAD_S)
-        place.warn(job)
-        place.cluster.wait_for(lambda: not place.registry.read(), "the server to leave the registry")
-        third = place.registered(job, LOAD_S)
-        assert third.pid != second.pid
         output, _ = running.communicate(timeout=LOAD_S)
     assert running.returncode == 0, told.read_text()
     assert json.loads(output)

@@ -89,7 +89,7 @@ def test_the_class_knows_its_kind(kind, spec) -> None:
     required = REQUIRED.get(kind, {})
     assert spec(**required) == spec(kind=kind, **required)
     # One reply in the exam's order to words alone is what every program asked for at first: what says so is left out.
-    shown = {"orders", "images", "image_side", "answer_after_budget"}
+    shown = {"reading", "orders", "images", "image_side", "answer_after_budget"}
     left_out = {"samples", "train"} | (shown if "samples" in spec.model_fields else set())
     left_out |= {"cite", "reader", "revision"} if "cite" in spec.model_fields else set()
     # Questions in words were asked without passages before.

@@ -10,6 +10,7 @@ from medexam.cli.terminal import Terminal
 from medexam.cli.views.runs import print_tables
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
+from medexam.experiments.plan.hosted import describe_records
 from medexam.experiments.plan.price import describe_prices
 from medexam.formatting import percent
 from medexam.metrics.paired.power import FLIPPED, detectable_difference
@@ -25,6 +26,8 @@ def print_plan(plan: Plan) -> None:
         console.print(said)
     if said := describe_prices(plan.cells):
         console.print(said)
+    for line in describe_records(plan.cells):
+        console.print(line, markup=False, highlight=False)
     for planned, entry in zip(plan.cells, entries, strict=True):
         turns = entry["prompt"]
         if turns:

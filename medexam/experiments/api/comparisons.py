@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from medexam.errors import SpecError
 from medexam.experiments.api.asking import say
 from medexam.experiments.api.results import Runs
 from medexam.experiments.api.runs import RunSource, run_folder, where_runs_lie
 from medexam.experiments.report.run_blocks import comparison_blocks
 from medexam.experiments.report.shown import Block, Shown
+from medexam.predictions import Reading
 
 if TYPE_CHECKING:
     from medexam.experiments.compare.result import Comparison
@@ -50,6 +52,7 @@ def compare(
     subset: int | None = None,
     cutoff: str | None = None,
     overlap: str | None = None,
+    reading: Reading | None = None,
     runs_dir: str | Path | None = None,
 ) -> ComparedRuns:
     """Compare runs with the first one on the questions that all have scored; asks no model.
@@ -59,7 +62,8 @@ def compare(
     order, and say which are not separable. With `item_response`, find hard, useless and suspicious questions. With
     `subset`, choose that many questions that stand for all. With `cutoff`, a year or a month such as `2023-06`, set
     accuracy on exams before it against that after it. With `overlap`, a corpus, set accuracy on questions that share
-    13 words in a row with it against that on the others.
+    13 words in a row with it against that on the others. With `reading`, read the replies of all runs so; an ensemble
+    takes none.
 
     Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with.
     """
@@ -77,7 +81,12 @@ def compare(
         cutoff=cutoff,
         overlap=overlap,
     )
-    comparison = compare_runs(folders, finders) if ensemble is None else compare_ensemble(folders, ensemble, finders)
+    if ensemble is None:
+        comparison = compare_runs(folders, finders, reading)
+    elif reading is None:
+        comparison = compare_ensemble(folders, ensemble, finders)
+    else:
+        raise SpecError("an ensemble answers as its members are scored: leave reading out")
     for line in comparison.corrected:
         say(line)
     return ComparedRuns(comparison)

@@ -18,6 +18,7 @@ from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison, Dropped, describe_all, describe_dropped
 from medexam.experiments.compare.section import Compared, Finder
 from medexam.experiments.score.own import current_own, with_own
+from medexam.experiments.score.readings import read_today
 from medexam.experiments.store.data_changes import as_asked, describe_golds
 from medexam.experiments.store.freshness import find_changes
 from medexam.experiments.store.parquet import read_outcomes
@@ -29,7 +30,7 @@ from medexam.metrics.own import OwnScores, clusters_of
 from medexam.metrics.paired.measures import compare_measures
 from medexam.metrics.paired.results import PairedMeasure
 from medexam.metrics.tasks import select_scores
-from medexam.predictions import Answered, Status
+from medexam.predictions import Answered, Prediction, Reading, Status, as_read
 from medexam.specs import DatasetSpec
 
 Q = TypeVar("Q", bound=Item)
@@ -65,8 +66,12 @@ def _mixes(folder: RunFolder) -> bool:
 
 
 @gc_paused()
-def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -> Comparison:
+def compare_runs(
+    folders: Sequence[RunFolder], finders: Sequence[Finder] = (), reading: Reading | None = None
+) -> Comparison:
     """Compare the runs in `folders`, two or more, with the first one; `finders` find further parts of the comparison.
+
+    `reading` is how the replies of all are read; None: each run's as it is scored.
 
     Raises `DatasetError` if they asked different data sets, if no question or measure is scored by all of them, or if a
     data set cannot be read or lacks a question that was asked; `EngineError` if what scoring needs is not installed.
@@ -80,7 +85,7 @@ def compare_runs(folders: Sequence[RunFolder], finders: Sequence[Finder] = ()) -
         if whole not in loaded:
             loaded[whole] = benchmark.load(whole)
     sets = [as_asked(record, loaded[record.cell.dataset.whole]) for record in records]
-    predictions = [_answers(folder, record) for folder, record in zip(folders, records, strict=True)]
+    predictions = [_answers(folder, record, reading) for folder, record in zip(folders, records, strict=True)]
     outcomes = [said.outcomes for said in predictions]
     one_key = all(each.golds is sets[0].golds for each in sets)
     kept, dropped = find_common(
@@ -136,8 +141,10 @@ def _stored_run(folder: RunFolder, metrics: Any, answers: RunAnswers) -> AnyRun:
     return stored_run(folder, metrics, answers if failed else {})
 
 
-def _answers(folder: RunFolder, record: RunRecord) -> RunAnswers:
+def _answers(folder: RunFolder, record: RunRecord, reading: Reading | None) -> RunAnswers:
     """What a run answered; fresh derived files hold how each question came out, and the scores."""
+    if reading is not None:
+        return RunAnswers(partial(_read_as, folder, record, reading))
     outcomes = None if find_changes(folder).changed else read_outcomes(folder)
     if not outcomes:
         return RunAnswers(folder.read_predictions)
@@ -146,6 +153,12 @@ def _answers(folder: RunFolder, record: RunRecord) -> RunAnswers:
     except RunFolderError:
         scored = None
     return RunAnswers(folder.read_predictions, outcomes, scored)
+
+
+def _read_as(folder: RunFolder, record: RunRecord, reading: Reading) -> dict[str, Prediction]:
+    today = None if record.outdated is None else read_today(folder, record)
+    predictions = folder.read_predictions() if today is None else today.predictions
+    return {key: as_read(one, reading) for key, one in predictions.items()}
 
 
 def _compare_own(

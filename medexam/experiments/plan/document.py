@@ -3,19 +3,25 @@
 from typing import Any
 
 from medexam.experiments.plan.cells import AnyCell, Plan
+from medexam.experiments.plan.hosted import read_records
 from medexam.programs import AskingProgram, replay
 from medexam.questions import Question
 from medexam.tasks import Task
 
 
 def plan_document(plan: Plan) -> list[dict[str, Any]]:
-    """The plan as JSON-ready data, one entry a cell; a run whose corpus is not here has no id and no digest."""
+    """The plan as JSON-ready data, one entry a cell; a run whose corpus is not here has no id and no digest.
+
+    `capabilities` is what litellm's tables say of a hosted model, None of others.
+    """
+    records = {name: record.model_dump(mode="json") for name, record in read_records(plan.cells).items()}
     return [
         {
             "run_id": planned.folder.name if planned.corpus_is_here else None,
             "spec_digest": planned.spec_digest if planned.corpus_is_here else None,
             "program": planned.cell.program.label,
             "model": planned.cell.model.label if planned.asks_model else None,
+            "capabilities": records.get(planned.cell.model.name or "") if planned.asks_model else None,
             "dataset": planned.cell.dataset.name,
             "language": planned.cell.dataset.language,
             "questions": len(planned.question_set.questions),

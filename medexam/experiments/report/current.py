@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.score.readings import with_reading_warnings
+from medexam.experiments.score.readings import with_readings_of_today
 from medexam.experiments.store.freshness import Freshness, Say, find_changes
 from medexam.experiments.store.run_folder import RunFolder, pending
 from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, shown_as_scored
@@ -87,5 +87,5 @@ def _as_found(folder: RunFolder, found: Freshness) -> AnyRun | None:
         run = load_run(folder)
     except RunFolderError:
         return None
-    run = with_reading_warnings(run)
+    run = with_readings_of_today(run)
     return run if found.without_data is None else replace(run, note=shown_as_scored(found.without_data))

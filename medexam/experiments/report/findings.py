@@ -7,6 +7,7 @@ from medexam.experiments.compare.ranking import describe_difference, find_standi
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.formatting import percent, with_interval
+from medexam.metrics import Metrics
 from medexam.predictions import Prediction, Reason, Status
 
 SILENT = 0.1
@@ -21,7 +22,25 @@ QUOTED = 60
 def findings(runs: Sequence[AnyRun]) -> list[str]:
     """Sentences on runs of one family; empty if there is nothing to say."""
     names = dict(zip(map(id, runs), run_names(runs), strict=True))
-    return [*_standing(runs, names), *silences(runs)]
+    return [*_standing(runs, names), *describe_readings(runs), *silences(runs)]
+
+
+def describe_readings(runs: Sequence[AnyRun]) -> list[str]:
+    """A sentence for each run some of whose replies only the lenient reader reads, with what counts either way."""
+    names = run_names(runs)
+    return list(filter(None, map(_readings, runs, names if len(runs) > 1 else [""])))
+
+
+def _readings(run: AnyRun, name: str) -> str | None:
+    metrics = run.metrics
+    if not isinstance(metrics, Metrics) or metrics.readings is None:
+        return None
+    strict, lenient = metrics.readings["strict"], metrics.readings["lenient"]
+    scored = " (the score)" if run.record.cell.program.read_as == "lenient" else ""
+    return (
+        f"{name and f'{name}: '}strict {percent(strict.accuracy)} % ({percent(strict.unanswered_ratio)} % without an "
+        f"answer); read leniently{scored} {percent(lenient.accuracy)} % ({percent(lenient.unanswered_ratio)} %)."
+    )
 
 
 def silences(runs: Sequence[AnyRun]) -> list[str]:

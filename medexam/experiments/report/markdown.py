@@ -12,6 +12,7 @@ from medexam.experiments.compare.baselines import Contrast
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.report.contrast_tables import contrast_table, flipped_tables
 from medexam.experiments.report.escaping import cell, disarm, heading, on_one_line, paragraphs
+from medexam.experiments.report.findings import describe_readings
 from medexam.experiments.report.own_tables import own_tables
 from medexam.experiments.report.run_tables import cost_tables, failure_tables, member_tables
 from medexam.experiments.report.tables import comparison, legend
@@ -139,7 +140,7 @@ def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequen
         parts.append(paragraphs(record.description))
     parts += [f"**Warning.** {_sentence(warning)}" for warning in run.warnings]
     parts += [f"**Note.** {_sentence(note)}" for note in benchmark.notes(metrics)]
-    parts.append(headline(run))
+    parts += [headline(run), *describe_readings([run])]
     parts += captioned(own_tables([run]))
     parts += captioned(failure_tables(run, f"`{run.folder.resume_command}` asks them again."))
     parts += [_section(table) for table in benchmark.breakdowns(metrics, published=True)]
@@ -163,6 +164,7 @@ def comparison_report(
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
     flips = [part for contrast in contrasts for part in _contrast(contrast)]
     parts = [heading(1, table.title), render_table(table), legend(runs), *ranking_notes(runs), *warned]
+    parts += map(on_one_line, describe_readings(runs))
     parts += [*captioned([*own_tables(runs), *extra]), *flips]
     parts += [_section(table, f"{run.title}: {table.title}") for run in runs for table in _own(run)]
     return join_markdown([*parts, _section(folders)])

@@ -35,6 +35,11 @@ class EngineLM(dspy.LM):
     shares_prompts: bool = False
     """Whether one request brings several replies to its prompt."""
 
+    def _get_initial_kwargs(self, *, temperature: Any, max_tokens: Any, **kwargs: Any) -> dict[str, Any]:
+        """Those that are given: DSPy refuses budgets and temperatures of models by their names, and renames them."""
+        named = {name: value for name, value in kwargs.items() if name != "rollout_id" or value is not None}
+        return {"temperature": temperature, "max_tokens": max_tokens, **named}
+
     def choose(self, prompt: str, options: Sequence[str]) -> str:
         """The one of `options` that the model answers `prompt` with; it cannot write anything else.
 

@@ -1,6 +1,7 @@
-"""Reading the stored replies of a run again, where the code that reads replies has changed; no model is asked.
+"""Reading the stored replies of a run again, where the code that reads them or the reading asked for has changed.
 
-Nothing that was written is changed: what comes out otherwise is appended, and the last line of a question counts.
+No model is asked, and nothing that was written is changed: what comes out otherwise is appended, and the last line of a
+question counts.
 """
 
 import logging
@@ -24,7 +25,11 @@ def read_run_again(planned: AnyCell) -> AnyCell:
     """
     folder, program = planned.folder, planned.program
     record = folder.read_record() if folder.exists() else None
-    if record is None or record.outdated is None or not isinstance(program, AskingProgram):
+    if record is None or not isinstance(program, AskingProgram):
+        return planned
+    asked_for, before_was = planned.cell.program.read_as, record.cell.program.read_as
+    why = record.outdated or (None if asked_for == before_was else f"the {before_was} reader")
+    if why is None:
         return planned
     changed = lost = 0
     with folder.appending() as log, folder.opened_predictions() as stored:
@@ -32,7 +37,7 @@ def read_run_again(planned: AnyCell) -> AnyCell:
         for key, before in stored.items():
             after = read_again(program, questions[key], before) if key in questions else None
             lost += after is None
-            after = after or _pending_again(before, record.outdated)
+            after = after or _pending_again(before, why)
             if after != before:
                 changed += 1
                 log.append(after)
@@ -40,7 +45,7 @@ def read_run_again(planned: AnyCell) -> AnyCell:
     _log.warning(
         "medexam: %s: replies were read by %s and are read again: %d of %d predictions changed%s",
         folder.name,
-        record.outdated,
+        why,
         changed,
         len(stored),
         f", {lost} of them because they keep too little and are asked anew" if lost else "",
@@ -56,8 +61,8 @@ def _questions(planned: AnyCell, keys: Iterable[str]) -> dict[str, Question | Ta
     return questions
 
 
-def _pending_again(before: Prediction, outdated: str) -> Prediction:
-    failure = Failure(kind="ReplyNotKept", message=f"it was read by {outdated} and keeps too little to be read again")
+def _pending_again(before: Prediction, why: str) -> Prediction:
+    failure = Failure(kind="ReplyNotKept", message=f"it was read by {why} and keeps too little to be read again")
     return Prediction(
         question=before.question,
         program=before.program,

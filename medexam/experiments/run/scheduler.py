@@ -26,7 +26,7 @@ from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.prediction_lines import PredictionLog
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
-from medexam.programs import build_failure, build_prediction
+from medexam.programs import AskingProgram, build_failure, build_prediction, read_both
 from medexam.serve.waits import covered_s, recorded
 from medexam.signatures.direct import run_program
 
@@ -241,7 +241,7 @@ class Scheduler:
                 self._hopeless = self._hopeless or error
             return build_failure(question, error, program=program, spec_digest=spec_digest, answerer=answerer)
         latency_s = time.monotonic() - begun
-        return build_prediction(
+        prediction = build_prediction(
             question,
             said,
             program=program,
@@ -250,6 +250,7 @@ class Scheduler:
             latency_s=latency_s,
             waiting_s=covered_s(waits),
         )
+        return read_both(work.program, question, prediction) if isinstance(work.program, AskingProgram) else prediction
 
     async def _flush_regularly(self) -> None:
         # By time and not by number: a slow model's few answers are on the disk as soon as a fast one's many.

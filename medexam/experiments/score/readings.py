@@ -1,14 +1,18 @@
-"""How many stored replies of a run today's readers read otherwise than those that it was read by; nothing is asked."""
+"""What today's readers make of the stored replies of a run that others have read; nothing is asked."""
 
 import logging
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from medexam.errors import MedExamError
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.experiments.store.stored_run import AnyRun
+from medexam.items import AnswerKey
+from medexam.metrics.results import ReadScores
+from medexam.metrics.scoring import read_scores
+from medexam.predictions import Prediction, Reading
 from medexam.specs.identity import IDENTITY_SCHEMA
 from medexam.specs.programs.own import ModuleSpec
 
@@ -17,30 +21,47 @@ _UNUSED: Any = object()
 """What looks up passages: a program is built with it, and reading a reply does not call it."""
 
 
-def with_reading_warnings(run: AnyRun) -> AnyRun:
-    """The run, its warnings saying too that today's readers read its replies otherwise, where they do."""
-    found = reading_warnings([run.folder])
-    return replace(run, record=replace(run.record, warnings=(*run.record.warnings, *found))) if found else run
+@dataclass(frozen=True)
+class ReadToday:
+    """What today's readers make of a run's replies that others have read."""
+
+    predictions: Mapping[str, Prediction]
+    """Key of a selected question -> its prediction as it would be read today."""
+    changed: int
+    """How many of them have another answer than the stored one has, or another reason for none."""
+    readings: dict[Reading, ReadScores] | None
+    """What counts under each reading; None where both are the same, and for questions without a key of options."""
+
+
+def with_readings_of_today(run: AnyRun) -> AnyRun:
+    """The run with what today's readers make of its replies, where it was read by others.
+
+    Its metrics have both readings, and its warnings say how many of its replies are read otherwise.
+    """
+    record = run.record
+    if record.outdated is None:
+        return run
+    today = read_today(run.folder, record)
+    if today is not None and today.readings is not None:
+        run = replace(run, metrics=run.metrics.model_copy(update={"readings": today.readings}))
+    warnings = _describe(run.folder, record, today)
+    return replace(run, record=replace(record, warnings=(*record.warnings, *warnings))) if warnings else run
 
 
 def reading_warnings(folders: Iterable[RunFolder]) -> list[str]:
     """A sentence for each run whose replies today's readers read otherwise, or may, where that cannot be counted."""
-    found = []
+    warnings = []
     for folder in folders:
         record = folder.read_record()
-        if record.outdated is None or (changed := count_changed(folder, record)) == 0:
-            continue
-        counted = "" if changed is None else f", and {changed} of them are read otherwise today"
-        taken_up = record.schema == IDENTITY_SCHEMA
-        way = f"`{folder.resume_command}` reads them again" if taken_up else "run its spec to ask it anew"
-        found.append(f"the replies of {folder.name} were read by {record.outdated}{counted}; {way}")
-    return found
+        if record.outdated is not None:
+            warnings += _describe(folder, record, read_today(folder, record))
+    return warnings
 
 
-def count_changed(folder: RunFolder, record: RunRecord) -> int | None:
-    """How many of the selected questions' stored replies today's readers read otherwise.
+def read_today(folder: RunFolder, record: RunRecord) -> ReadToday | None:
+    """Read the stored replies to the selected questions as they would be read today.
 
-    None where that cannot be said: the data set or what the program loads is not at hand, the readers are the user's
+    None where that cannot be done: the data set or what the program loads is not at hand, the readers are the user's
     own code, or a prediction keeps too little to be read.
     """
     # Imported here: only a run that other versions have read needs DSPy.
@@ -50,7 +71,7 @@ def count_changed(folder: RunFolder, record: RunRecord) -> int | None:
     if isinstance(spec, ModuleSpec):
         return None
     try:
-        questions = {one.key: one for one in load_stored(record).questions}
+        items = load_stored(record)
         context = ProgramContext(finder=_UNUSED, search=_UNUSED, supports=_UNUSED)
         program = build_program(spec, record.cell.dataset.language, context)
     except (MedExamError, ValueError) as error:
@@ -58,9 +79,29 @@ def count_changed(folder: RunFolder, record: RunRecord) -> int | None:
         return None
     if not isinstance(program, AskingProgram):
         return None
+    questions = {one.key: one for one in items.questions}
+    today, changed = {}, 0
     with folder.opened_predictions() as stored:
-        before = {key: stored[key] for key in record.questions if key in stored and key in questions}
-        after = {key: read_again(program, questions[key], one) for key, one in before.items()}
-    if None in after.values():
-        return None
-    return sum(after[key] != one for key, one in before.items())
+        for key in record.questions:
+            if key not in stored or key not in questions:
+                continue
+            before = stored[key]
+            after = read_again(program, questions[key], before)
+            if after is None:
+                return None
+            today[key] = after
+            changed += after.model_copy(update={"lenient": before.lenient}) != before
+    readings = read_scores([*today], items.golds, today) if isinstance(items.golds, AnswerKey) else None
+    return ReadToday(today, changed, readings)
+
+
+def _describe(folder: RunFolder, record: RunRecord, today: ReadToday | None) -> list[str]:
+    if today is not None and not today.changed:
+        return []
+    counted = "" if today is None else f", and {today.changed} of them are read otherwise today"
+    way = (
+        f"`{folder.resume_command}` reads them again"
+        if record.schema == IDENTITY_SCHEMA
+        else "run its spec to ask it anew"
+    )
+    return [f"the replies of {folder.name} were read by {record.outdated}{counted}; {way}"]

@@ -72,9 +72,18 @@ def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
         if program.asks_model
         else NONE,
         "unanswered": UNANSWERED,
-        "decoding": _pairs(known.get("sampling"), known.get("request")) if program.asks_model else NONE,
+        "decoding": _pairs(_sampling(known, engine), known.get("request")) if program.asks_model else NONE,
         "their data": "the data below",
     }
+
+
+def _sampling(known: Mapping[str, Any], engine: Mapping[str, Any]) -> dict[str, Any]:
+    """How replies were drawn; the seed is none where the provider takes none."""
+    sampling = dict(known.get("sampling") or {})
+    takes = (engine.get("details") or {}).get("capabilities") or {}
+    if sampling.get("seed") is not None and takes.get("seeds") is False:
+        sampling["seed"] = "none, not seeded"
+    return sampling
 
 
 def _examples(words: Mapping[str, Any]) -> list[Any]:

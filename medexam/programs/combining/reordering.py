@@ -10,7 +10,7 @@ from functools import partial
 
 import dspy
 
-from medexam.predictions import Prediction
+from medexam.predictions import Prediction, Reading
 from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram, altered
 from medexam.programs.combining.voting import shares, winner
 from medexam.programs.likelihood import OptionScores
@@ -57,7 +57,7 @@ class Reordered(WrappingProgram):
         }
         return dspy.Prediction(**{**told.toDict(), **own})
 
-    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
         """The answers in the stored replies of each order, counted anew."""
         replies, orders = stored.generations, stored.orders
         if not replies or not orders or len(replies) % len(orders):
@@ -69,7 +69,7 @@ class Reordered(WrappingProgram):
             # A reply that was guided behind its reasoning holds the reasoning too.
             rationale = own[-1].text if each > 1 else None
             one = stored.model_copy(update={"generations": own, "reply": own[-1].text, "rationale": rationale})
-            read = self.program.read_again(shown_in(question, order), one)
+            read = self.program.read_again(shown_in(question, order), one, reading)
             if read is None:
                 return None
             said.append(read)

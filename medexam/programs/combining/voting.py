@@ -12,7 +12,7 @@ from dataclasses import replace
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.predictions import Prediction
+from medexam.predictions import Prediction, Reading
 from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram
 from medexam.programs.likelihood import OptionScores
 from medexam.questions import Question
@@ -57,7 +57,7 @@ class Voting(WrappingProgram):
             answers.append((yield from _finish(run, begun, number)))
         return self._count(question, answers)
 
-    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
         """The votes in the stored replies, counted anew."""
         if stored.generations is None or len(stored.generations) % self.samples:
             return None
@@ -65,7 +65,7 @@ class Voting(WrappingProgram):
         said = []
         for reply in stored.generations[each - 1 :: each]:
             one = stored.model_copy(update={"reply": reply.text, "rationale": reply.text if each > 1 else None})
-            read = self.program.read_again(question, one)
+            read = self.program.read_again(question, one, reading)
             if read is None:
                 return None
             said.append(read)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import dspy
 
+from medexam.predictions import Prediction, Reading
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import Call, Steps
 from medexam.programs.retrieval.passages import BehindText, PassageFinder
@@ -13,7 +14,7 @@ from medexam.programs.retrieval.verifying import ReadSupports, SupportReader, Su
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import CitePassage, behind_passages, render_answer
-from medexam.signatures.citations import count_numbered, number_passages, read_citation
+from medexam.signatures.citations import count_numbered, drop_citations, number_passages, read_citation
 
 
 class CitingPassages(BehindText):
@@ -53,6 +54,12 @@ class CitingPassages(BehindText):
             supports = (yield Call(self.read, {"question": question})).supports
             fields["cited_support"] = cited_support(supports, hits, said.cited, said.answer)
         return dspy.Prediction(**fields)
+
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
+        """As the program's own does; a careful marker takes no passage's number for an option's."""
+        if reading == "lenient" and stored.reply is not None:
+            stored = stored.model_copy(update={"reply": drop_citations(stored.reply)})
+        return super().read_again(question, stored, reading)
 
     def _cited(self, question: Question, shown: str, found: int) -> Steps:
         passages = f"{shown}\n\n{self._note}" if shown else ""

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import dspy
 
-from medexam.predictions import Prediction, Reason
+from medexam.predictions import Prediction, Reading, Reason
 from medexam.programs.base import AskingProgram, Call, Steps
 from medexam.programs.retrieval.passages import BehindText, PassageFinder, join_passages
 from medexam.programs.retrieval.side_questions import SideQuestion
@@ -184,9 +184,9 @@ class VerifiedPassages(BehindText):
         own |= {"hits": hits, "verdicts": verdicts, "supported": supported} | self._withdrawn(supported)
         return dspy.Prediction(**{**said.toDict(), **own})
 
-    def read_again(self, question: Question, stored: Prediction) -> dspy.Prediction | None:
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
         """As the program's own does; an answer that was withdrawn stays so."""
-        said = self.program.read_again(question, stored)
+        said = self.program.read_again(question, stored, reading)
         return said and dspy.Prediction(**{**said.toDict(), **self._withdrawn(stored.supported)})
 
     def _withdrawn(self, supported: bool | None) -> dict[str, object]:

@@ -17,8 +17,6 @@ from medexam.serve.batches.batch_folder import URL, Batch
 from medexam.serve.engines.litellm_calls import call_in_thread
 from medexam.serve.network.retry import CURABLE, ask_again
 
-PROVIDERS = ("openai",)
-"""Those of litellm's providers whose batches take and give OpenAI's own file format; its models answer live too."""
 FIRST_POLL_S = 1.0
 LONGEST_POLL_S = 60.0
 """A batch is asked after first after the one, and then less and less often, at last after the other."""

@@ -15,10 +15,13 @@ from dspy.lm15 import Request, Response
 
 from medexam.errors import EngineError
 from medexam.serve.batches.engine import CONCURRENCY, Batching
-from medexam.serve.batches.hosted import PROVIDERS, HostedBatches
+from medexam.serve.batches.hosted import HostedBatches
 from medexam.serve.engines.hosted import check_needs
-from medexam.serve.engines.litellm import LiteLLMEngine, look
-from medexam.serve.engines.litellm_calls import get_litellm, read_chat, reading_reply
+from medexam.serve.engines.litellm import LiteLLMEngine
+from medexam.serve.engines.litellm_calls import get_litellm, read_chat, reading_reply, withheld_response
+from medexam.serve.engines.litellm_probe import look
+from medexam.serve.engines.provider_tables import BATCH_PROVIDERS, find_provider
+from medexam.serve.network.fault_words import FilteredError
 from medexam.specs import EngineNeeds, ModelSpec
 
 
@@ -36,11 +39,11 @@ class ProviderBatchEngine(LiteLLMEngine):
 
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__(spec)
-        self._name, self._provider = self.find_provider()
-        if self._provider not in PROVIDERS:
+        self._name, self._provider = find_provider(self.model)
+        if self._provider not in BATCH_PROVIDERS:
             raise EngineError(
-                f"{self.model}: engine batch knows the batches of {', '.join(PROVIDERS)}, not of {self._provider}; "
-                "use engine litellm"
+                f"{self.model}: engine batch knows the batches of {', '.join(BATCH_PROVIDERS)}, not of "
+                f"{self._provider}; use engine litellm"
             )
         self._batching = Batching(HostedBatches(self._provider, self._name, self.connection, self.timeout_s))
         self._written: dict[str, dict[str, Any]] = {}
@@ -62,18 +65,24 @@ class ProviderBatchEngine(LiteLLMEngine):
         self._batching.check()
         return await super().answer(request)
 
-    async def _chat(self, fields: dict[str, Any], refusing: tuple[int, ...] = ()) -> Response:
+    async def chat(
+        self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
+    ) -> Response:
         """One reply by a batch; live while it is found out what the model honours."""
         if not self._batching.is_open:
-            return await super()._chat(fields, refusing)
-        body = await self._batching.ask(self._body(fields))
+            return await super().chat(fields, refusing, patience_s)
+        try:
+            body = await self._batching.ask(self._body(fields))
+        except FilteredError:
+            return withheld_response(self.model)
         with reading_reply():
             (response,) = read_chat(body, self.model)
-        return response
+        return self.cut(response, fields)
 
     def _body(self, fields: dict[str, Any]) -> dict[str, Any]:
         """A request in the provider's own words, as litellm would send it live."""
-        fields = {**self.settings, **fields}
+        fields = {**self.settings, **self.fit(fields)}
+        fields.pop("_skip_mcp_handler", None)
         messages = fields.pop("messages")
         key = json.dumps(fields, sort_keys=True)
         if key not in self._written:

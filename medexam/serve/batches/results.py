@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from dspy.lm15 import ContextLengthError, LM15Error, ServerError
+from dspy.lm15 import LM15Error, ServerError
 
 from medexam.inputs import UnreadableError, parse_json
+from medexam.serve.network.fault_words import refine
 from medexam.serve.network.http_calls import status_error
 from medexam.text import hide_secrets, writable
 
 _OK = 200
-_TOO_LONG = ("context_length_exceeded", "maximum context length", "maximum model length", "max_model_len")
-"""What OpenAI and vLLM say of a prompt that does not fit."""
 _SAID = 500
 """Characters of an error that are kept."""
 
@@ -46,8 +45,6 @@ def _said(detail: Any) -> str:
 
 def _fault(said: str, status: int | None) -> LM15Error:
     message = hide_secrets(writable(said))[:_SAID] or "the batch says no reason"
-    if any(words in said for words in _TOO_LONG):
-        return ContextLengthError(message, status=status)
     if status is None:
-        return ServerError(message)
+        return refine(ServerError(message))
     return status_error(status, message)

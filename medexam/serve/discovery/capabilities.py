@@ -1,4 +1,7 @@
-"""What one server honours, as the probe found it; engines decide by it how to ask, and `medexam doctor` shows it."""
+"""What one server or one hosted model honours, as the probe found it; engines decide by it how to ask.
+
+`medexam doctor` shows it. Of a hosted model the record begins with litellm's own tables.
+"""
 
 import re
 
@@ -8,6 +11,7 @@ from medexam.frozen_model import FrozenModel
 from medexam.model_calls import ReadBy
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import TemplateRules
+from medexam.serve.choice_schema import ChoiceForm
 from medexam.serve.discovery.sampling import SamplingRecord
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -117,6 +121,77 @@ class Capabilities(FrozenModel):
     def rules(self) -> TemplateRules:
         """What the chat template accepts."""
         return TemplateRules(system=self.system_turn, repeats=self.repeated_turns, empty_system=self.empty_system_turn)
+
+
+class HostedCapabilities(FrozenModel):
+    """What one hosted model takes: litellm's tables first, then what the probe saw on the wire."""
+
+    model: str
+    """As the spec names it."""
+    provider: str
+    """As litellm names it."""
+    probed: bool = False
+    """Whether the model itself was asked; False: the tables alone."""
+    fields: tuple[str, ...] = ()
+    """OpenAI's fields that litellm passes on to it."""
+    seeds: bool = True
+    """It takes a seed."""
+    fixed_temperature: float | None = None
+    """The only temperature that it takes; None: it takes others too, or none was refused yet."""
+    stops: bool = True
+    """It ends a reply at given texts; False: the reply is cut there when it has come."""
+    takes_schema: bool = False
+    """It takes a JSON schema, by the tables."""
+    thinks: bool = False
+    """It thinks without being told to, so that a reply needs room for that."""
+    sees: bool | None = None
+    """Whether it reads pictures; None if that is not known."""
+    prefills: bool | None = None
+    """Whether it takes the opening words of its reply beside a choice; None if none were shown to it."""
+    guided_by: ChoiceForm | None = None
+    """What holds it to a choice; None if nothing does, or it was not asked."""
+    batches: bool = False
+    """Its provider takes batches that engine `batch` knows."""
+    prompt_usd: float | None = None
+    """US dollars a token of a prompt; None where litellm's list has no price."""
+    completion_usd: float | None = None
+    """US dollars a token of a reply; None where litellm's list has no price."""
+    variables: tuple[str, ...] = ()
+    """Environment variables from which litellm reads the key and the address."""
+    missing: tuple[str, ...] = ()
+    """Those of them that are not set, as far as litellm tells."""
+    refusals: dict[str, str] = Field(default_factory=dict)
+    """What was refused -> what the provider said."""
+
+    def takes(self, field: str) -> bool:
+        """Return whether litellm passes a field of OpenAI's on to it."""
+        return field in self.fields
+
+    def describe(self) -> dict[str, str]:
+        """Return way of asking -> what becomes of it here, in words."""
+        guided = f"by {self.guided_by}" if self.guided_by else "no" if self.probed else "by json_schema"
+        if not self.probed and not self.takes_schema:
+            guided = "found out when it is asked"
+        price = "not known"
+        if self.prompt_usd is not None and self.completion_usd is not None:
+            price = f"${self.prompt_usd * 1e6:.2f} and ${self.completion_usd * 1e6:.2f} a million tokens"
+        told = "if told to" if self.takes("thinking") or self.takes("reasoning_effort") else "no"
+        seen = {True: "yes", False: "no", None: "not known"}
+        return {
+            "provider": self.provider,
+            "free": "yes",
+            "guided": guided,
+            "likelihood": "no: it reports no log-probabilities of given texts",
+            "samples": "yes, a request each",
+            "seeds": "yes" if self.seeds else "not seeded: it takes none",
+            "temperature": "any" if self.fixed_temperature is None else f"{self.fixed_temperature:g} alone",
+            "stop texts": "yes" if self.stops else "cut here, when the reply has come",
+            "opening words": seen[self.prefills],
+            "thinking": "yes" if self.thinks else told,
+            "pictures": seen[self.sees],
+            "batches": seen[self.batches],
+            "price": price,
+        }
 
 
 def is_vllm(version: str | None) -> bool:

@@ -43,6 +43,7 @@ from medexam.serve.local_model.refilling import ReplyWriter
 from medexam.serve.local_model.scoring import ScoreJob, score, takes_trees
 from medexam.serve.local_model.weights import find_weights
 from medexam.serve.logprobs.tokens import ReadMethods, build_logprobs, respond, split_tokens
+from medexam.serve.thinking import CLOSED
 from medexam.specs import NO_NEEDS, EngineNeeds
 from medexam.specs.model import ModelSpec
 
@@ -146,7 +147,11 @@ class EmbeddedEngine:
             chat_template=self._model.template,
             system_turn=None if rules is None else "kept" if rules.system else "merged",
             guided_by="next_token",
-            details={**self._model.details(), **({} if rules is None else rules.details)},
+            details={
+                **self._model.details(),
+                **({} if rules is None else rules.details),
+                **({"open_thinking": CLOSED} if self._model.opens_thinking else {}),
+            },
         )
 
     async def aclose(self) -> None:
@@ -209,7 +214,7 @@ class EmbeddedEngine:
         if continues_plain_text(request):
             return make_reply_job(self._model, plain_text(request), request, special=True)
         choices = requested_choices(request)
-        text = self._model.render(*to_messages(request))
+        text = self._model.render(*to_messages(request), chosen=choices is not None)
         if choices is None:
             return make_reply_job(self._model, text, request)
         job = make_choice_job(self._model, text, choices, request)
@@ -217,7 +222,7 @@ class EmbeddedEngine:
         return job
 
     def _to_score_job(self, request: Request, asked: ContinuationRequest) -> ScoreJob:
-        prompt = self._model.render(*to_messages(request)) if asked.template else plain_text(request)
+        prompt = self._model.render(*to_messages(request), chosen=True) if asked.template else plain_text(request)
         texts = [prompt, *(prompt + text for text in asked.texts)]
         opening, *whole = self._model.encode(texts, special=not asked.template)
         candidates = split_tokens(opening, whole, given_opening=asked.given_opening)

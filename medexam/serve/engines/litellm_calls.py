@@ -31,6 +31,7 @@ from dspy.lm15 import TimeoutError as CallTimeoutError
 from medexam.inputs import load_json
 from medexam.model_calls import FINISH_REASON, Ending, read_ending
 from medexam.serve.network.connections import causes, redirect_fault
+from medexam.serve.network.fault_words import read_pause, refine
 from medexam.serve.network.http_calls import MISFORMED, retry_after_s
 from medexam.text import hide_secrets, writable
 
@@ -38,7 +39,8 @@ _LONGEST_REASON = 60
 LONGEST_MESSAGE = 2000
 """Characters of an error that are kept."""
 _NO_CREDENTIALS = re.compile(
-    r"credentials (were not found|could not be)|(missing|unable to locate|no) credentials|must provide one of",
+    r"credentials (were not found|could not be)|(missing|unable to locate|no) credentials"
+    r"|must provide one of|cannot configure default credentials",
     re.IGNORECASE,
 )
 """What the clients of Azure, Google's cloud and AWS say where the environment lacks a key or an address."""
@@ -52,8 +54,9 @@ _ONE_ATTEMPT: dict[str, Any] = {
 
 @cache
 def get_litellm() -> Any:
-    """The litellm module, imported without its download of price lists and without its advertisements."""
+    """The litellm module, imported without its downloads of lists and without its advertisements."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
     os.environ.setdefault("LITELLM_LOG", "ERROR")
     # With this switch on, litellm would leave out the clients that it is given, and follow redirects with its own.
     os.environ["EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"] = "false"
@@ -143,10 +146,11 @@ async def _call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
         if isinstance(fault, LM15Error):
             fault.message = _one_line(fault.message)
             fault.args = tuple(_one_line(part) if isinstance(part, str) else part for part in fault.args)
+            fault = refine(fault)
         if isinstance(fault, LM15Error) and fault.retry_after is None:
             # litellm drops the server's `Retry-After`.
             pauses = (retry_after_s(reply.headers.get("retry-after")) for reply in replies)
-            fault.retry_after = next((pause for pause in pauses if pause is not None), None)
+            fault.retry_after = next((pause for pause in pauses if pause is not None), read_pause(fault.message))
         # A server may quote the key in its reply. The cause is cut off then, because a traceback would print it.
         quoted = any(hide_secrets(str(link)) != str(link) for link in causes(error))
         if quoted and isinstance(fault, LM15Error):
@@ -212,6 +216,14 @@ def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Respo
         replace(response, provider_data={**(response.provider_data or {}), FINISH_REASON: reason})
         for response, reason in zip(responses, reasons, strict=True)
     ]
+
+
+def withheld_response(model: str) -> Response:
+    """Return the reply of a provider that withheld it by an error instead of a finish reason."""
+    message = {"role": "assistant", "content": None}
+    reply = {"model": model, "choices": [{"index": 0, "message": message, "finish_reason": "content_filter"}]}
+    (response,) = read_chat(reply, model)
+    return response
 
 
 def _finish_reason(choice: Mapping[str, Any]) -> str | None:

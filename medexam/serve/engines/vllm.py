@@ -38,7 +38,7 @@ from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.completions import Completions
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import call_litellm, reading_reply, to_responses
+from medexam.serve.engines.litellm_calls import call_litellm, reading_reply, to_responses, withheld_response
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.engines.vllm_wire import (
@@ -56,9 +56,10 @@ from medexam.serve.engines.vllm_wire import (
 from medexam.serve.logprobs.tokens import ReadMethods, respond
 from medexam.serve.logprobs.vllm import ContinuationReader, Tokenizer
 from medexam.serve.network.event_loop import background_loop
+from medexam.serve.network.fault_words import FilteredError
 from medexam.serve.pool.server_pool import Server, ServerPool
 from medexam.serve.request_settings import RequestSettings
-from medexam.serve.thinking import append
+from medexam.serve.thinking import CLOSED, append
 
 
 @dataclass
@@ -111,7 +112,7 @@ class VLLMEngine(HostedEngine):
     async def _write_tracked(self, dialogue: Dialogue) -> Generation:
         messages, opening, sampling, choices = dialogue
         with self.limit.track():
-            prompt = await self._render(self._rules.fit(messages), opening)
+            prompt = await self._render(self._rules.fit(messages), opening, chosen=choices is not None)
             if choices is not None:
                 fields = self._fields(sampling, chosen=True)
                 ((reply, text),) = await self._choose_token(prompt, opening, choices, fields)
@@ -198,6 +199,7 @@ class VLLMEngine(HostedEngine):
                 "source": first.source,
                 "sampling": first.sampling.stated,
                 **self._rules.details,
+                **({"open_thinking": CLOSED} if self.opens_thinking else {}),
                 **({"read_by": dict(self._read)} if self._read else {}),
             },
         )
@@ -235,7 +237,7 @@ class VLLMEngine(HostedEngine):
             prompt = plain_text(request)
         elif self.renderer is not None:
             messages, prefill = to_messages(request)
-            prompt = append(await self.renderer.render(self._rules.fit(messages)), prefill)
+            prompt = await self._render(self._rules.fit(messages), prefill, chosen=True)
         else:
             raise LogprobsUnavailableError(
                 "the server does not render its chat template exactly; set program.chat_template to false"
@@ -249,7 +251,7 @@ class VLLMEngine(HostedEngine):
     ) -> list[Response]:
         if self.renderer is None:
             return await self._choose_in_chat(messages, prefill, choices, fields)
-        prompt = await self._render(messages, prefill)
+        prompt = await self._render(messages, prefill, chosen=True)
         chosen = await self._choose_token(prompt, prefill, choices, json.dumps(fields))
         return [build_response(reply, text, "stop") for reply, text in chosen]
 
@@ -292,9 +294,10 @@ class VLLMEngine(HostedEngine):
             )
         return await self._complete_one(await self._render(messages, prefill), fields)
 
-    async def _render(self, messages: list[ChatMessage], prefill: str) -> str:
+    async def _render(self, messages: list[ChatMessage], prefill: str, *, chosen: bool = False) -> str:
+        """The prompt's text; if something is `chosen` or read behind it, no thought is left open."""
         assert self.renderer is not None  # noqa: S101
-        return append(await self.renderer.render(messages), prefill)
+        return append(await self.renderer.render(messages), prefill, chosen=chosen)
 
     async def _continue(self, text: str, config: Config, several: Mapping[str, Any]) -> list[Response]:
         """A free reply to plain text, before which the tokenizer writes what opens every text."""
@@ -316,7 +319,10 @@ class VLLMEngine(HostedEngine):
         async def send(server: Server) -> list[Response]:
             endpoint = server.endpoint
             where = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
-            raw = await call_litellm("acompletion", timeout_s=self.pool.timeout_s, **call, **where)
+            try:
+                raw = await call_litellm("acompletion", timeout_s=self.pool.timeout_s, **call, **where)
+            except FilteredError:
+                return [withheld_response(self.model)] * samples
             with reading_reply():
                 return to_responses(raw, self.model, samples)
 

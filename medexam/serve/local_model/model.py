@@ -20,7 +20,7 @@ from medexam.serve.local_model.prefixes import Layers, PrefixCache
 from medexam.serve.local_model.template import may_reason
 from medexam.serve.local_model.weights import Weights, check_local_extra
 from medexam.serve.request_settings import check_switches, other_settings, template_settings
-from medexam.serve.thinking import append
+from medexam.serve.thinking import append, is_open
 from medexam.specs.model import ModelSpec
 
 _HELLO = [{"role": "user", "content": "Hello"}]
@@ -75,16 +75,21 @@ class LocalModel:
         compute = partial(_compute_prefix, self.model, self.device)
         self._prefixes = PrefixCache(compute) if share_prefixes and self.full_attention else None
 
-    def render(self, messages: Sequence[ChatMessage], prefill: str) -> str:
-        """The whole prompt as text."""
+    def render(self, messages: Sequence[ChatMessage], prefill: str, *, chosen: bool = False) -> str:
+        """The whole prompt as text; if something is `chosen` or read behind it, no thought is left open."""
         from jinja2 import TemplateError
 
         if self.rules is None:
             raise UnsupportedFeatureError(no_template(self.label), feature="messages")
         try:
-            return append(self._render(self.rules.fit(messages)), prefill)
+            return append(self._render(self.rules.fit(messages)), prefill, chosen=chosen)
         except TemplateError as error:
             raise InvalidRequestError(f"{self.label}: its chat template refuses the request: {error}") from error
+
+    @property
+    def opens_thinking(self) -> bool:
+        """Whether its chat template leaves a block of thinking open, which the reply fills."""
+        return self.rules is not None and is_open(self._render([{"role": "user", "content": "Hello"}]))
 
     def encode(self, texts: Sequence[str], *, special: bool = False) -> list[list[int]]:
         """The tokens of each text; `special` adds those that open every text, which a template writes itself."""

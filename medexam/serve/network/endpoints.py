@@ -4,6 +4,7 @@ An address in a spec may be written in several ways; records, probes and request
 addresses and keys; it opens no connection.
 """
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -14,6 +15,8 @@ from medexam.serve.network.keys import read_key_file, read_key_variable
 NO_KEY = "EMPTY"
 """What servers without keys are sent, because clients insist on one."""
 
+_VERSION = re.compile(r"v\d+(alpha|beta)?\d*")
+"""A part of a path that names a version of an API."""
 _EXAMPLE = "write it as http://127.0.0.1:8000/v1"
 
 
@@ -42,7 +45,8 @@ class Endpoint:
 def normalise_address(address: str) -> str:
     """`host:8000`, `http://host:8000/` and `http://host:8000/v1` all become the last; raises `SpecError`.
 
-    A path of one's own before `/v1`, as gateways have, is kept.
+    A path of one's own before `/v1`, as gateways have, is kept. So is a path with another version, such as
+    `/v1beta/openai` or `/api/paas/v4`, as it is.
     """
     text = address.strip()
     parts = _split(text if "://" in text else f"http://{text}", address)
@@ -58,7 +62,7 @@ def normalise_address(address: str) -> str:
     path = parts.path.rstrip("/")
     for tail in ("/chat/completions", "/completions", "/models"):
         path = path.removesuffix(tail)
-    if not path.endswith("/v1"):
+    if not any(_VERSION.fullmatch(part) for part in path.split("/")):
         path += "/v1"
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 

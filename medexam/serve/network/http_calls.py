@@ -24,6 +24,7 @@ from dspy.lm15 import TimeoutError as CallTimeoutError
 
 from medexam.inputs import UnreadableError, parse_json
 from medexam.serve.network.connections import redirect_fault
+from medexam.serve.network.fault_words import refine
 from medexam.text import hide_secrets
 
 _BY_STATUS: dict[int, type[LM15Error]] = {
@@ -105,6 +106,6 @@ def _problem(one: Any) -> str:
 
 
 def status_error(status: int, said: str, retry_after: float | None = None) -> LM15Error:
-    """DSPy's error for an HTTP status; `retry_after` are the seconds to wait, None if the server says none."""
+    """DSPy's error for an HTTP status and its words; `retry_after`: seconds to wait, None if the server says none."""
     other = ServerError if httpx.codes.is_server_error(status) else ProviderError
-    return _BY_STATUS.get(status, other)(said, status=status, retry_after=retry_after)
+    return refine(_BY_STATUS.get(status, other)(said, status=status, retry_after=retry_after))

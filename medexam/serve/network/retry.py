@@ -31,12 +31,16 @@ PATIENCE_S = 60.0
 
 
 async def ask_again(
-    attempt: Callable[[], Awaitable[T]], *, timeout_s: float, elsewhere: Callable[[], bool] | None = None
+    attempt: Callable[[], Awaitable[T]],
+    *,
+    timeout_s: float,
+    elsewhere: Callable[[], bool] | None = None,
+    patience_s: float | None = None,
 ) -> T:
     """The result of the first attempt that succeeds; raises the last fault, or the first that cannot be cured.
 
     `timeout_s` is what one attempt may take. Where `elsewhere` says that another server is ready, nothing is waited
-    for.
+    for. `patience_s`: seconds after which no wait ends; None: as long as a run waits.
     """
     from tenacity import (
         AsyncRetrying,
@@ -44,6 +48,7 @@ async def ask_again(
         retry_if_exception_type,
         stop_after_attempt,
         stop_after_delay,
+        stop_before_delay,
         wait_exponential,
         wait_random_exponential,
     )
@@ -57,9 +62,10 @@ async def ask_again(
         hint = _hint(state.outcome.exception() if state.outcome else None)
         return jittered(state) if hint is None else hint
 
+    enough = stop_after_delay(PATIENCE_S + 2 * timeout_s) if patience_s is None else stop_before_delay(patience_s)
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(CURABLE),
-        stop=stop_after_attempt(ATTEMPTS) | stop_after_delay(PATIENCE_S + 2 * timeout_s),
+        stop=stop_after_attempt(ATTEMPTS) | enough,
         wait=wait,
         reraise=True,
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self
 
 from pydantic import Field
 
+from medexam.predictions import Reading
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import Form
@@ -24,13 +25,13 @@ from medexam.specs.programs.needs import (
 PositiveInt = Annotated[int, Field(ge=1)]
 
 READINGS: Mapping[str, int] = MappingProxyType(
-    {"answer": 2, "thinking": 2, "choice": 1, "format": 1, "span": 1, "sentences": 1, "module": 2}
+    {"answer": 2, "thinking": 2, "choice": 1, "format": 1, "span": 1, "sentences": 1, "module": 2, "lenient": 1}
 )
 """Reader of replies -> its version; a run keeps those that it was read by. Raise one where its code reads otherwise:
 stored replies are read again then, and nothing is asked. `answer`: signatures.answer_format and the rationale before
 it; `thinking`: signatures.thinking; `choice`: the option that scores choose, in programs.likelihood; `format`:
 programs.formats; `span`: signatures.span_alignment; `sentences`: the numbers in programs.extraction; `module`:
-signatures.choices and signatures.guided."""
+signatures.choices and signatures.guided; `lenient`: signatures.lenient and signatures.answer_words."""
 
 
 class Member(Protocol):
@@ -169,6 +170,11 @@ class ProgramSpec(Spec):
     def local_reader(self) -> ReaderSettings | None:
         """The local model that it has texts read by; None where it has none read."""
         return None
+
+    @property
+    def read_as(self) -> Reading:
+        """How its replies are read where they are scored."""
+        return "strict"
 
     @property
     def readers(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
+from medexam.predictions import Reading
 from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.base import PositiveInt, WordsSpec
 from medexam.specs.programs.needs import (
@@ -38,6 +39,9 @@ class ReplySpec(WordsSpec):
     legal option, so no question stays unanswered."""
     answer_form: AnswerForm = "braces"
     """`braces` asks for `{Answer: n}`, the paper's form; `angles` for `<Answer: n>`."""
+    reading: Annotated[Reading, Field(exclude_if=lambda reading: reading == "strict")] = "strict"
+    """How replies are scored: `strict` by the format alone, as the paper did; `lenient` as a careful marker would where
+    the format is missing. Both are always reported, and no answer depends on it."""
     prompt: str | Path = "paper"
     """A named set of words (`paper`) or a path to a YAML file with one's own."""
     samples: Annotated[int, Field(ge=1, le=1000, exclude_if=lambda samples: samples == 1)] = 1
@@ -119,7 +123,12 @@ class ReplySpec(WordsSpec):
     @property
     def readers(self) -> tuple[str, ...]:
         """What reads its replies, by the names in `READINGS`."""
-        return ("answer", "thinking")
+        return ("answer", "thinking", "lenient")
+
+    @property
+    def read_as(self) -> Reading:
+        """How its replies are read where they are scored."""
+        return self.reading
 
     @property
     def reasons(self) -> bool:

@@ -13,15 +13,7 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import Limits, Stop
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.specs import DatasetSpec
-from watching import Silent
-
-
-class Counting(Silent):
-    def __init__(self) -> None:
-        self.answers: list[str] = []
-
-    def answered(self, prediction) -> None:
-        self.answers.append(prediction.question)
+from watching import Answers
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +54,7 @@ def _answer(gold: int, right: bool) -> int:
 
 
 def _run(document, tmp_path, limits=None, **overrides):
-    watcher = Counting()
+    watcher = Answers()
     plan = plan_experiment(document, overrides, runs_dir=tmp_path / "runs")
     runs, stop = Runner(plan, watcher, **({"limits": limits} if limits else {})).run()
     return runs, stop, watcher.answers
@@ -100,7 +92,7 @@ def test_the_same_spec_again_asks_nothing_and_decides_the_same(document, tmp_pat
     again, stop, answers = _run(document, tmp_path)
     assert (answers, stop) == ([], None)
     assert [run.record for run in again] == [run.record for run in first]
-    (resumed,), _ = Runner(plan_resume(str(first[1].folder.path), runs_dir=tmp_path / "runs"), Counting()).run()
+    (resumed,), _ = Runner(plan_resume(str(first[1].folder.path), runs_dir=tmp_path / "runs"), Answers()).run()
     assert resumed.record.stopped == first[1].record.stopped
 
 

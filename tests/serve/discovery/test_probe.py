@@ -235,6 +235,12 @@ def test_gateways_keep_their_path_and_doubles_are_dropped() -> None:
     assert Endpoint("https://host/llama/v1", "k").root == "https://host/llama"
 
 
+@pytest.mark.parametrize("path", ["/v1beta/openai", "/api/paas/v4", "/openai/v1", "/api/v3", "/compatible-mode/v1"])
+def test_a_path_with_a_version_is_kept(path: str) -> None:
+    for tail in ("", "/", "/chat/completions"):
+        assert normalise_address(f"https://Host{path}{tail}") == f"https://host{path}"
+
+
 @pytest.mark.parametrize(
     ("address", "message"),
     [

@@ -51,7 +51,7 @@ async def test_a_server_gets_every_field_on_both_endpoints() -> None:
     told = {"reasoning_effort": "low", "enable_thinking": True, "thinking": True}
     assert chat["chat_template_kwargs"] == told
     assert (choice["min_p"], choice["repetition_penalty"], choice["max_tokens"]) == (0.1, 1.1, 1)
-    assert choice["prompt"] == "<low><u>Which?\n<a><think>\n{Answer: "
+    assert choice["prompt"] == "<low><u>Which?\n<a><think>\n\n</think>\n\n{Answer: "
 
 
 async def test_thinking_that_is_off_is_rendered_so() -> None:
@@ -170,6 +170,21 @@ async def test_the_embedded_engine_thinks_as_long_as_it_may(thinking_model: Path
     assert replies[1].text.startswith("<think>")
     assert "</think>" not in replies[1].text
     assert (choice.text in ("1", "2"), choice.usage.reasoning_tokens) == (True, None)
+
+
+async def test_the_embedded_engine_chooses_behind_a_closed_block(thinking_model: Path) -> None:
+    """Its template opens a block; the prompt of a choice is as long as if thinking were off."""
+    sizes = []
+    for thinking in (None, "off"):
+        engine = await asyncio.to_thread(
+            EmbeddedEngine, ModelSpec(path=thinking_model, dtype="float32", thinking=thinking)
+        )
+        choice = engine.sync.complete(ask(choices=["1", "2"], prefill="{Answer: ", temperature=0.0))
+        sizes.append((choice.usage.input_tokens, engine.info().details.get("open_thinking")))
+        await engine.aclose()
+    (opened, recorded), (closed, nothing) = sizes
+    assert opened == closed
+    assert (recorded, nothing) == ("closed before a choice", None)
 
 
 async def test_min_p_draws_from_fewer_tokens(thinking_model: Path) -> None:

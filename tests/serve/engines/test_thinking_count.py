@@ -43,3 +43,12 @@ def test_a_block_that_both_open_is_opened_once() -> None:
     assert append("<a>", "<think>\nit is") == "<a><think>\nit is"
     assert append("<a><think>\n", "{Answer: ") == "<a><think>\n{Answer: "
     assert [is_open(text) for text in ("<a><think>\n", "<a>", "<think>\n\n</think>\n\n")] == [True, False, False]
+
+
+def test_no_choice_is_put_inside_a_block() -> None:
+    closed = "<a><think>\n\n</think>\n\n{"
+    assert append("<a><think>\n", "{", chosen=True) == closed
+    assert append("<a><think>\n", "<think>\nit is\n</think>\n\n{", chosen=True) == "<a><think>\nit is\n</think>\n\n{"
+    assert append("<a><think>\n", "it is\n</think>\n\n{", chosen=True) == "<a><think>\nit is\n</think>\n\n{"
+    assert append("<a>", "{", chosen=True) == "<a>{"
+    assert not is_open(closed.removesuffix("{"))

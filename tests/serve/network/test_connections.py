@@ -172,8 +172,9 @@ OWN = [
 @pytest.mark.parametrize("guided", [False, True], ids=["free", "guided"])
 @pytest.mark.parametrize("name", OWN)
 async def test_litellm_follows_no_redirect_of_an_endpoint(name: str, guided: bool) -> None:
-    with serving(Wire()) as thief, serving(Wire()) as wire:
-        spec = ModelSpec(engine="litellm", name=name, endpoints=(wire.address,), api_key_env="MY_KEY")
+    with serving(Wire()) as thief, serving(Wire(asked=(name.partition("/")[2],))) as wire:
+        keys = {"endpoints": (wire.address,), "api_key_env": "MY_KEY"}
+        spec = ModelSpec(engine="litellm", name=name, temperature=1.0, **keys)
         engine = await build_engine(spec)
         wire.moved |= {f"/v1{path}": thief.address + path for path in ("/chat/completions", "/completions")}
         wire.moved["/v1/responses"] = f"{thief.address}/responses"

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.compare.runs import run_names
-from medexam.experiments.report.findings import silences
+from medexam.experiments.report.findings import describe_readings, silences
 from medexam.experiments.report.page.blocks import build_blocks
 from medexam.experiments.report.page.entries import read_answers
 from medexam.experiments.report.page.overview import build_overview
@@ -93,7 +93,7 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterato
         style=Markup(style),  # noqa: S704 - the package's own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
         warnings=warnings(runs, names),
-        silences=silences(runs),
+        silences=[*describe_readings(runs), *silences(runs)],
         scores=score_tables(runs, boards),
         sections=build_sections(runs, names),
         plots=[(Markup(svg), caption) for svg, caption in plots],  # noqa: S704 - our own drawing

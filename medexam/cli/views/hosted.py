@@ -1,0 +1,38 @@
+"""What `medexam doctor PROVIDER/MODEL` prints: the record of a hosted model, and the command that asks it."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from medexam.cli.views.output import print_json
+
+if TYPE_CHECKING:
+    from medexam.serve.diagnostics.hosted import HostedDiagnosis
+
+
+def print_hosted(diagnoses: "Sequence[HostedDiagnosis]", *, as_json: bool) -> None:
+    """Print each model's record as a table, or all of them as JSON."""
+    if as_json:
+        print_json({"models": [_as_json(one) for one in diagnoses]})
+        return
+    from rich.table import Table
+
+    from medexam.cli.terminal import Terminal
+
+    console = Terminal()
+    for one in diagnoses:
+        record = one.capabilities
+        source = "as it answered" if record.probed and one.fault is None else "by litellm's tables alone"
+        table = Table("", "", show_header=False, title=f"{record.model}, {source}")
+        for way, verdict in record.describe().items():
+            table.add_row(way, verdict)
+        for what, words in record.refusals.items():
+            table.add_row(f"refuses {what}", words)
+        console.print(table)
+        if one.command is not None:
+            sys.stdout.write(f"\nTo ask it a few questions:\n{one.command}\n")
+
+
+def _as_json(one: "HostedDiagnosis") -> dict[str, Any]:
+    record = one.capabilities
+    return {**record.model_dump(mode="json"), "ways": record.describe(), "fault": one.fault, "command": one.command}

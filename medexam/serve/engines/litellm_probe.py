@@ -1,0 +1,308 @@
+"""What a hosted model honours, found out before the first question by a handful of short requests.
+
+Each is asked under the spec's own settings. What a model refuses is left out where a run can do without it, and named
+with the way out where it cannot. This module knows what is asked; the engine asks it.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import httpx
+from dspy.lm15 import (
+    AuthError,
+    BillingError,
+    Config,
+    InvalidRequestError,
+    LM15Error,
+    ProviderError,
+    Response,
+    ThinkingPart,
+    UnsupportedFeatureError,
+    UnsupportedModelError,
+)
+
+from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
+from medexam.model_calls import ChatMessage
+from medexam.model_identity import Behaviour, ModelIdentity
+from medexam.serve.chat_messages import no_sight
+from medexam.serve.choice_schema import CHOICE_FORMS, IMPOSSIBLE, ChoiceForm
+from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
+from medexam.serve.discovery.capabilities import HostedCapabilities
+from medexam.serve.discovery.sight import reads_pictures
+from medexam.serve.engines.hosted import check_needs
+from medexam.serve.engines.litellm import LiteLLMEngine, cite, read_reply_choice
+from medexam.serve.engines.litellm_calls import get_litellm
+from medexam.serve.network.retry import CURABLE
+from medexam.serve.request_settings import thinking_room
+from medexam.specs import EngineNeeds, ModelSpec
+
+E = TypeVar("E", bound=LiteLLMEngine)
+
+_REFUSED = "is refused"
+_REFUSALS = (500, 501)
+"""What some servers answer to a field that they do not take; asking again would not help."""
+_PATIENCE_S = 2.5
+"""Seconds after which a provider that answers no first request is not asked again."""
+_STOP = "[[ ##"
+"""A text at which replies of a program end, which is sent to see whether such texts are taken."""
+_DISPENSABLE = (("seed",), ("stop",), ("seed", "stop"))
+"""Fields that a run can do without, as they are left out of a request that was refused."""
+_OPENING = "{Answer: "
+"""The opening behind which an impossible choice is asked."""
+
+
+async def connect_litellm(spec: ModelSpec, needs: EngineNeeds, sharers: int = 1) -> LiteLLMEngine:
+    """The engine of a spec, on the background loop; raises as `build_engine` does."""
+    check_needs(spec, needs)
+    await asyncio.to_thread(get_litellm)
+    return await look(LiteLLMEngine(spec, sharers), spec, needs)
+
+
+async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
+    """The engine, after it has found out what the model honours; it is closed if the model cannot be used."""
+    probe = HostedProbe(engine, spec)
+    try:
+        probe.check_key()
+        await probe.check_settings()
+        if needs.guided:
+            await probe.check_guided()
+        if needs.pictures:
+            await probe.check_sight()
+        await probe.identify()
+        await probe.find_rules()
+    except BaseException as error:
+        await engine.close()
+        if isinstance(error, LM15Error | ImportError):
+            raise EngineError(describe_refusal(engine.record, error)) from None
+        raise
+    return engine
+
+
+class HostedProbe:
+    """Asks one model; what it finds out, it notes in the engine."""
+
+    def __init__(self, engine: LiteLLMEngine, spec: ModelSpec) -> None:
+        self._engine = engine
+        self._spec = spec
+        self._own = bool(spec.endpoints)
+        self._temperature = 0.0
+        """The temperature of all requests but the first."""
+        thinks = engine.record.thinks and not self._own
+        self._budget = max(HOSTED_TOKENS, spec.max_tokens or 0) if thinks else HOSTED_TOKENS
+        """Tokens of a reply; the spec's own may have to hold the thinking too."""
+
+    def _dialogue(self, temperature: float) -> dict[str, Any]:
+        """The fields of a request for a short reply to the fixed dialogue."""
+        return {"messages": DIALOGUE, "temperature": temperature, "max_tokens": self._budget}
+
+    def check_key(self) -> None:
+        """Raise `EngineError` where a provider's key is in no variable that litellm reads.
+
+        A provider that is reached in other ways too, such as by the profile of a cloud, is asked without a check.
+        """
+        missing = self._engine.record.missing
+        if not self._engine.connection and missing and all(name.endswith("_API_KEY") for name in missing):
+            raise EngineError(
+                f"{self._engine.model} needs a key: set {' or '.join(missing)} in the environment, or name another "
+                "variable in model.api_key_env"
+            )
+
+    async def check_settings(self) -> None:
+        """Send the spec's own settings once, with a short request, and note what of them the model does not take.
+
+        Raises `EngineError` for a setting that litellm cannot pass on to this model, or that the model refuses.
+        """
+        self._check_passable()
+        spec = self._spec
+        seed = {} if spec.seed is None else {"seed": spec.seed}
+        asked: dict[str, Any] = {**self._dialogue(spec.temperature), **seed}
+        given = {name: value for name in ("top_p", "top_k") if (value := getattr(spec, name)) is not None}
+        asked |= {**given, "stop": list(spec.stop) or [_STOP]}
+        try:
+            response = await self._engine.chat(asked, patience_s=None if self._own else _PATIENCE_S)
+        except CURABLE as error:
+            raise self._engine.lost(error) from error
+        except (AuthError, BillingError, UnsupportedModelError):
+            raise
+        except (InvalidRequestError, UnsupportedFeatureError, ProviderError) as error:
+            _check_redirect(error)
+            response = await self._ask_with_less(asked, [*given, *spec.request_settings], error)
+        self._note_thinking(response)
+        if spec.temperature and await self._attempt(self._dialogue(0.0)) is None:
+            self._temperature = spec.temperature
+            self._engine.note(fixed_temperature=1.0 if spec.temperature == 1 else None)
+
+    def _check_passable(self) -> None:
+        """Raise `EngineError` for a setting that litellm's tables say cannot be passed on."""
+        spec, engine = self._spec, self._engine
+        asked = {"top_p": "top_p"} if spec.top_p else {}
+        if not self._own:
+            effort = "thinking" if spec.reasoning_effort is None else "reasoning_effort"
+            asked |= {"reasoning_effort": effort} if "reasoning_effort" in engine.settings else {}
+            asked |= {"thinking": "thinking"} if "thinking" in engine.settings else {}
+        if lacking := [setting for field, setting in asked.items() if not engine.record.takes(field)]:
+            raise EngineError(
+                f"{engine.model}: litellm cannot pass model.{' and model.'.join(lacking)} on to "
+                f"{engine.record.provider}: leave it out"
+            )
+        if isinstance(spec.thinking, int) and self._own:
+            raise EngineError(
+                f"model.thinking: {spec.thinking}: an endpoint behind engine litellm takes on or off; use engine vllm, "
+                "or name the server's own field in model.extra_body"
+            )
+
+    async def _ask_with_less(
+        self, asked: Mapping[str, Any], settings: Sequence[str], refusal: ProviderError | UnsupportedFeatureError
+    ) -> Response:
+        """The reply without what may be refused; raises `EngineError` with the setting's name where it must stay."""
+        engine, temperature, sent = self._engine, asked["temperature"], self._engine.fit(asked)
+        for names in _DISPENSABLE:
+            less = {name: value for name, value in asked.items() if name not in names}
+            if sent.keys() >= {*names} and (response := await self._attempt(less)) is not None:
+                refusals = {**engine.record.refusals, **dict.fromkeys(names, cite(refusal))}
+                engine.note(refusals=refusals, **{f"{name}s": False for name in names})
+                return response
+        unseeded = {name: value for name, value in asked.items() if name not in ("seed", "stop")}
+        named_by_tables = isinstance(refusal, UnsupportedFeatureError) and "temperature" in str(refusal)
+        if temperature != 1 and (named_by_tables or await self._attempt({**unseeded, "temperature": 1.0})):
+            engine.note(fixed_temperature=1.0)
+            raise EngineError(
+                f"{engine.model} takes no temperature of {temperature:g}: set model.temperature: 1 ({cite(refusal)})"
+            ) from refusal
+        if not settings:
+            raise refusal
+        named = ", ".join(f"model.{name}" for name in settings)
+        raise EngineError(f"{engine.model} refuses {named}: {cite(refusal)}") from refusal
+
+    async def _attempt(self, fields: dict[str, Any]) -> Response | None:
+        """The reply; None if the request is refused."""
+        try:
+            return await self._engine.chat(fields)
+        except (InvalidRequestError, UnsupportedFeatureError):
+            return None
+        except CURABLE as error:
+            raise self._engine.lost(error) from error
+
+    def _note_thinking(self, response: Response) -> None:
+        """Note whether the model thought; raises `EngineError` if it did so though it shall not."""
+        spec, engine = self._spec, self._engine
+        if self._own:
+            engine.note()
+            return
+        thoughts = [part for part in response.message.parts if isinstance(part, ThinkingPart)]
+        thought = bool(response.usage.reasoning_tokens or thoughts)
+        if thought and spec.thinking == "off":
+            raise EngineError(f"{engine.model} thinks with model.thinking: off too: leave it out, or ask another model")
+        engine.note(thinks=thought or (engine.record.thinks and spec.thinking != "off"))
+        engine.room = thinking_room(spec, thinks=engine.record.thinks)
+
+    async def check_guided(self) -> None:
+        """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back.
+
+        Raises `EndpointUnreachableError` for an endpoint that redirects, or that answers nothing else either.
+        """
+        engine, verdicts = self._engine, {}
+        refuses_openings = engine.record.prefills is False
+        for form in CHOICE_FORMS:
+            verdict = await self._try_form(form, "" if refuses_openings else _OPENING)
+            if verdict.startswith(_REFUSED) and not refuses_openings:
+                verdict = await self._try_form(form, "")
+            if engine.record.guided_by is not None:
+                return
+            verdicts[form] = verdict
+        if not engine.answered:
+            await self.identify()
+        listed = "; ".join(f"{form} {verdict}" for form, verdict in verdicts.items())
+        raise AnswerFormatError(
+            f"{engine.model}: this model cannot be held to an answer format ({listed}); "
+            "set program.answer_format to free, or serve an open model with engine vllm"
+        )
+
+    async def _try_form(self, form: ChoiceForm, opening: str) -> str:
+        """What came of an impossible choice, in words; it is noted if the choice came back."""
+        config = Config(temperature=self._temperature, max_tokens=self._budget)
+        messages: list[dict[str, Any]] = [{"role": "user", "content": "Say hello."}]
+        fields = self._engine.choice_request(messages, opening, IMPOSSIBLE, config, form)
+        try:
+            response = await self._engine.chat(fields, refusing=_REFUSALS)
+        except CURABLE as error:
+            raise self._engine.lost(error) from error
+        except (AuthError, BillingError, UnsupportedModelError):
+            raise
+        except (UnsupportedFeatureError, ProviderError) as error:
+            _check_redirect(error)
+            return f"{_REFUSED}: {cite(error)}"
+        if read_reply_choice(response, IMPOSSIBLE, form) is None:
+            return f"is ignored: it replied {(response.text or '')[:80]!r}"
+        self._engine.note(guided_by=form, prefills=bool(opening))
+        return "is honoured"
+
+    async def check_sight(self) -> None:
+        """Show a tiny picture; raises `EngineError` unless it is taken and read."""
+
+        async def ask(fields: dict[str, Any]) -> dict[str, Any]:
+            response = await self._attempt(fields)
+            if response is None:
+                return {}
+            return {"choices": [response.text], "usage": {"prompt_tokens": response.usage.input_tokens}}
+
+        sees = await reads_pictures(ask)
+        self._engine.note(sees=sees)
+        if not sees:
+            raise EngineError(f"engine {self._engine.kind} asks {no_sight(self._engine.model)}")
+
+    async def identify(self) -> None:
+        """Ask the fixed dialogue twice, and note how the provider names the model and what it replies.
+
+        A model that refuses the dialogue is known by its name alone. Raises `EndpointUnreachableError` if nothing
+        answers, or if the endpoint redirects.
+        """
+        engine = self._engine
+        try:
+            first, second = await asyncio.gather(*(engine.chat(self._dialogue(self._temperature)) for _ in range(2)))
+        except CURABLE as error:
+            raise engine.lost(error) from error
+        except (InvalidRequestError, UnsupportedFeatureError) as error:
+            _check_redirect(error)
+            return
+        replies = [one.text or "" for one in (first, second)]
+        behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
+        engine.identity = ModelIdentity(engine=engine.kind, name=first.model, behaviour=behaviour)
+
+    async def find_rules(self) -> None:
+        """Find out whether the model takes an empty system message and two user messages in a row.
+
+        A model that refuses even the dialogue that `identify` asks is taken to accept both.
+        """
+        empty, first, second = {"role": "system", "content": ""}, DIALOGUE[0], DIALOGUE[-1]
+        engine = self._engine
+        if engine.identity.behaviour is None or await self._takes([empty, first, second]):
+            return
+        repeats, takes_empty = await asyncio.gather(self._takes([first, second]), self._takes([empty, second]))
+        engine.rules = replace(engine.rules, repeats=repeats, empty_system=takes_empty)
+
+    async def _takes(self, messages: list[ChatMessage]) -> bool:
+        return await self._attempt({**self._dialogue(self._temperature), "messages": messages}) is not None
+
+
+def _check_redirect(error: LM15Error) -> None:
+    """Raise `EndpointUnreachableError` for a redirect."""
+    if error.status and httpx.codes.is_redirect(error.status):
+        raise EndpointUnreachableError(error.message) from error
+
+
+def describe_refusal(record: HostedCapabilities, error: Exception) -> str:
+    """Why a model cannot be asked at all, in one line with the way out."""
+    if isinstance(error, ImportError):
+        return f"{record.model}: litellm lacks a package that this provider needs: {cite(error)}"
+    match error:
+        case AuthError():
+            variables = f"set {', '.join(record.variables)}" if record.variables else "set it"
+            way_out = f"{variables} right in the environment, or name a key's variable in model.api_key_env"
+        case BillingError():
+            way_out = "raise the account's quota, or ask another provider"
+        case _:
+            way_out = "check the model's name, the account, and the provider's settings in the environment"
+    return f"{record.model} takes no request: {cite(error)}; {way_out}"

@@ -1,0 +1,93 @@
+"""What litellm's own tables say of a hosted model, as the record that the probe corrects.
+
+The tables come with litellm, so nothing is asked. This module knows litellm's names of providers and fields.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from medexam.errors import EngineError
+from medexam.serve.discovery.capabilities import HostedCapabilities
+from medexam.serve.engines.litellm_calls import get_litellm
+
+BATCH_PROVIDERS = ("openai",)
+"""Those whose batches take and give OpenAI's own file format; their models answer live too."""
+_THINK_WHEN_TOLD = ("anthropic", "bedrock", "databricks")
+_VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "azure": ("AZURE_API_KEY", "AZURE_API_BASE", "AZURE_API_VERSION"),
+        "azure_ai": ("AZURE_AI_API_KEY", "AZURE_AI_API_BASE"),
+        "bedrock": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION_NAME"),
+        "cohere": ("COHERE_API_KEY",),
+        "cohere_chat": ("COHERE_API_KEY",),
+        "databricks": ("DATABRICKS_API_KEY", "DATABRICKS_API_BASE"),
+        "gemini": ("GEMINI_API_KEY",),
+        "ollama": ("OLLAMA_API_BASE",),
+        "ollama_chat": ("OLLAMA_API_BASE",),
+        "perplexity": ("PERPLEXITYAI_API_KEY",),
+        "sagemaker": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION_NAME"),
+        "together_ai": ("TOGETHERAI_API_KEY",),
+        "vertex_ai": ("VERTEXAI_PROJECT", "VERTEXAI_LOCATION", "GOOGLE_APPLICATION_CREDENTIALS"),
+        "watsonx": ("WATSONX_APIKEY", "WATSONX_URL", "WATSONX_PROJECT_ID"),
+    }
+)
+"""Provider -> the variables that litellm reads, where they are not its name and `_API_KEY`."""
+
+
+def find_provider(model: str, address: str | None = None) -> tuple[str, str]:
+    """Return the provider's own name of a model, and the provider; `address` is an endpoint of one's own.
+
+    Raises `EngineError` if litellm knows no provider for it.
+    """
+    try:
+        name, provider, *_ = get_litellm().get_llm_provider(model=model, api_base=address)
+    except Exception as error:
+        raise EngineError(
+            f"litellm knows no provider for {model!r}; write PROVIDER/MODEL, such as openai/gpt-4o-mini or "
+            "hosted_vllm/NAME with an endpoint"
+        ) from error
+    return name, provider
+
+
+def read_tables(model: str, address: str | None = None) -> HostedCapabilities:
+    """Return what the tables say of a model; at an `address` of one's own the server alone knows, and all is taken.
+
+    Raises `EngineError` if litellm knows no provider for it.
+    """
+    name, provider = find_provider(model, address)
+    litellm = get_litellm()
+    fields = tuple(sorted(litellm.get_supported_openai_params(model=name, custom_llm_provider=provider) or ()))
+    if address is not None:
+        return HostedCapabilities(model=model, provider=provider, fields=fields)
+    facts = _facts(model)
+    return HostedCapabilities(
+        model=model,
+        provider=provider,
+        fields=fields,
+        seeds="seed" in fields,
+        stops="stop" in fields,
+        takes_schema="response_format" in fields and bool(litellm.supports_response_schema(model)),
+        thinks=bool(litellm.supports_reasoning(model)) and not _thinks_when_told(provider, facts),
+        sees=facts.get("supports_vision"),
+        prefills=facts.get("supports_assistant_prefill"),
+        batches=provider in BATCH_PROVIDERS,
+        prompt_usd=facts.get("input_cost_per_token") or None,
+        completion_usd=facts.get("output_cost_per_token") or None,
+        variables=_VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",)),
+        missing=tuple(litellm.validate_environment(model=model)["missing_keys"]),
+    )
+
+
+def _thinks_when_told(provider: str, facts: Mapping[str, Any]) -> bool:
+    """Return whether its models think only if a request says so."""
+    return provider in _THINK_WHEN_TOLD or "anthropic" in str(facts.get("litellm_provider"))
+
+
+def _facts(model: str) -> Mapping[str, Any]:
+    """Return litellm's entry of a model; empty where it has none."""
+    try:
+        facts: Mapping[str, Any] = get_litellm().get_model_info(model)
+    except Exception:  # litellm raises nothing more special for a model that its list lacks
+        return {}
+    return facts
