@@ -5,13 +5,11 @@ from enum import Enum
 
 from medexam.questions import Question
 from medexam.signatures.answer_format import parse_answer
+from medexam.signatures.capitals import capitals_of
 
 _NUMBER = re.compile(r"\(?\s*([0-9]{1,3})\s*[).:]?")
 _LETTER = re.compile(r"\(?\s*([A-Za-z])\s*[).:]?")
 _OPENED = re.compile(r"(?P<label>\(?\s*(?:[0-9]{1,3}|[A-Za-z])\s*[).:])\s+(?P<text>.+)", re.DOTALL)
-_CAPITAL = re.compile(r"(?<![\w'-])[A-Z](?![\w'-])")
-_SHORT = 3
-"""Most words of an option that a capital among them may stand for: "Vitamin D", "B lymphocytes"."""
 
 
 def read_choice(answer: object, question: Question) -> int | None:
@@ -39,7 +37,9 @@ def read_choice(answer: object, question: Question) -> int | None:
     written = _by_text(text, question)
     if label is None or (written and len(text) == 1 and text.isalpha()):
         return _only(written) if written else _labelled_text(text, question)
-    return _only({label, *written, *_by_text(text.strip("().: "), question), *_by_capital(text, question)})
+    bare = text.strip("().: ")
+    capital = capitals_of({option.number: option.text for option in question.options}).get(bare.upper(), label)
+    return _only({label, capital, *written, *_by_text(bare, question)})
 
 
 def _labelled_text(text: str, question: Question) -> int | None:
@@ -68,22 +68,6 @@ def _by_text(text: str, question: Question) -> set[int]:
     alike = [option for option in question.options if _plain(option.text).casefold() == _plain(text).casefold()]
     same = [option for option in alike if _plain(option.text) == _plain(text)]
     return {option.number for option in same or alike}
-
-
-def _by_capital(text: str, question: Question) -> set[int]:
-    """The option that a capital tells from the others, as in "Vitamin A", "Vitamin C"; empty if none does."""
-    letters = [
-        set(_CAPITAL.findall(option.text)) if len(option.text.split()) <= _SHORT else set()
-        for option in question.options
-    ]
-    numbers = {
-        letter: number
-        for number, own in zip(question.option_numbers, letters, strict=True)
-        for letter in own
-        if sum(letter in each for each in letters) == 1
-    }
-    letter = text.strip("().: ").upper()
-    return {numbers[letter]} if letter in numbers and len(set(numbers.values())) > 1 else set()
 
 
 def _only(numbers: set[int]) -> int | None:

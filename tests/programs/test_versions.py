@@ -37,7 +37,7 @@ from medexam.specs import CellSpec
 from medexam.specs.programs.base import READINGS
 from medexam.specs.programs.kinds import KINDS
 from medexam.tasks import Task
-from reply_shapes import DIRECT, OPTIONS, REASONED
+from reply_shapes import DIRECT, OPTIONS, OTHER_OPTIONS, REASONED
 
 FOUR = (1, 2, 3, 4)
 REPLIES = [
@@ -140,8 +140,8 @@ READ = {
         read_choice(answer, one) for one in (question, _letters(question)) for answer in (*REPLIES, *MEANT)
     ],
     "lenient": lambda _: [
-        read_leniently(reply, OPTIONS, reasoned=reasoned, cut=cut)
-        for reply, *_ in (*DIRECT, *REASONED)
+        read_leniently(reply, options, reasoned=reasoned, cut=cut)
+        for options, (reply, *_) in (*((OPTIONS, row) for row in (*DIRECT, *REASONED)), *OTHER_OPTIONS)
         for reasoned in (False, True)
         for cut in (False, True)
     ],
@@ -154,7 +154,7 @@ READ_AS = {
     "span": (1, "84d60ea0135d"),
     "sentences": (1, "84fe9390cb52"),
     "module": (2, "c7a87f798988"),
-    "lenient": (1, "75f8a4267208"),
+    "lenient": (2, "50054e980d86"),
 }
 
 
