@@ -102,8 +102,10 @@ class Importer:
         items = replace(self.items, questions=tuple(one for one in self.items.questions if one.key in matched.pairs))
         pairs = self._pairs(matched, items)
         reader = ChoiceReader(pairs)
-        names = {"program": cell.program.label, "spec_digest": digest(known)}
-        predictions = [make_prediction(*pair, results, reader, **names) for pair in pairs]
+        predictions = [
+            make_prediction(*pair, results, reader, program=cell.program.label, spec_digest=digest(known))
+            for pair in pairs
+        ]
         said = describe(path, results, matched, pairs, reader)
         folder.create()
         with folder.locked():
