@@ -17,5 +17,5 @@ def test_an_optimization_shows_no_question_that_it_chooses_by_or_is_for(split, d
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump({"en": [example]}))
     program = {"kind": "few_shot", "examples": str(path)}
-    with pytest.raises(SpecError, match=f"mine.yaml: demonstration examples/1 is nearly {question.key}, which is asked"):
+    with pytest.raises(SpecError, match=f"mine.yaml: demonstration examples/1 is nearly {question.key}, which"):
         plan_optimization({**document, "program": program}, {}, runs_dir=tmp_path / "runs")
