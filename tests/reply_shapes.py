@@ -234,6 +234,8 @@ REASONED: list[Row] = [
 ]
 
 VITAMINS = {1: "A", 2: "C", 3: "D", 4: "E"}
+NAMED_VITAMINS = {number: f"Vitamin {letter}" for number, letter in VITAMINS.items()}
+LYMPHOCYTES = {1: "T lymphocytes", 2: "Neutrophils", 3: "B lymphocytes", 4: "Macrophages"}
 COUNTS = {1: "2", 2: "3", 3: "4", 4: "5"}
 DOSES = {1: "2 mg", 2: "3 mg", 3: "30 mg", 4: "Two"}
 PREFIXES = {1: "Vitamin B", 2: "Vitamin B12", 3: "Folic acid", 4: "Folic acid"}
@@ -242,6 +244,20 @@ OTHER_OPTIONS: list[tuple[dict[int, str], Row]] = [
     (VITAMINS, ("Answer: D", None, 3, "a text beats a place")),
     (VITAMINS, ("D", None, 3, "a text beats a place")),
     (VITAMINS, ("Answer: 3", None, 3, "a number")),
+    (VITAMINS, ("(D)", None, None, "a letter as a label is a place, or the text")),
+    (VITAMINS, ("The answer is option D.", None, None, "a letter as a label is a place, or the text")),
+    (VITAMINS, ("D) E", None, 4, "a label before its text")),
+    (VITAMINS, ("D) Vitamin E", None, None, "a label before no option's text")),
+    (VITAMINS, ("The answer is B.", None, 2, "a letter that is no text is a place")),
+    (VITAMINS, ("E", None, 4, "a text alone")),
+    (NAMED_VITAMINS, ("D", None, None, "a place, or the letter of another option")),
+    (NAMED_VITAMINS, ("The answer is D.", None, None, "a place, or the letter of another option")),
+    (NAMED_VITAMINS, ("D) Vitamin E", None, 4, "a label before its text")),
+    (NAMED_VITAMINS, ("D. Vitamin D", None, None, "a label before the text of another")),
+    (NAMED_VITAMINS, ("The answer is vitamin D.", None, 3, "the text alone")),
+    (LYMPHOCYTES, ("Answer: B", None, None, "a place, or the letter of another option")),
+    (LYMPHOCYTES, ("Answer: D", None, 4, "a place alone")),
+    (COUNTS, ("5", None, 4, "a number that is a text alone")),
     (COUNTS, ("Answer: 3", None, None, "a number or a text")),
     (COUNTS, ("3", None, None, "a number or a text")),
     (COUNTS, ("{Answer: 3}", 3, 3, "the format means the number")),

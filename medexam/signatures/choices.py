@@ -5,18 +5,24 @@ from enum import Enum
 
 from medexam.questions import Question
 from medexam.signatures.answer_format import parse_answer
+from medexam.signatures.capitals import capitals_of
 
 _NUMBER = re.compile(r"\(?\s*([0-9]{1,3})\s*[).:]?")
 _LETTER = re.compile(r"\(?\s*([A-Za-z])\s*[).:]?")
-_OPENED = re.compile(r"\(?\s*(?:([0-9]{1,3})|([A-Za-z]))\s*[).:]\s+(?P<text>.+)", re.DOTALL)
+_OPENED = re.compile(r"(?P<label>\(?\s*(?:[0-9]{1,3}|[A-Za-z])\s*[).:])\s+(?P<text>.+)", re.DOTALL)
 
 
 def read_choice(answer: object, question: Question) -> int | None:
-    """The printed number of the option that `answer` means, or None.
+    """Return the printed number of the option that `answer` means, or None.
 
     An answer is a printed number (3, 3.0, "3", "3."), a letter by place ("C" is the third), the option's text, either
     before its text ("C) Vitamin C"), or a reply that holds the format (`{Answer: 3}`; the last one counts). Spacing,
-    case and a full stop at the end do not count in a text. A text that several options share means none.
+    case and a full stop at the end do not count in a text, unless two texts differ in case alone. An int or a float is
+    a printed number.
+
+    Where the text of an option is a letter, a letter alone is that text: "D" among A, C, D and E is the third. None if
+    an answer can mean two options: the text "3" of the first beside the number 3, "(D)" among those letters, "D" where
+    "Vitamin D" is another option than the fourth, or a text that several options share.
     """
     if isinstance(answer, Enum):
         answer = answer.value
@@ -25,21 +31,29 @@ def read_choice(answer: object, question: Question) -> int | None:
     if isinstance(answer, (int, float)):
         return int(answer) if answer in question.option_numbers else None
     text = str(answer).strip()
-    for found in (parse_answer(text, question.option_numbers, reasoned=True), _by_sign(text, question)):
-        if found is not None:
-            return found
-    same = [option.number for option in question.options if _plain(option.text) == _plain(text)]
-    if len(same) == 1:
-        return same[0]
+    if (stated := parse_answer(text, question.option_numbers, reasoned=True)) is not None:
+        return stated
+    label = _by_label(text, question)
+    written = _by_text(text, question)
+    if label is None or (written and len(text) == 1 and text.isalpha()):
+        return _only(written) if written else _labelled_text(text, question)
+    bare = text.strip("().: ")
+    capital = capitals_of({option.number: option.text for option in question.options}).get(bare.upper(), label)
+    return _only({label, capital, *written, *_by_text(bare, question)})
+
+
+def _labelled_text(text: str, question: Question) -> int | None:
+    """The option whose label stands before its text; "1. Vitamin C" beside an option 3 of that text is none."""
     opened = _OPENED.fullmatch(text)
     if opened is None:
         return None
-    # Both must mean the same option: "1. Vitamin C" beside an option 3 of that text is a contradiction.
-    meant = _by_sign(opened[1] or opened[2], question)
-    return meant if meant is not None and meant == read_choice(opened["text"], question) else None
+    label = _by_label(opened["label"], question)
+    meant = _only(_by_text(opened["text"], question)) or read_choice(opened["text"], question)
+    return meant if meant == label else None
 
 
-def _by_sign(text: str, question: Question) -> int | None:
+def _by_label(text: str, question: Question) -> int | None:
+    """The option that a number or a letter alone stands for, whatever the options' texts are."""
     numbers = question.option_numbers
     if (number := _NUMBER.fullmatch(text)) is not None:
         return int(number[1]) if int(number[1]) in numbers else None
@@ -49,5 +63,16 @@ def _by_sign(text: str, question: Question) -> int | None:
     return None
 
 
+def _by_text(text: str, question: Question) -> set[int]:
+    """The options of this text; those of the same case alone if there are any."""
+    alike = [option for option in question.options if _plain(option.text).casefold() == _plain(text).casefold()]
+    same = [option for option in alike if _plain(option.text) == _plain(text)]
+    return {option.number for option in same or alike}
+
+
+def _only(numbers: set[int]) -> int | None:
+    return next(iter(numbers)) if len(numbers) == 1 else None
+
+
 def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold().rstrip(".")
+    return " ".join(text.split()).rstrip(".")

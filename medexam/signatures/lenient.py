@@ -33,43 +33,57 @@ from medexam.signatures.answer_words import (
     VERB_STEMS,
     WRONG,
 )
+from medexam.signatures.capitals import capitals_of
 
 _MARKUP = re.compile(
     r"\*+|`+|(?<!\w)_+|_+(?!\w)|\$+|\\[()\[\]]|</?(?:b|strong|i|em|p|br|span|u)\b[^>]*>|[\ufe0f\u20e3]"
 )
+"""Marks of Markdown, LaTeX and HTML, and the two that make a key cap of a digit."""
 _MARKS = re.compile(r"[*`_$\\<\ufe0f\u20e3]")
+"""What a text with such marks holds one of; the look costs less than the pattern."""
 _LATEX_TEXT = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathsf)\s*\{([^{}]*)\}")
+"""A text within a formula of LaTeX."""
 _NO_WORD = "(?!(?![\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])\\w|'\\w)"
 """What may not follow a letter: a Latin one would make it a word, a Chinese sign does not."""
 _SIGN = re.compile(
     rf"(?P<number>[0-9]{{1,3}})(?![0-9])|(?P<letter>[A-J]){_NO_WORD}|(?P<cyrillic>[АБГД]){_NO_WORD}"
     rf"|(?P<small>[a-j]){_NO_WORD}|(?P<word>[^\W\d_]+)"
 )
+"""What may name an option: a number, a letter by place, or a word for a number."""
 _CLOSERS = re.compile(r"[\s)\]}>\"'\u2018\u2019\u201c\u201d\u00bb\u300d\u3011.,;:!\u3002\u2013\u2014-]*")
+"""Brackets, quotation marks and points behind an option."""
 _MARKED = re.compile(r"[)\]}.:,]|\s*[-\u2013\u2014]\s|\Z")
+"""What follows a small letter that names an option; anything else makes it a word."""
 _ANSWER_LINE = re.compile(r"\s*:\s*[(\[\"']*(?:[0-9]{1,2}|[A-J])(?!\w)")
 """What makes of an A the word for the answer."""
 _LABELS = re.compile(r"(?:option|choice|answer|opción|alternativa|opzione|opção|вариант|番|号|项)\W*", re.IGNORECASE)
+"""A label that follows its option, as in "3番"."""
 _SIGNED = re.compile(r"\W*(?:[0-9]{1,2}|[A-J])\s*[.):]")
+"""The beginning of a line that lists an option."""
 _BULLET = re.compile(r"[\s>#\u2022\u2013\u2014-]*")
+"""What may stand before an option that is alone in its line."""
 _SENTENCE_END = re.compile(r"[.!?\n\u3002](?=\s|\Z)|\n|\u3002")
 _QUOTING = " \"'()[]{}\u2018\u2019\u201c\u201d\u00ab\u00bb"
+"""Quotation marks and brackets around a text."""
 _CONTEXT = 160
+"""Most characters before a statement that are looked at for a denial or a doubt."""
 _CORRECT = re.compile(
     r"[)\]}\"'.:]*\s*(?:(?:is|es|est|è|é|ist|является)?\s*(?:therefore\s+)?"
     r"(?:the|la|el|quella|die|der|das|a|o)\s+(?:\w+\s+)?(?:correct\w*|right|best|bonne|juste|esatta|giusta|richtige|answer)"
     r"|(?:является\s+)?(?:правильн|верн)\w+|(?:是)?(?:正确|正確)|(?:が|は)(?:正解|正しい))",
     re.IGNORECASE,
 )
+"""What calls the option before it the correct one."""
 _IS_CORRECT = re.compile(
     r"[)\]}\"'.:]*\s*(?:is|es|est|è|é|ist|está)\s+(?:correct[aeo]?|right|corretta|correta|richtig)\W*\Z", re.IGNORECASE
 )
-"""All that a reply says; in an argument it would say what holds, and not what the answer is."""
+"""What does so as all that a reply says; in an argument "is correct" says what holds, not what the answer is."""
 _LABELLED_SIGN = re.compile(
     r"(?:(?:\b(?:the|la|a|die)\s+|\bl')?\b(?:option|choice|alternative|opción|alternativa|opzione|opção|вариант)|选项|選択肢|(?:\A|\n|[.!?]\s)\W*)"
     r"\s*[(\[\"]?(?=[0-9A-J])",
     re.IGNORECASE,
 )
+"""What opens an option that is called correct behind: a label, or the beginning of a sentence."""
 
 
 class _Statement(NamedTuple):
@@ -92,7 +106,8 @@ def read_leniently(reply: str, options: Mapping[int, str], *, reasoned: bool = F
     full stop follows at its end. Denied, doubted and taken back statements are none, and so are quantities.
     """
     text = _plain(reply)
-    reading = _Reader(text, dict(_normal_options(tuple(options.items()))))
+    shown = tuple(options.items())
+    reading = _Reader(text, dict(_normal_options(shown)), _capitals(shown))
     statements = sorted(reading.statements(), key=lambda one: one.place)
     lines = [*reading.lines(reasoned=reasoned, cut=cut)]
     if cut:
@@ -113,9 +128,11 @@ def read_leniently(reply: str, options: Mapping[int, str], *, reasoned: bool = F
 class _Reader:
     """A reply's text, and the options that it may state."""
 
-    def __init__(self, text: str, options: Mapping[int, str]) -> None:
+    def __init__(self, text: str, options: Mapping[int, str], capitals: Mapping[str, int]) -> None:
+        """`capitals`: see `capitals_of`."""
         self.text = text
         self.options = options
+        self.capitals = capitals
         self.numbers = tuple(options)
         self.longest = max(map(len, options.values()), default=0)
 
@@ -181,21 +198,24 @@ class _Reader:
         if place > at and (longer := self._text_at(at)) is not None and longer[0] > 2:
             by_text = max(longer, by_text or (0, None))
         sign = _SIGN.match(self.text, place)
-        number = None if sign is None else self._signed(sign, labelled=bool(LABELLED.search(self.text[at:place])))
+        labelled = bool(LABELLED.search(self.text[at:place]))
+        number = None if sign is None else self._signed(sign, labelled=labelled)
         if sign is None or number is None or not (followed or self._ends_sign(sign.end(), number)):
             # A text of a letter or two may be an article.
             return (at, self._end_of_text(at), by_text[1]) if by_text and by_text[0] > 2 else None
-        if by_text is not None and by_text[1] != number:
-            # A letter that is an option's own text means that option; a number may mean either.
-            if by_text[0] > len(sign[0]) or not sign["number"]:
-                return place, place + by_text[0], by_text[1]
-            return place, sign.end(), None
-        if self._has_alternative(sign.end(), number):
-            return place, sign.end(), None
+        if by_text is not None and by_text[0] > len(sign[0]) and by_text[1] != number:
+            return place, place + by_text[0], by_text[1]
+        labelled = labelled or self.text[sign.end() : sign.end() + 1] in (")", "]")
+        own = by_text[1] if by_text else self.capitals.get(sign[0].upper(), number)
+        doubtful = own != number
+        if by_text and not labelled and not (sign["number"] and number in self.options):
+            number, doubtful = own, False
         rest = _CLOSERS.match(self.text, sign.end())
         after = self._text_at(rest.end()) if rest and rest[0] else None
-        if number not in self.options or (after is not None and after[1] != number):
-            return place, sign.end(), None
+        confirmed = labelled and sign["number"] is None and after is not None
+        known = number in self.options and (after is None or after[1] == number) and (confirmed or not doubtful)
+        if not known or self._has_alternative(sign.end(), number):
+            number = None
         return place, sign.end(), number
 
     def _ends_sign(self, end: int, number: int) -> bool:
@@ -205,7 +225,7 @@ class _Reader:
         text = self._text_at(end + 1) if self.text[end : end + 1] == " " else None
         return text is not None and text[1] == number
 
-    def _has_alternative(self, end: int, number: int) -> bool:
+    def _has_alternative(self, end: int, number: int | None) -> bool:
         """Whether another option is named beside the one whose sign ends there."""
         joint = ALTERNATIVE.match(self.text, end)
         sign = _SIGN.match(self.text, joint.end()) if joint else None
@@ -250,9 +270,9 @@ class _Reader:
         written = _normal(line[0])
         same = [number for number, text in self.options.items() if text == written]
         found = self._option_at(start)
-        if same and (found is None or found[2] is None or not written.isdigit()):
-            agreed = len(same) == 1 and not (written.isdigit() and int(written) not in same)
-            return _Statement(start, start, line.end(), same[0] if agreed else None)
+        is_sign = len(written) == 1 or written.isdigit()
+        if same and (found is None or not is_sign):
+            return _Statement(start, start, line.end(), same[0] if len(same) == 1 else None)
         if found is None:
             return None
         place, end, number = found
@@ -293,6 +313,11 @@ def _digit(sign: str) -> str:
 @lru_cache(maxsize=4096)
 def _normal_options(options: tuple[tuple[int, str], ...]) -> tuple[tuple[int, str], ...]:
     return tuple((number, _normal(_plain(text))) for number, text in options)
+
+
+@lru_cache(maxsize=4096)
+def _capitals(options: tuple[tuple[int, str], ...]) -> Mapping[str, int]:
+    return capitals_of(dict(options))
 
 
 def _normal(text: str, *, whole: bool = True) -> str:

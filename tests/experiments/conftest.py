@@ -21,7 +21,7 @@ RAN = {
     "ended_at": "2026-11-20T10:05:00+00:00",
     "medexam": "0.1.0",
     "git_commit": "c0ffee" + "+changes",
-    "engine": {"engine": "embedded", "revision": "main"},
+    "engine": {"engine": "embedded", "revision": "main", "guided_by": "next_token"},
 }
 
 

@@ -37,7 +37,7 @@ from medexam.specs import CellSpec
 from medexam.specs.programs.base import READINGS
 from medexam.specs.programs.kinds import KINDS
 from medexam.tasks import Task
-from reply_shapes import DIRECT, OPTIONS, REASONED
+from reply_shapes import DIRECT, OPTIONS, OTHER_OPTIONS, REASONED
 
 FOUR = (1, 2, 3, 4)
 REPLIES = [
@@ -109,6 +109,10 @@ def _sentences(question) -> list[object]:
     return [one and [one.start, one.end, one.alignment] for one in found]
 
 
+def _letters(question):
+    return question.model_copy(update={"options": tuple(Option(n, text) for n, text in enumerate("AC3D", start=1))})
+
+
 MEANT = (
     3,
     3.0,
@@ -132,13 +136,15 @@ READ = {
     "format": lambda _: _formats(),
     "span": _spans,
     "sentences": _sentences,
+    "module": lambda question: [
+        read_choice(answer, one) for one in (question, _letters(question)) for answer in (*REPLIES, *MEANT)
+    ],
     "lenient": lambda _: [
-        read_leniently(reply, OPTIONS, reasoned=reasoned, cut=cut)
-        for reply, *_ in (*DIRECT, *REASONED)
+        read_leniently(reply, options, reasoned=reasoned, cut=cut)
+        for options, (reply, *_) in (*((OPTIONS, row) for row in (*DIRECT, *REASONED)), *OTHER_OPTIONS)
         for reasoned in (False, True)
         for cut in (False, True)
     ],
-    "module": lambda question: [read_choice(answer, question) for answer in (*REPLIES, *MEANT)],
 }
 READ_AS = {
     "answer": (2, "2218f1cb9cd7"),
@@ -147,8 +153,8 @@ READ_AS = {
     "format": (1, "0f62a16a6b24"),
     "span": (1, "84d60ea0135d"),
     "sentences": (1, "84fe9390cb52"),
-    "module": (1, "82eccb7c7648"),
-    "lenient": (1, "75f8a4267208"),
+    "module": (2, "c7a87f798988"),
+    "lenient": (2, "50054e980d86"),
 }
 
 

@@ -86,7 +86,7 @@ def plan_document(plan: OptimizationPlan) -> dict[str, Any]:
         "train": len(plan.exams.train.questions),
         "dropped": list(plan.exams.dropped),
         "validation": len(plan.exams.validation.questions),
-        "tested": plan.exams.tested,
+        "tested": len(plan.exams.tested.questions),
         "candidates": plan.candidates,
         "calls_per_trial": plan.calls.trial,
         "most_calls": plan.most_calls,
@@ -103,7 +103,7 @@ def print_plan(plan: OptimizationPlan) -> None:
         "program": f"{plan.spec.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",
         "training questions": f"{len(exams.train.questions):,}, without {len(exams.dropped)} that are nearly others",
         "validation questions": f"{len(exams.validation.questions):,}",
-        "tested questions": f"{exams.tested:,}, neither shown nor asked",
+        "tested questions": f"{len(exams.tested.questions):,}, neither shown nor asked",
         "programs": f"{plan.candidates}"
         + (f" of {spec.programs}, as the budget allows" if plan.candidates < spec.programs else ""),
         "calls": f"at most {plan.most_calls:,}{writes}",

@@ -5,15 +5,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.imports.answers import other_gold
+from medexam.experiments.imports.answers import ChoiceReader, Pair, is_other_gold
 from medexam.experiments.imports.matching import Matched
-from medexam.experiments.imports.samples import Results, Sample
-from medexam.items import Gold
+from medexam.experiments.imports.samples import Results
 from medexam.predictions import Prediction, Reason
-from medexam.questions import Question
 
-Pair = tuple[Sample, Question, Gold]
-"""A sample, its question in the sample's words, and our gold."""
 _LEFT_OUT = {
     "unmatched": "match no question",
     "ambiguous": "may be of several questions",
@@ -23,7 +19,9 @@ _LEFT_OUT = {
 """Count of samples that are left out -> what is said of them."""
 
 
-def describe(path: Path, results: Results, matched: Matched, pairs: Sequence[Pair]) -> dict[str, Any]:
+def describe(
+    path: Path, results: Results, matched: Matched, pairs: Sequence[Pair], reader: ChoiceReader
+) -> dict[str, Any]:
     """What is kept of the file, JSON-ready."""
     told = asdict(replace(results, samples=()))
     del told["samples"], told["beside"]
@@ -33,7 +31,7 @@ def describe(path: Path, results: Results, matched: Matched, pairs: Sequence[Pai
         **told,
         "notes": list(results.notes),
         **matched.counts(),
-        "other_gold": sum(other_gold(*pair) for pair in pairs),
+        "other_gold": sum(is_other_gold(reader.target(question), gold) for _, question, gold in pairs),
     }
 
 

@@ -5,8 +5,8 @@ wrong and the file does not say what was chosen, the question counts as unanswer
 """
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from medexam.experiments.imports.matching import loose, near_text
 from medexam.experiments.imports.samples import Choice, Results, Sample
@@ -14,14 +14,72 @@ from medexam.items import Gold
 from medexam.predictions import Prediction, Reason, Status
 from medexam.questions import Question
 
+Pair = tuple[Sample, Question, Gold]
+"""A sample, its question in the sample's words, and our gold."""
+Form = Literal["place", "letter", "number", "text"]
+"""How a file writes a choice; see `possible_choices`."""
+Possible = Mapping[Form, int]
+"""Form -> printed number of the option that a choice means in that form."""
+
 _LABEL = re.compile(r"\W*(?:answer\W+)?([A-Za-z]|\d{1,2})\W*", re.IGNORECASE)
 """An answer that is a letter or a number alone, such as `(B)`, `B.`, `Answer: B` or `3`."""
 
 
+class ChoiceReader:
+    """Reads what the samples of one file choose and hold for right, in the forms in which the file writes them.
+
+    Where the text of an option is a letter or a number, a choice may mean two options. It then means the one in whose
+    form the file writes other choices, and none if that does not tell.
+    """
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self._numbers = {question.key: option_numbers(sample.options, question) for sample, question, _ in pairs}
+        self._chosen = self._read((sample.chosen, question) for sample, question, _ in pairs)
+        self._targets = self._read((sample.target, question) for sample, question, _ in pairs)
+
+    def numbers(self, question: Question) -> tuple[int, ...] | None:
+        """Return what `option_numbers` gives for the question's sample."""
+        return self._numbers[question.key]
+
+    def chosen(self, question: Question) -> int | None:
+        """Return the printed number of the option that is chosen; None if that is none or cannot be told."""
+        return self._chosen[question.key]
+
+    def target(self, question: Question) -> int | None:
+        """Return the printed number of the option that is right by the file; None if it does not tell."""
+        return self._targets[question.key]
+
+    def _read(self, choices: Iterable[tuple[Choice | None, Question]]) -> dict[str, int | None]:
+        """The option that each choice of one column means, by the key of its question."""
+        by_key = {one.key: possible_choices(choice, one, self._numbers[one.key]) for choice, one in choices}
+        forms = {form for possible in by_key.values() if len(possible) == 1 for form in possible}
+        return {key: _meant(possible, forms) for key, possible in by_key.items()}
+
+
+def _meant(possible: Possible, forms: Collection[Form]) -> int | None:
+    """The only option that a choice may mean, or may mean in one of these forms."""
+    meant = set(possible.values())
+    if len(meant) > 1:
+        meant = {number for form, number in possible.items() if form in forms}
+    return meant.pop() if len(meant) == 1 else None
+
+
+def is_other_gold(target: int | None, gold: Gold) -> bool:
+    """Return whether a file's right option is none of ours; False if the file names none."""
+    return target is not None and not gold.accepts(target)
+
+
 def make_prediction(
-    sample: Sample, question: Question, gold: Gold, results: Results, *, program: str, spec_digest: str
+    sample: Sample,
+    question: Question,
+    gold: Gold,
+    results: Results,
+    reader: ChoiceReader,
+    *,
+    program: str,
+    spec_digest: str,
 ) -> Prediction:
-    """The prediction that a sample stands for; `gold` is ours."""
+    """The prediction that a sample stands for; `gold` is ours, and `reader` that of the whole file."""
     same: dict[str, Any] = {
         "question": question.key,
         "program": program,
@@ -32,8 +90,8 @@ def make_prediction(
         "latency_s": sample.latency_s,
         "model": results.model,
     }
-    numbers = option_numbers(sample.options, question)
-    answer = _answer(sample, question, numbers, gold)
+    numbers = reader.numbers(question)
+    answer = _answer(sample, question, gold, reader)
     if answer is None:
         reason = Reason.UNPARSED if sample.reply is not None else Reason.NOT_TOLD
         return Prediction(**same, status=Status.UNANSWERED, reason=reason)
@@ -43,12 +101,6 @@ def make_prediction(
         same |= {"score_unit": results.score_unit, "score_norm": results.score_norm}
         same["tied"] = sample.scores.count(max(sample.scores))
     return Prediction(**same, status=Status.ANSWERED, answer=answer)
-
-
-def other_gold(sample: Sample, question: Question, gold: Gold) -> bool:
-    """Whether the file names another right option than our key does; False if it names none."""
-    target = read_choice(sample.target, question, option_numbers(sample.options, question))
-    return target is not None and not gold.accepts(target)
 
 
 def as_worded(sample: Sample, question: Question, published: Question | None) -> Question:
@@ -78,27 +130,28 @@ def option_numbers(options: Sequence[str], question: Question) -> tuple[int, ...
     return None
 
 
-def read_choice(choice: Choice | None, question: Question, numbers: Sequence[int] | None) -> int | None:
-    """The printed number of the option that is meant, `numbers` being those of the sample's options in its order.
+def possible_choices(choice: Choice | None, question: Question, numbers: Sequence[int] | None) -> Possible:
+    """Return the printed number of the option that a choice may mean, by each form in which it means one.
 
-    A letter counts the sample's options from A, a number is the printed one, and any other text is an option's own.
-    None if it is none of these.
+    `numbers` are those of the sample's options in its order. A place and a letter count these from 0 and from A, a
+    number is the printed one, and a text is an option's own. Empty if the choice is none of these.
     """
     if choice is None:
-        return None
+        return {}
     if isinstance(choice, int):
-        return numbers[choice] if numbers is not None and 0 <= choice < len(numbers) else None
+        return {"place": numbers[choice]} if numbers is not None and 0 <= choice < len(numbers) else {}
+    possible: dict[Form, int] = {}
     if (label := _LABEL.fullmatch(choice)) is not None:
-        number = int(label[1]) if label[1].isdigit() else None
-        if number is None:
-            number = read_choice(ord(label[1].upper()) - ord("A"), question, numbers)
-        if number in question.option_numbers:
-            return number
+        if label[1].isdigit():
+            if int(label[1]) in question.option_numbers:
+                possible["number"] = int(label[1])
+        elif by_place := possible_choices(ord(label[1].upper()) - ord("A"), question, numbers):
+            possible["letter"] = by_place["place"]
     for reduce in (near_text, loose):
         meant = [option.number for option in question.options if _same(reduce, option.text, choice)]
         if len(meant) == 1:
-            return meant[0]
-    return None
+            return {**possible, "text": meant[0]}
+    return possible
 
 
 def _same(reduce: Callable[[str], str], text: str, choice: str) -> bool:
@@ -106,13 +159,13 @@ def _same(reduce: Callable[[str], str], text: str, choice: str) -> bool:
     return bool(reduced) and reduce(text) == reduced
 
 
-def _answer(sample: Sample, question: Question, numbers: Sequence[int] | None, gold: Gold) -> int | None:
-    chosen = read_choice(sample.chosen, question, numbers)
+def _answer(sample: Sample, question: Question, gold: Gold, reader: ChoiceReader) -> int | None:
+    chosen = reader.chosen(question)
     if sample.right is None:
         return chosen
-    target = read_choice(sample.target, question, numbers)
+    target = reader.target(question)
     # A file may name one of several right options.
-    is_right = chosen == target if target is not None and not gold.accepts(target) else gold.accepts(chosen)
+    is_right = chosen == target if is_other_gold(target, gold) else gold.accepts(chosen)
     if is_right is sample.right:
         return chosen
     return (gold.number if target is None else target) if sample.right else None

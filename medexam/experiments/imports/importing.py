@@ -12,8 +12,8 @@ from typing import Any
 
 from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
-from medexam.experiments.imports.account import Pair, describe, warn_of
-from medexam.experiments.imports.answers import as_worded, make_prediction
+from medexam.experiments.imports.account import describe, warn_of
+from medexam.experiments.imports.answers import ChoiceReader, Pair, as_worded, make_prediction
 from medexam.experiments.imports.matching import Matched, Matcher
 from medexam.experiments.imports.reading import read_results
 from medexam.experiments.imports.samples import Results, ResultsError
@@ -101,10 +101,12 @@ class Importer:
         self._check(path, matched)
         items = replace(self.items, questions=tuple(one for one in self.items.questions if one.key in matched.pairs))
         pairs = self._pairs(matched, items)
+        reader = ChoiceReader(pairs)
         predictions = [
-            make_prediction(*pair, results, program=cell.program.label, spec_digest=digest(known)) for pair in pairs
+            make_prediction(*pair, results, reader, program=cell.program.label, spec_digest=digest(known))
+            for pair in pairs
         ]
-        said = describe(path, results, matched, pairs)
+        said = describe(path, results, matched, pairs, reader)
         folder.create()
         with folder.locked():
             _write_predictions(folder, predictions)

@@ -81,7 +81,7 @@ class _Course:
             identity=plan.identity,
             train=len(plan.exams.train.questions),
             validation=len(plan.exams.validation.questions),
-            tested=plan.exams.tested,
+            tested=len(plan.exams.tested.questions),
             candidates=plan.candidates,
             dropped=plan.exams.dropped,
             started_at=self.started_at,

@@ -13,7 +13,7 @@ from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, RunFolderError, SpecError
 from medexam.experiments.optimize.folder import PROGRAMS, RECORD, OptimizationFolder
 from medexam.experiments.plan.cells import ExamCell
-from medexam.experiments.plan.leakage import check_apart, digest_golds, near_duplicates
+from medexam.experiments.plan.leakage import check_apart, check_demonstrations, digest_golds, near_duplicates
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
@@ -37,8 +37,8 @@ class ExamSplit:
     """Those that may be shown."""
     validation: ExamSet
     """Those that candidates are chosen by."""
-    tested: int
-    """The number of questions that the program is for; none of them is asked or shown."""
+    tested: ExamSet
+    """Those that the program is for; none of them is asked or shown."""
     dropped: tuple[str, ...]
     """Keys of training questions that are nearly tested or validation questions; never shown."""
 
@@ -54,9 +54,7 @@ def load_exam_split(dataset: DatasetSpec, optimizer: OptimizerSpec) -> ExamSplit
     kept = tuple(question for question in train.questions if question.key not in dropped)
     if not kept:
         raise SpecError("optimizer.train: every question is nearly one that is tested; choose other exams")
-    return ExamSplit(
-        replace(train, questions=kept), validation, tested=len(tested.questions), dropped=tuple(sorted(dropped))
-    )
+    return ExamSplit(replace(train, questions=kept), validation, tested, dropped=tuple(sorted(dropped)))
 
 
 _BUDGET = {"max_calls", "max_tokens", "max_minutes"}
@@ -192,6 +190,7 @@ def _plan(
     planned = plan_experiment(document, {}, runs_dir=runs_dir / PROGRAMS, only_look=only_look).cells[0]
     program = planned.program
     assert isinstance(program, AskingProgram)  # noqa: S101 - what can be optimized asks
+    check_demonstrations(cell.program, program, exams.tested.questions)
     if optimizer.metric == "log_probability":
         for _, module in program.named_sub_modules(ExamProgram):
             module.adapter.weighs = True

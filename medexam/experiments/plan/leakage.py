@@ -5,43 +5,74 @@ Exams repeat questions over the years; a prompt that shows one solved gives the 
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import dspy
 
 from medexam.errors import SpecError
 from medexam.items import ExamSet
 from medexam.questions import Exam, Question
+from medexam.specs import ProgramSpec
 from medexam.specs.identity import digest
+from medexam.tasks import Task
 
 NEAR = 0.8
 """Share of common words (Jaccard, over stem and options) from which two questions count as the same."""
 _WORD = re.compile(r"\w+")
+_LABEL = re.compile(r"^\W*(?:\d{1,2}|[A-Za-z])[.):]\s+", re.MULTILINE)
+"""The number or letter of an option at the beginning of its line."""
 
 
-def check_demonstrations(shown: Iterable[Mapping[str, Any]], asked: Sequence[Question], where: str) -> None:
-    """Raises `SpecError` where a demonstration is from an exam that is asked, or nearly one of its questions.
+def check_demonstrations(spec: ProgramSpec, program: dspy.Module, asked: Sequence[Question | Task]) -> None:
+    """Raise `SpecError` if a demonstration is from an exam that is asked, or nearly one of its questions.
 
-    A demonstration is the fields that a prompt shows: the `question`, or its `stem` and `options` as texts.
+    All demonstrations that the program's predictors hold are checked, wherever they come from: those of a file of
+    examples, of an optimized program, and of a module of the user's own. What such a module chooses while it runs is
+    not seen.
     """
-    exams = {question.exam for question in asked}
-    texts: dict[str, str] = {}
-    for demo in shown:
-        question = demo.get("question")
-        if not isinstance(question, Question):
-            text = "\n".join(str(demo[name]) for name in ("question", "stem", "options") if name in demo)
-            texts.setdefault(f"{text[:60]!r}", text)
-        elif question.exam in exams:
+    where, remedy = _source(spec)
+    exams = {question.exam for question in asked if isinstance(question, Question)}
+    names, texts = [], []
+    for name, demo, signature in _demonstrations(program):
+        question = next((value for _, value in demo.items() if isinstance(value, Question)), None)
+        if question is not None and question.exam in exams:
             raise SpecError(
                 f"{where}: demonstration {question.key} is from an exam that is asked; ask other exams, "
                 "for instance with dataset.split=test"
             )
-        else:
-            texts[question.key] = _text(question)
-    for place in _near(list(texts.values()), [_text(question) for question in asked]):
+        shown = _field_texts(demo, signature) if question is None else [_text(question)]
+        names += [name if question is None else question.key] * len(shown)
+        texts += shown
+    for place, other in (_places_near(texts, _index(tuple(asked))) if texts else {}).items():
         raise SpecError(
-            f"{where}: demonstration {list(texts)[place]} is nearly a question that is asked; ask other exams or "
-            "optimize again"
+            f"{where}: demonstration {names[place]} is nearly {asked[other].key}, which is asked; ask other exams or "
+            f"{remedy}"
         )
+
+
+def _source(spec: ProgramSpec) -> tuple[str, str]:
+    """Where a program's demonstrations come from, and what helps beside asking other exams."""
+    if spec.loads is not None:
+        return f"program.load {spec.loads}", "optimize again"
+    if spec.words is not None and spec.words.examples is not None:
+        return f"program.examples {spec.words.examples}", "show another"
+    return f"program {spec.label}", "show another"
+
+
+def _demonstrations(program: dspy.Module) -> Iterator[tuple[str, dspy.Example, type[dspy.Signature]]]:
+    """Each demonstration with its name and its predictor's signature; compiled modules are looked into too."""
+    for name, predictor in program.named_sub_modules(dspy.Predict):
+        for number, demo in enumerate(predictor.demos, start=1):
+            yield f"{number} of {name.removeprefix('self.')}", demo, predictor.signature
+
+
+def _field_texts(demo: dspy.Example, signature: type[dspy.Signature]) -> list[str]:
+    """What may be the question of a demonstration in fields of the user's own, without the options' labels."""
+    inputs = {name: _LABEL.sub("", str(demo[name])) for name in signature.input_fields if name in demo}
+    usual = [text for name, text in inputs.items() if name in ("question", "stem", "options")]
+    return [" ".join(inputs.values()), " ".join(usual), *inputs.values()]
 
 
 def digest_golds(exam_set: ExamSet) -> str:
@@ -65,29 +96,46 @@ def check_apart(sets: Mapping[str, ExamSet]) -> None:
 
 def near_duplicates(questions: Sequence[Question], others: Sequence[Question]) -> list[Question]:
     """Those of `questions` that share `NEAR` of their words with one of `others`."""
-    return [questions[place] for place in _near([*map(_text, questions)], [*map(_text, others)])]
+    return [questions[place] for place in _places_near([*map(_text, questions)], _index(tuple(others)))]
 
 
-def _near(questions: Sequence[str], others: Sequence[str]) -> list[int]:
-    """The places of those texts in `questions` that share `NEAR` of their words with one of `others`."""
-    ours, theirs = (_words(texts) for texts in (questions, others))
+class _Index(NamedTuple):
+    words: list[set[str]]
+    """Of each question."""
+    holders: Mapping[str, list[int]]
+    """Word -> the places of the questions that hold it."""
+
+
+@lru_cache(maxsize=2)
+def _index(questions: tuple[Question | Task, ...]) -> _Index:
+    """The words of questions; kept, since the cells of a plan mostly ask the same ones."""
+    words = _words([*map(_text, questions)])
     holders: defaultdict[str, list[int]] = defaultdict(list)
-    for place, known in enumerate(theirs):
+    for place, known in enumerate(words):
         for word in known:
             holders[word].append(place)
-    found = []
-    for place, known in enumerate(ours):
+    return _Index(words, holders)
+
+
+def _places_near(texts: Sequence[str], index: _Index) -> dict[int, int]:
+    """Return the place of each text that shares `NEAR` of its words with a question, and the question's place."""
+    near = {}
+    for place, known in enumerate(_words(texts)):
         # A text that lacks more than the rest shares too few: it has one of any words more than those that may lack.
-        rarest = sorted(known, key=lambda word: len(holders.get(word, ())))[: len(known) - int(NEAR * len(known)) + 1]
-        likely = {other for word in rarest for other in holders.get(word, ())}
-        if any(len(known & theirs[other]) >= NEAR * len(known | theirs[other]) for other in likely):
-            found.append(place)
-    return found
+        rarest = sorted(known, key=lambda word: len(index.holders.get(word, ())))
+        rarest = rarest[: len(known) - int(NEAR * len(known)) + 1]
+        for other in {other for word in rarest for other in index.holders.get(word, ())}:
+            if len(known & index.words[other]) >= NEAR * len(known | index.words[other]):
+                near[place] = other
+    return near
 
 
 def _words(texts: Sequence[str]) -> list[set[str]]:
     return [set(_WORD.findall(text.lower())) for text in texts]
 
 
-def _text(question: Question) -> str:
+def _text(question: Question | Task) -> str:
+    """What identifies a question: its stem and options, or of a task all that is shown but an answer."""
+    if isinstance(question, Task):
+        return " ".join([question.context, question.question, *question.options])
     return " ".join([question.stem, *(option.text for option in question.options)])

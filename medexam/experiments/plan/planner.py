@@ -35,7 +35,7 @@ from medexam.experiments.store.stored_run import find_run
 from medexam.experiments.store.trust import check_trusted
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.items import AnySet
-from medexam.programs import AskingProgram, ProgramContext, build_program, demonstrations, find_nearest
+from medexam.programs import ProgramContext, build_program, find_nearest
 from medexam.specs import CellSpec, DatasetSpec
 from medexam.specs.experiment import named_code
 from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
@@ -243,10 +243,7 @@ def _planned(
         context = replace(context, context_reader=ContextReading(reader=reader, coming=tasks))
     program = build_program(cell.program, cell.dataset.language, context)
     finder = find_nearest(program)
-    if cell.program.loads is not None and isinstance(program, AskingProgram):
-        check_demonstrations(
-            [demo for _, demo in demonstrations(program)], data.questions, f"program.load {cell.program.loads}"
-        )
+    check_demonstrations(cell.program, program, data.questions)
     return PlannedCell(
         cell=cell,
         question_set=data,

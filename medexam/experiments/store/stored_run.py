@@ -3,6 +3,7 @@
 Reports, MLflow and `--json` are all made from this. It reads a run folder and computes nothing.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -32,13 +33,20 @@ _BOUNDARIES = {
     **dict.fromkeys(("LMBillingError", "LMInvalidRequestError"), "server"),
 }
 """Class of an error -> `boundary` of its `FailureCount`; `client` for all others."""
+_VARYING = re.compile(r"""https?://\S+|'[^']*'|"[^"]*"|\b(?![45]\d\d\b)(?=\w*\d)\w+\b""")
+"""What differs between messages of one kind: addresses, quotations, numbers and ids, but not an HTTP status."""
+_COMPARED = 80
+"""Characters of a message, without those, by which its kind is known; further on stands what one server had to say."""
+_MOST_KINDS = 5
+"""Kinds of failure of one class of error that are counted apart; the others are one more."""
+_OTHERS = "others"
 M = TypeVar("M", bound=RunMetrics)
 M_co = TypeVar("M_co", bound=RunMetrics, covariant=True)
 
 
 @dataclass(frozen=True)
 class FailureCount:
-    """Failed questions of one kind."""
+    """Failed questions of one kind: those whose messages say the same, numbers and quotations apart."""
 
     boundary: str
     """Where the fault came from: `network` (no reply came), `server` (it replied with an error) or `client`."""
@@ -201,16 +209,20 @@ def find_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount,
 
 def count_failures(predictions: Iterable[Prediction], asked: Collection[str]) -> tuple[FailureCount, ...]:
     """The failures among the questions of `asked`, by key, the commonest kind first."""
-    counts: Counter[str] = Counter()
-    examples: dict[str, str] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    examples: dict[tuple[str, str], str] = {}
     for prediction in predictions:
         failure = prediction.failure
         if failure is not None and prediction.question in asked:
-            counts[failure.kind] += 1
-            examples[failure.kind] = " ".join(failure.message.split())
+            message = " ".join(failure.message.split())
+            alike = failure.kind, _VARYING.sub("", message)[:_COMPARED].casefold()
+            if alike not in counts and sum(kind == failure.kind for kind, _ in counts) >= _MOST_KINDS:
+                alike = failure.kind, _OTHERS
+            counts[alike] += 1
+            examples[alike] = message
     return tuple(
-        FailureCount(_BOUNDARIES.get(kind, "client"), kind, count, examples[kind])
-        for kind, count in counts.most_common()
+        FailureCount(_BOUNDARIES.get(kind, "client"), kind, count, examples[kind, shape])
+        for (kind, shape), count in counts.most_common()
     )
 
 

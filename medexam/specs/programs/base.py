@@ -25,13 +25,14 @@ from medexam.specs.programs.needs import (
 PositiveInt = Annotated[int, Field(ge=1)]
 
 READINGS: Mapping[str, int] = MappingProxyType(
-    {"answer": 2, "thinking": 2, "choice": 1, "format": 1, "span": 1, "sentences": 1, "module": 1, "lenient": 1}
+    {"answer": 2, "thinking": 2, "choice": 1, "format": 1, "span": 1, "sentences": 1, "module": 2, "lenient": 2}
 )
 """Reader of replies -> its version; a run keeps those that it was read by. Raise one where its code reads otherwise:
 stored replies are read again then, and nothing is asked. `answer`: signatures.answer_format and the rationale before
 it; `thinking`: signatures.thinking; `choice`: the option that scores choose, in programs.likelihood; `format`:
 programs.formats; `span`: signatures.span_alignment; `sentences`: the numbers in programs.extraction; `module`:
-signatures.choices and signatures.guided; `lenient`: signatures.lenient and signatures.answer_words."""
+signatures.choices, signatures.capitals and signatures.guided; `lenient`: signatures.lenient, signatures.answer_words
+and signatures.capitals."""
 
 
 class Member(Protocol):

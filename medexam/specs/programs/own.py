@@ -1,5 +1,6 @@
 """Programs of the user's own: a DSPy module that code defines, or a DSPy signature that the spec itself defines."""
 
+import re
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,6 +17,8 @@ MODULE = "module"
 """The kind under which optimized modules are saved, whatever they are called."""
 PROGRAMS = "medexam.programs"
 """The entry point group of short names for programs."""
+_CHOICE = re.compile(r"->.*\banswer\s*:\s*(?:int\b|Literal\[)", re.DOTALL)
+"""A signature whose answer is chosen among the options where it is guided."""
 
 
 class ModuleSpec(LookUpSpec):
@@ -122,6 +125,11 @@ class SignatureSpec(ModuleSpec):
     """`chain_of_thought` has the model reason before the outputs."""
     instructions: str = ""
     """What the model is told; empty takes DSPy's own words for the signature."""
+
+    @property
+    def could_be_guided(self) -> bool:
+        """Whether its answer is free and could be chosen among the options."""
+        return self.answer_format == "free" and self.adapter == "chat" and _CHOICE.search(self.signature) is not None
 
     @property
     def label(self) -> str:

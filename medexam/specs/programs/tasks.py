@@ -33,6 +33,11 @@ class TaskSpec(WordsSpec):
     """Tokens a reply may have; None: the model's `max_tokens`, else the program's own."""
 
     @property
+    def could_be_guided(self) -> bool:
+        """Whether it asks freely what could be chosen."""
+        return self.answer_format == "free"
+
+    @property
     def engine_needs(self) -> EngineNeeds:
         """What its requests hold: dialogues, and choices where the answer is guided."""
         return EngineNeeds(chat=True, guided=self.answer_format == "guided")
@@ -100,6 +105,11 @@ class ShortAnswerSpec(TaskLookUpSpec):
     """A named set of words (`short_answer`) or a path to a YAML file with one's own."""
     answer_format: Literal["free"] = "free"
     """`free`: an answer in words has no form that could be enforced."""
+
+    @property
+    def could_be_guided(self) -> bool:
+        """It could not: any words may be the answer."""
+        return False
 
     @property
     def readers(self) -> tuple[str, ...]:

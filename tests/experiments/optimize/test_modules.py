@@ -86,7 +86,7 @@ def test_demonstrations_of_asked_questions_are_refused(module, run_optimizer, tm
     done, _ = run_optimizer({"optimizer.kind": "bootstrap"}, module)
     path = done.folder.programs / done.trials[1].digest / "program.json"
     asked = {**module, "dataset": {"name": "headqa_sample", "split": "train"}, "optimizer": None}
-    with pytest.raises(SpecError, match="is nearly a question that is asked"):
+    with pytest.raises(SpecError, match=r"is nearly headqa-v1/.*, which is asked"):
         plan_experiment({**asked, "program": {**module["program"], "load": str(path)}}, {}, runs_dir=tmp_path / "runs")
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.stored_run import FailureCount, load_run, run_document
+from medexam.experiments.store.stored_run import FailureCount, count_failures, load_run, run_document
+from medexam.predictions import Failure, Prediction, Status
 
 ZERO_SHOT = {"kind": "zero_shot", "answer_format": "guided"}
 
@@ -21,6 +22,39 @@ def test_a_failed_run_tells_how_it_failed(make_run) -> None:
     run = load_run(make_run(ZERO_SHOT, "rwf").folder)
     assert (run.status, run.complete) == ("incomplete", False)
     assert run.failures == (FailureCount("network", "LMTransportError", 6, "connection refused"),)
+
+
+def test_each_kind_of_failure_is_counted_with_an_example_of_its_own() -> None:
+    messages = [
+        *(
+            "HTTP 500 from http://10.0.0.1:8000/v1: out of memory",
+            "HTTP 500 from http://10.0.0.2:8000/v1: out of memory",
+        ),
+        "HTTP 503 from http://10.0.0.1:8000/v1: overloaded",
+        *("the server broke off after 12 tokens", "the server broke off after 340 tokens"),
+        *("replied 'It is C.' instead of a choice", "replied 'None' instead of a choice"),
+        "the server broke off after 7 tokens",
+    ]
+    failed = [_failed(number, message) for number, message in enumerate(messages)]
+    assert count_failures(failed, {one.question for one in failed}) == (
+        FailureCount("server", "LMServerError", 3, messages[7]),
+        FailureCount("server", "LMServerError", 2, messages[1]),
+        FailureCount("server", "LMServerError", 2, messages[6]),
+        FailureCount("server", "LMServerError", 1, messages[2]),
+    )
+
+
+def test_failures_that_all_differ_are_a_few_rows() -> None:
+    failed = [_failed(number, f"{word} failed") for number, word in enumerate(["one", "two", "three", "four"] * 2)]
+    failed += [_failed(9 + number, "x" * number) for number in range(30)]
+    counts = [one.questions for one in count_failures(failed, {one.question for one in failed})]
+    assert counts == [29, 2, 2, 2, 2, 1]
+
+
+def _failed(number, message):
+    failure = Failure(kind="LMServerError", message=message)
+    known = {"question": f"own/{number}", "program": "zero_shot", "spec_digest": "0"}
+    return Prediction(**known, status=Status.FAILED, failure=failure)
 
 
 def test_a_control_has_no_model(make_run) -> None:

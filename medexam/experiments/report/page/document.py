@@ -17,7 +17,7 @@ from markupsafe import Markup
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.compare.runs import run_names
-from medexam.experiments.report.findings import describe_readings, silences
+from medexam.experiments.report.findings import describe_readings
 from medexam.experiments.report.page.blocks import build_blocks
 from medexam.experiments.report.page.entries import read_answers
 from medexam.experiments.report.page.overview import build_overview
@@ -26,6 +26,7 @@ from medexam.experiments.report.page.sections import build_sections, score_table
 from medexam.experiments.report.plots.page_svg import render_svg
 from medexam.experiments.report.plots.pictures import PLOTS
 from medexam.experiments.report.plots.style import looks
+from medexam.experiments.report.silences import silences
 from medexam.experiments.store.stored_run import AnyRun, ExamRun
 from medexam.files import whole_file
 from medexam.tables import Table
