@@ -5,14 +5,15 @@
     python bench/client_capacity.py pair
 
 `compare` measures whole paths, from the questions on disk to the scores, each pass in a fresh process, beside
-`instant_server.py` in another: `medexam run` with guided and with free answers, stock DSPy, inspect-ai and
-lm-evaluation-harness. A side's rate is the marginal one of two passes, the difference of their questions by that of
-their times, so that no start-up is in it. Sides alternate in rounds; the first round tries each side's settings and the
-others keep the fastest; the rate is the median round. Peers leave out what they can be told to leave out; medexam
-writes each prediction, its report and an MLflow run. `scale` runs medexam on two sizes, guided, and runs the first of
-them again when there is nothing left to ask. `pair` runs medexam alone and two of it at once, in processes and folders
-of their own, against a server that serves fewer questions a second than one of them could ask: what two get together,
-from the first question of either to the last, is compared with what one gets. Prints one JSON document.
+`instant_server.py` in another: `medexam run` with guided answers, with free ones and with a module of the user's own
+through litellm, stock DSPy, inspect-ai and lm-evaluation-harness. A side's rate is the marginal one of two passes, the
+difference of their questions by that of their times, so that no start-up is in it. Sides alternate in rounds; the first
+round tries each side's settings and the others keep the fastest; the rate is the median round. Peers leave out what
+they can be told to leave out; medexam writes each prediction, its report and an MLflow run. `scale` runs medexam on two
+sizes, guided, and runs the first of them again when there is nothing left to ask. `pair` runs medexam alone and two of
+it at once, in processes and folders of their own, against a server that serves fewer questions a second than one of
+them could ask: what two get together, from the first question of either to the last, is compared with what one gets.
+Prints one JSON document.
 
 All sides get the same questions of HEAD-QA v1, read from `$MEDEXAM_DATA`; more than there are repeat them under other
 numbers and with other stems. `server_cpu_share` is the server's processor time by the wall clock: near 1, the server
@@ -38,10 +39,12 @@ from pathlib import Path
 from typing import Any
 
 from peers.capacity_sides import (
+    INSTRUCTIONS,
     DSPySide,
     InspectSide,
     LMEvalSide,
     MedexamSide,
+    ModuleSide,
     Settings,
     Side,
     Workload,
@@ -51,12 +54,6 @@ from peers.capacity_sides import (
 from peers.environments import INSPECT, LM_EVAL, find_python
 
 SERVER = Path(__file__).with_name("instant_server.py")
-INSTRUCTIONS = (
-    "You are an expert in specialized scientific and health disciplines. Respond to the following multiple-choice "
-    "question:\nProvide the answer in the following JSON format: {Answer: [number]}.\n"
-    "For example, if the answer is 1, write: {Answer: 1}"
-)
-"""As long as medexam's own."""
 STRIDE = 1000
 """What a repeated question's number grows by; no exam has as many questions."""
 
@@ -360,7 +357,7 @@ def asking_span(folder: Path, number: int) -> tuple[float, float]:
 
 def make_sides(arguments: argparse.Namespace) -> list[Side]:
     """All sides, those of other interpreters only where they are wanted."""
-    sides: list[Side] = [MedexamSide("guided"), MedexamSide("free"), DSPySide()]
+    sides: list[Side] = [MedexamSide("guided"), MedexamSide("free"), ModuleSide(), DSPySide()]
     if "inspect_ai" in arguments.sides:
         sides.append(InspectSide(find_python(INSPECT, arguments.inspect_python, constrained=False)))
     if any(name.startswith("lm_eval") for name in arguments.sides):
@@ -378,7 +375,15 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-NAMES = ("medexam_guided", "medexam_free", "dspy", "inspect_ai", "lm_eval_generate", "lm_eval_loglikelihood")
+NAMES = (
+    "medexam_guided",
+    "medexam_free",
+    "medexam_module",
+    "dspy",
+    "inspect_ai",
+    "lm_eval_generate",
+    "lm_eval_loglikelihood",
+)
 PARTS = {"compare": compare, "scale": scale, "pair": pair}
 
 

@@ -13,6 +13,12 @@ from typing import Any, ClassVar, Protocol
 
 PEERS = Path(__file__).parent
 MODEL = "smollm2"
+INSTRUCTIONS = (
+    "You are an expert in specialized scientific and health disciplines. Respond to the following multiple-choice "
+    "question:\nProvide the answer in the following JSON format: {Answer: [number]}.\n"
+    "For example, if the answer is 1, write: {Answer: 1}"
+)
+"""As long as medexam's own."""
 
 Settings = Mapping[str, str | int]
 
@@ -68,12 +74,20 @@ class MedexamSide:
     def name(self) -> str:
         return f"medexam_{self.answer_format}"
 
+    def parts(self, endpoint: str) -> dict[str, Any]:
+        """The model and the program of its spec."""
+        return {
+            "model": {"engine": "vllm", "endpoints": [endpoint]},
+            "program": {"kind": "zero_shot", "answer_format": self.answer_format},
+        }
+
     def command(self, work: Workload, folder: Path, endpoint: str, settings: Settings) -> list[str]:
+        parts = self.parts(endpoint)
         spec = {
             "name": "capacity",
             "dataset": {"name": "headqa_v1", "language": "en", "path": str(work.exams)},
-            "model": {"engine": "vllm", "endpoints": [endpoint]},
-            "program": {"kind": "zero_shot", "answer_format": self.answer_format, **settings},
+            **parts,
+            "program": {**parts["program"], **settings},
         }
         file = folder / "spec.yaml"
         file.write_text(json.dumps(spec), encoding="utf-8")
@@ -94,6 +108,24 @@ class MedexamSide:
 
     def versions(self) -> dict[str, str]:
         return ask_versions(Path(sys.executable), "medexam", "dspy", "litellm", "mlflow")
+
+
+@dataclass(frozen=True)
+class ModuleSide(MedexamSide):
+    """`medexam run` with a module of the user's own, through litellm; see `direct_module.py`."""
+
+    answer_format: str = "module"
+    scale: ClassVar[float] = 0.25
+
+    def parts(self, endpoint: str) -> dict[str, Any]:
+        """The model and the program of its spec."""
+        return {
+            "model": {"engine": "litellm", "name": f"openai/{MODEL}", "endpoints": [endpoint], "max_tokens": 64},
+            "program": {
+                "kind": f"{PEERS / 'direct_module.py'}:Direct",
+                "args": {"instructions": INSTRUCTIONS},
+            },
+        }
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from dspy.lm15 import InvalidRequestError
 
-from medexam.serve.engines.litellm_calls import post_completions, reading_reply
+from medexam.serve.engines.litellm_calls import reading_reply
+from medexam.serve.engines.posted_calls import post_completions
 from medexam.serve.engines.vllm_wire import Completion, order_choices, read_completions
 from medexam.serve.logprobs.tokens import TokenPath
 from medexam.serve.pool.batcher import Batcher

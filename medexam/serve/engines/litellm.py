@@ -56,10 +56,12 @@ from medexam.serve.engines.litellm_calls import (
     call_litellm,
     get_litellm,
     is_withheld,
+    read_chat,
     reading_reply,
     to_response,
     withheld_response,
 )
+from medexam.serve.engines.posted_calls import post_chat, renames_fields
 from medexam.serve.engines.provider_tables import find_provider, read_tables
 from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_key
@@ -95,6 +97,8 @@ class LiteLLMEngine(HostedEngine):
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
         self._asked_as = self.model
         """What litellm is asked for: `openai/NAME` at an endpoint of one's own."""
+        self._posted_as: str | None = None
+        """What the model is called at an endpoint of one's own that is asked without litellm."""
         self._client: Any = None
         self.connection: dict[str, Any] = {}
         name, provider = find_provider(self.model, self._address)
@@ -104,6 +108,7 @@ class LiteLLMEngine(HostedEngine):
         if self._address:
             self._check_dialect(name, provider)
             self._asked_as = f"openai/{name}"
+            self._posted_as = None if renames_fields(name) else name
             self._client = open_model_client(Endpoint(self._address, self.connection["api_key"]), spec.timeout_s)
             # Some models of OpenAI's are asked through its responses API otherwise, which takes no client.
             self.connection |= {
@@ -237,14 +242,11 @@ class LiteLLMEngine(HostedEngine):
         self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
     ) -> Response:
         """One reply; an HTTP status of `refusing` is not asked again, and no fault after `patience_s` seconds."""
-        call = {**self.settings, **self.fit(fields), **self.connection, "timeout_s": self.timeout_s}
+        call = {**self.settings, **self.fit(fields)}
 
         async def attempt() -> Response:
             try:
-                raw = await call_litellm("acompletion", self._asked_as, **call)
-                self.answered = True
-                with reading_reply():
-                    return to_response(raw, self.model)
+                return await self._call(call)
             except FilteredError:
                 return withheld_response(self.model)
             except CURABLE as fault:
@@ -256,6 +258,18 @@ class LiteLLMEngine(HostedEngine):
 
         response = await ask_again(attempt, timeout_s=self.timeout_s, patience_s=patience_s)
         return self.cut(response, fields)
+
+    async def _call(self, fields: Mapping[str, Any]) -> Response:
+        """One reply, asked for once."""
+        if self._posted_as is not None:
+            reply = await post_chat(self._client, self._posted_as, fields, timeout_s=self.timeout_s)
+            self.answered = True
+            with reading_reply():
+                return read_chat(reply, self.model)[0]
+        raw = await call_litellm("acompletion", self._asked_as, **fields, **self.connection, timeout_s=self.timeout_s)
+        self.answered = True
+        with reading_reply():
+            return to_response(raw, self.model)
 
     def cut(self, response: Response, fields: Mapping[str, Any]) -> Response:
         """Return the reply up to the texts at which the request ends it, where the model takes no such texts."""

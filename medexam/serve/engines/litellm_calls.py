@@ -28,7 +28,6 @@ from dspy.lm15 import (
 )
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
-from medexam.inputs import load_json
 from medexam.model_calls import FINISH_REASON, Ending, read_ending
 from medexam.serve.engines.token_usage import read_usage
 from medexam.serve.network.connections import causes, redirect_fault
@@ -77,53 +76,18 @@ def get_litellm() -> Any:
 
 async def call_litellm(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
     """One call of `litellm.<function>`; raises `dspy.lm15` errors, after `timeout_s` seconds at the latest."""
-    async with _call_errors(model, timeout_s), asyncio.timeout(timeout_s):
-        litellm = await _load_litellm()
+    async with call_errors(model, timeout_s), asyncio.timeout(timeout_s):
+        litellm = await load_litellm()
         return await getattr(litellm, function)(model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)
 
 
-async def post_completions(client: Any, model: str, body: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
-    """The reply of an `AsyncOpenAI`'s completions endpoint to `body`, with the errors of `call_litellm`.
-
-    litellm would send the same by the same client. Then it makes five copies of the reply, prices and logs it, which
-    takes longer than all else of a request with a hundred prompts; so only its reading of errors is used.
-    """
-    async with _call_errors(model, timeout_s), asyncio.timeout(timeout_s):
-        try:
-            reply = await client.post("/completions", cast_to=httpx.Response, body={"model": model, **body})
-        except Exception as error:
-            raise _litellm_error(error, model, await _load_litellm()) from error
-        with reading_reply():
-            # Known fields alone are read and checked, so that it does not matter how deep the others lie.
-            found = load_json(reply.content)
-            if not isinstance(found, dict):
-                raise TypeError("it is no JSON object")
-            return found
-
-
-async def _load_litellm() -> Any:
+async def load_litellm() -> Any:
     """litellm, imported in a thread if it is not yet: that takes more than a second, and the loop carries all calls."""
     return get_litellm() if get_litellm.cache_info().currsize else await asyncio.to_thread(get_litellm)
 
 
-def _litellm_error(error: Exception, model: str, litellm: Any) -> Exception:
-    """What litellm makes of an error of the openai client's."""
-    from litellm.llms.openai.common_utils import OpenAIError
-
-    status, response = getattr(error, "status_code", 500), getattr(error, "response", None)
-    told = OpenAIError(status, getattr(error, "text", str(error)), headers=getattr(response, "headers", None))
-    told.__cause__ = error
-    try:
-        found: Exception = litellm.exception_type(
-            model=model, original_exception=told, custom_llm_provider="text-completion-openai"
-        )
-    except Exception as raised:
-        found = raised
-    return found
-
-
 @asynccontextmanager
-async def _call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
+async def call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
     """Turn litellm's errors into `dspy.lm15` errors; any other is one of a reply that cannot be read.
 
     None of them contains a key.
@@ -295,6 +259,6 @@ async def call_in_thread(function: str, model: str, *, timeout_s: float, **field
 
     `timeout_s` holds for each step of the connection. Raises `dspy.lm15` errors.
     """
-    async with _call_errors(model, timeout_s):
+    async with call_errors(model, timeout_s):
         call = getattr(get_litellm(), function)
         return await asyncio.to_thread(call, model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)

@@ -9,7 +9,7 @@ knows addresses and certificates, not what is asked.
 import asyncio
 import ipaddress
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -140,19 +140,38 @@ def open_busy_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
 def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
     """An `AsyncOpenAI` for one endpoint, which litellm uses instead of its own; it belongs to the network loop.
 
-    Raises `SpecError` for a CA bundle that cannot be read.
+    Its `post_json` is for those who need no litellm. Raises `SpecError` for a CA bundle that cannot be read.
     """
-    from openai import AsyncOpenAI
+    from openai import APIConnectionError, APITimeoutError, AsyncOpenAI
 
     http_client = open_busy_client(endpoint, timeout_s)
     http_client.event_hooks["response"].append(_refuse_redirect)
-    client = AsyncOpenAI(
+
+    class Client(AsyncOpenAI):
+        """The client of openai with a shorter way to the same request."""
+
+        async def post_json(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
+            """Return the reply to `body`, with the headers and the errors of `post`, which takes twice the time."""
+            request = http_client.build_request("POST", f"{endpoint.base}{path}", json=body, headers=headers)
+            try:
+                response = await http_client.send(request)
+            except httpx.TimeoutException as error:
+                raise APITimeoutError(request=request) from error
+            except httpx.HTTPError as error:
+                raise APIConnectionError(request=request) from error
+            if response.is_error:
+                raise self._make_status_error_from_response(response)
+            return response
+
+    client = Client(
         base_url=endpoint.base,
         api_key=endpoint.key,
         max_retries=0,
         timeout=http_client.timeout,
         http_client=http_client,
     )
+    sent = {**client.default_headers, **client.auth_headers}
+    headers = {name: value for name, value in sent.items() if isinstance(value, str)}
     background_loop().close_at_exit(client)
     return client
 

@@ -1,0 +1,117 @@
+"""Calls of a user's own endpoint without litellm, with litellm's errors and its reading of replies.
+
+litellm would send the same by the same client. Then it makes five copies of the reply, prices and logs it, which takes
+three times as long as all else of a request. So only its reading of errors and of thinking is used.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from medexam.inputs import load_json
+from medexam.serve.engines.litellm_calls import call_errors, get_litellm, load_litellm, reading_reply
+
+_UNSENT = ("allowed_openai_params", "_skip_mcp_handler", "extra_body")
+"""Fields that tell litellm something, and no server."""
+_UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
+"""What litellm takes an error without a status for."""
+
+
+async def post_completions(client: Any, model: str, body: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
+    """Return the reply of a client's completions endpoint to `body`, with the errors of `call_litellm`."""
+    return await _post(client, "/completions", "text-completion-openai", {"model": model, **body}, timeout_s)
+
+
+async def post_chat(client: Any, model: str, fields: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
+    """Return the reply of a client's chat endpoint to what `litellm.acompletion` would send for `fields`.
+
+    `model` is the name that the server knows. What a message thinks stands in its `reasoning_content`. Raises the
+    errors of `call_litellm`.
+    """
+    sent = {name: value for name, value in fields.items() if name not in _UNSENT}
+    if not sent.get("tools"):
+        sent.pop("tool_choice", None)
+    body = {"model": model, **sent, **(fields.get("extra_body") or {})}
+    reply = await _post(client, "/chat/completions", "openai", body, timeout_s)
+    with reading_reply():
+        for choice in reply.get("choices") or ():
+            _split_thinking(choice.get("message"))
+    return reply
+
+
+def renames_fields(model: str) -> bool:
+    """Return whether litellm asks a model of this name in other fields than it is told, wherever the model runs."""
+    litellm = get_litellm()
+    known = (litellm.open_ai_chat_completion_models, litellm.open_ai_text_completion_models)
+    return (
+        any(model.removeprefix("responses/") in names for names in known)
+        or bool(litellm.openaiOSeriesConfig.is_model_o_series_model(model=model))
+        or bool(litellm.OpenAIGPT5Config.is_model_gpt_5_model(model=model))
+    )
+
+
+async def _post(client: Any, path: str, provider: str, body: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+    """Return a reply's JSON object; `provider` is what litellm calls such endpoints."""
+    model = body["model"]
+    async with call_errors(model, timeout_s), asyncio.timeout(timeout_s):
+        try:
+            reply: httpx.Response = await client.post_json(path, body)
+        except Exception as error:
+            raise _litellm_error(error, model, provider, await load_litellm()) from error
+        with reading_reply():
+            # Known fields alone are read and checked, so that it does not matter how deep the others lie.
+            document = load_json(reply.content)
+            if not isinstance(document, dict):
+                raise TypeError("it is no JSON object")
+        if (fault := _find_fault(document)) is not None:
+            raise _litellm_error(fault, model, provider, await load_litellm())
+        return document
+
+
+class _ReportedError(Exception):
+    """An error that stands in a reply of status 200, as those of OpenRouter do."""
+
+    def __init__(self, message: str, status_code: int) -> None:
+        super().__init__(message)
+        self.status_code = status_code
+
+
+def _find_fault(document: Mapping[str, Any]) -> _ReportedError | None:
+    """Return the error that a reply reports; None for an empty one, which some servers send with each reply."""
+    fault = document.get("error")
+    if not isinstance(fault, dict):
+        return _ReportedError(str(fault), _UNPROCESSABLE) if fault else None
+    message, code = fault.get("message"), fault.get("code")
+    if not message and code is None:
+        return None
+    if code is None:
+        return _ReportedError(str(message), _UNPROCESSABLE)
+    status = code if isinstance(code, int) and httpx.codes.is_error(code) else httpx.codes.INTERNAL_SERVER_ERROR
+    return _ReportedError(str(message or "an error without words"), status)
+
+
+def _split_thinking(message: Any) -> None:
+    """Move the block of thinking that opens a message's text to where litellm puts it, unless it is apart already."""
+    if not isinstance(message, dict) or "reasoning_content" in message or "reasoning" in message:
+        return
+    text = message.get("content")
+    if isinstance(text, str) and text.startswith("<"):
+        from litellm.litellm_core_utils.prompt_templates.common_utils import parse_content_for_reasoning
+
+        message["reasoning_content"], message["content"] = parse_content_for_reasoning(text)
+
+
+def _litellm_error(error: Exception, model: str, provider: str, litellm: Any) -> Exception:
+    """Return what litellm makes of an error of the openai client's."""
+    from litellm.llms.openai.common_utils import OpenAIError
+
+    status, response = getattr(error, "status_code", 500), getattr(error, "response", None)
+    read = OpenAIError(status, getattr(error, "text", str(error)), headers=getattr(response, "headers", None))
+    read.__cause__ = error
+    try:
+        fault: Exception = litellm.exception_type(model=model, original_exception=read, custom_llm_provider=provider)
+    except Exception as raised:
+        fault = raised
+    return fault
