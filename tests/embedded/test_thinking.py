@@ -22,4 +22,4 @@ def test_thinking_that_is_cut_off_is_reported_or_closed(thinking_model: Path, ru
     told = (cut.folder / "report.md").read_text(encoding="utf-8")
     assert "Thinking tokens" in told
     (found,) = findings([cut.stored])
-    assert "(2 were cut at their budget, 2 of them in their thinking (truncated_thinking))" in found
+    assert "2 of 2 replies were cut at their budget in their thinking (truncated_thinking)" in found

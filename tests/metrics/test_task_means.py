@@ -88,6 +88,8 @@ def test_failed_and_missing_tasks_are_counted_apart() -> None:
         "prompt_tokens": 3,
         "completion_tokens": None,
         "thinking_tokens": None,
+        "prompt_tokens_counted": None,
+        "completion_tokens_counted": None,
         "latency_p50_s": 2.0,
         "latency_p95_s": pytest.approx(2.9),
         "answering_p50_s": None,

@@ -50,7 +50,7 @@ def test_two_programs_of_one_model_differ_where_they_differ(exams, tmp_path) -> 
     assert section.differing == ["program", "answer", "decoding"]
     (table, _), *_ = section.tables(found.names)
     rows = {row[0]: row[1:] for row in table.rows}
-    read_by = "reader answer 2, reader lenient 1, reader thinking 2"
+    read_by = "reader answer 2, reader lenient 2, reader thinking 2"
     assert rows["answer"] == tuple(
         f"answer format: {answer_format}, answer form: braces, {read_by}" for answer_format in ("free", "guided")
     )
