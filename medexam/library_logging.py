@@ -1,10 +1,12 @@
 """Keeping the log lines and progress bars of libraries off the terminal."""
 
 import logging
+import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 
 def errors_only(*loggers: str) -> AbstractContextManager[None]:
@@ -30,9 +32,49 @@ def _held_back(loggers: Iterable[str], level: int) -> Iterator[None]:
             logger.setLevel(level)
 
 
-def truncation_unlogged() -> AbstractContextManager[None]:
-    """Truncated replies are data here, counted and reported; DSPy need not log each of them."""
-    return errors_only("dspy.clients.lm")
+class NoBar:
+    """Stands in for a bar of tqdm, and shows nothing."""
+
+    _instances: ClassVar[set[Any]] = set()
+    """DSPy clears this set of tqdm's when an evaluation begins, which breaks bars that other threads make meanwhile."""
+
+    def __init__(self, iterable: Iterable[Any] = (), **_: Any) -> None:
+        self._iterable = iterable
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._iterable)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """Return what a bar does under this name, such as `update` and `close`: nothing."""
+        return lambda *_, **__: None
+
+
+@contextmanager
+def without_bars(*modules: str) -> Iterator[None]:
+    """Have these modules, as far as they are imported, show no bars of tqdm.
+
+    They are what is replaced in libraries: neither DSPy nor GEPA has a setting that reaches these bars.
+    """
+    replaced: list[Any] = [module for name in modules if (module := sys.modules.get(name)) is not None]
+    bars = [module.tqdm for module in replaced]
+    for module, bar in zip(replaced, bars, strict=True):
+        # Some import the class, others the package that has it.
+        module.tqdm = NoBar if isinstance(bar, type) else SimpleNamespace(tqdm=NoBar)
+    try:
+        yield
+    finally:
+        for module, bar in zip(replaced, bars, strict=True):
+            module.tqdm = bar
+
+
+@contextmanager
+def quiet_dspy() -> Iterator[None]:
+    """Hold back what DSPy says of single questions: a log line for each truncated reply, a bar for each evaluation.
+
+    Truncated replies are counted and reported here, and the bar of a run stands in the same place.
+    """
+    with errors_only("dspy.clients.lm"), without_bars("dspy.evaluate.evaluate", "dspy.utils.parallelizer"):
+        yield
 
 
 @contextmanager

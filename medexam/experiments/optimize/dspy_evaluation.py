@@ -7,16 +7,13 @@ at once, and the candidate then repeats what was answered.
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, redirect_stdout
-from functools import partial
-from importlib import import_module
 from io import StringIO
-from types import SimpleNamespace
 from typing import Any
 
 import dspy
 from dspy.utils.callback import BaseCallback
 
-from medexam.library_logging import errors_only
+from medexam.library_logging import errors_only, quiet_dspy, without_bars
 from medexam.programs import AskingProgram
 from medexam.questions import Question
 
@@ -94,27 +91,17 @@ def evaluating_by(ask: Ask, validation: Set[str]) -> Iterator[None]:
 
     Raises what `ask` raised.
     """
+    import gepa.core.engine  # noqa: F401  # DSPy imports it too late for its bar to be held back
+
     callbacks = [*dspy.settings.callbacks, EvaluationCallback(ask, validation)]
     try:
-        with dspy.context(callbacks=callbacks), redirect_stdout(StringIO()), errors_only("dspy"), _without_bars():
+        with (
+            dspy.context(callbacks=callbacks),
+            redirect_stdout(StringIO()),
+            errors_only("dspy"),
+            quiet_dspy(),
+            without_bars("dspy.teleprompt.bootstrap", "gepa.core.engine"),
+        ):
             yield
     except EvaluationError as failed:
         raise failed.error from None
-
-
-@contextmanager
-def _without_bars() -> Iterator[None]:
-    """Keep the bars of two modules off standard error, where ours stand.
-
-    The one thing that is replaced in a library, for want of another way: `BootstrapFewShot` and `gepa.optimize` draw
-    by the name `tqdm` of their own modules, and DSPy has no parameter that turns that off.
-    """
-    bootstrap: Any = import_module("dspy.teleprompt.bootstrap")
-    gepa: Any = import_module("gepa.core.engine")
-    before = bootstrap.tqdm, gepa.tqdm
-    # Even a bar that is switched off is entered in a set of all bars, which two threads at once can break.
-    bootstrap.tqdm, gepa.tqdm = SimpleNamespace(tqdm=iter), partial(gepa.tqdm, disable=True)
-    try:
-        yield
-    finally:
-        bootstrap.tqdm, gepa.tqdm = before

@@ -36,7 +36,7 @@ from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import MODELS, admit
 from medexam.gc_pause import gc_paused
 from medexam.items import AnswerKey
-from medexam.library_logging import truncation_unlogged
+from medexam.library_logging import quiet_dspy
 from medexam.model_identity import Answerer
 from medexam.questions import Question
 from medexam.serve import Engine, build_engine
@@ -115,7 +115,7 @@ def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimiza
         course = _Course(plan, log, budget, started_at)
         if before is None:
             course.keep()
-        with truncation_unlogged():
+        with quiet_dspy():
             run_interruptibly(_optimize(observer, course))
         done = course.state(course.ending)
         write_outcome(done, plan)

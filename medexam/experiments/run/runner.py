@@ -28,7 +28,7 @@ from medexam.experiments.store.answerers import admit
 from medexam.experiments.store.environment import Invocation, build_environment, list_prices
 from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.library_logging import truncation_unlogged
+from medexam.library_logging import quiet_dspy
 from medexam.serve import EngineInfo
 from medexam.specs import NO_NEEDS, EngineNeeds, ModelSpec
 from medexam.specs.identity import digest
@@ -73,7 +73,7 @@ class Runner:
         self._check_prices()
         stop: Stop | None
         try:
-            with truncation_unlogged():
+            with quiet_dspy():
                 stop = run_interruptibly(self._run_cells())
         except KeyboardInterrupt:
             stop = Stop.INTERRUPTED

@@ -19,7 +19,7 @@ from medexam.experiments.store.environment import Invocation, build_environment
 from medexam.experiments.translate.folder import ENVIRONMENTS, MODEL_FILES, Role, TranslationFolder
 from medexam.experiments.translate.plan import Task, text_digest
 from medexam.gc_pause import gc_paused
-from medexam.library_logging import truncation_unlogged
+from medexam.library_logging import quiet_dspy
 from medexam.model_identity import Answerer
 from medexam.serve import Engine, build_engine
 from medexam.signatures.direct import in_bulk
@@ -49,7 +49,7 @@ def run_tasks(
     for role in roles:
         runner = _Runner([task for task in tasks if task.role == role], role, folder, observer, spending)
         try:
-            with truncation_unlogged(), folder.locked():
+            with quiet_dspy(), folder.locked():
                 stop = run_interruptibly(runner.run())
         except KeyboardInterrupt:
             return Stop.INTERRUPTED

@@ -92,11 +92,21 @@ def test_other_programs_are_evaluated_as_ever_and_nothing_stays_replaced(example
     assert import_module("dspy.teleprompt.random_search").Evaluate is Evaluate
 
 
-def test_candidates_made_at_once_enter_no_bar(keys, monkeypatch) -> None:
+def test_no_bar_is_entered_in_the_set_that_evaluations_of_other_threads_clear(
+    candidate, examples, keys, monkeypatch
+) -> None:
     from tqdm import tqdm
 
-    # What a second thread does that makes the set of all bars as well.
-    monkeypatch.setattr(tqdm, "_instances", WeakSet())
-    monkeypatch.setattr(tqdm._instances, "add", lambda _: None, raising=False)
-    with evaluating_by(lambda *_: None, keys):
+    def ask(program, some):
+        return {one.question.key: dspy.Prediction(answer=1, score=1.0) for one in some}
+
+    class Cleared(WeakSet):
+        def add(self, item) -> None:
+            """What another thread clears at once."""
+
+    monkeypatch.setattr(tqdm, "_instances", Cleared())
+    with evaluating_by(ask, keys):
+        assert Evaluate(devset=examples, metric=score_answer)(candidate).score == 100
+        assert Evaluate(devset=examples, metric=score_answer, num_threads=2)(lambda question: dspy.Prediction(answer=1))
         assert list(import_module("dspy.teleprompt.bootstrap").tqdm.tqdm([1, 2])) == [1, 2]
+        import_module("gepa.core.engine").tqdm(total=2).update(1)

@@ -16,7 +16,7 @@ from typing import IO, Any
 from medexam.errors import EngineError
 from medexam.experiments.run.workers.pipe_frames import pack, read_frame, travels
 from medexam.experiments.run.workers.worker import Worker
-from medexam.library_logging import truncation_unlogged
+from medexam.library_logging import quiet_dspy
 from medexam.serve.network.event_loop import background_loop
 
 _CLOSE_S = 5.0
@@ -70,7 +70,7 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    with contextlib.suppress(EOFError), truncation_unlogged():
+    with contextlib.suppress(EOFError), quiet_dspy():
         Child(sys.stdin.buffer, replies).serve()
     sys.stderr.flush()
     os._exit(0)
