@@ -5,6 +5,7 @@ likely by character and `acc_bytes` by byte, of equals the first, as the harness
 that generates, each filter reads the replies in its own way.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -80,7 +81,7 @@ def _read_results(path: Path) -> tuple[str, Record]:
 
 
 def _results(task: str, told: Record, name: str, measure: str, samples: Sequence[Sample]) -> Results:
-    unit, norm, _ = _NORMS[measure] if samples[0].scores is not None else (None, None, None)
+    unit, norm, _ = _NORMS[measure] if any(each.scores for each in samples) else (None, None, None)
     stated = (told.get("results") or {}).get(task, {}).get(f"{measure},{name}")
     model = told.get("model_name") or (told.get("config") or {}).get("model")
     return Results(
@@ -119,6 +120,9 @@ def _sample(record: Record, measure: str, right: bool, delimiter: str) -> Sample
     likelihoods = _likelihoods(record.get("filtered_resps"))
     if likelihoods is None:
         return replace(sample, chosen=_reply(record, "filtered_resps"), reply=_reply(record, "resps"))
+    if not all(map(math.isfinite, likelihoods)):
+        # No option can be told from the others: the model or the harness computed no likelihood.
+        return replace(sample, failed=True)
     continuations = _continuations(record.get("arguments"), delimiter)
     if not sample.options and not _are_labels(continuations):
         sample = replace(sample, options=continuations)

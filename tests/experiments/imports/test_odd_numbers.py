@@ -54,3 +54,15 @@ def test_a_number_instead_of_a_list_is_one_line(field, tmp_path) -> None:
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     with pytest.raises(ResultsError, match="sample 1 is none of lm-evaluation-harness"):
         read_results(path)
+
+
+@pytest.mark.parametrize("odd", ["nan", "inf", "-inf"])
+def test_a_likelihood_that_is_none_is_a_sample_that_failed(odd, tmp_path) -> None:
+    (whole,) = LOG.parent.glob("samples_headqa_en_2*.jsonl")
+    path = tmp_path / whole.name
+    lines = [json.loads(line) for line in whole.read_text(encoding="utf-8").splitlines()]
+    lines[0]["filtered_resps"][0][0] = odd
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    for before, after in zip(read_results(whole), read_results(path), strict=True):
+        assert after.score_unit == before.score_unit
+        assert [sample.failed for sample in after.samples] == [True] + [False] * (len(lines) - 1)
