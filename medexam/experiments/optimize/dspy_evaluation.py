@@ -7,6 +7,7 @@ at once, and the candidate then repeats what was answered.
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
 from io import StringIO
 from typing import Any
 
@@ -91,8 +92,7 @@ def evaluating_by(ask: Ask, validation: Set[str]) -> Iterator[None]:
 
     Raises what `ask` raised.
     """
-    import gepa.core.engine  # noqa: F401  # DSPy imports it too late for its bar to be held back
-
+    import_module("gepa.core.engine")  # DSPy imports it too late for its bar to be held back
     callbacks = [*dspy.settings.callbacks, EvaluationCallback(ask, validation)]
     try:
         with (
