@@ -53,7 +53,7 @@ class NoBar:
 def without_bars(*modules: str) -> Iterator[None]:
     """Have these modules, as far as they are imported, show no bars of tqdm.
 
-    They are what is replaced in libraries: neither DSPy nor GEPA has a setting that reaches these bars.
+    Their name `tqdm` is replaced: neither DSPy nor GEPA has a setting that reaches these bars.
     """
     replaced: list[Any] = [module for name in modules if (module := sys.modules.get(name)) is not None]
     bars = [module.tqdm for module in replaced]

@@ -121,7 +121,7 @@ def _sample(record: Record, measure: str, right: bool, delimiter: str) -> Sample
     if likelihoods is None:
         return replace(sample, chosen=_reply(record, "filtered_resps"), reply=_reply(record, "resps"))
     if not all(map(math.isfinite, likelihoods)):
-        # No option can be told from the others: the model or the harness computed no likelihood.
+        # Nothing is to be learned from the harness's choice among such numbers, and a run folder holds none of them.
         return replace(sample, failed=True)
     continuations = _continuations(record.get("arguments"), delimiter)
     if not sample.options and not _are_labels(continuations):
