@@ -102,15 +102,21 @@ def client(uri: str) -> "MlflowClient":
 @pytest.fixture(scope="session")
 def compiled_umap() -> None:
     """UMAP's functions, compiled once on a machine: umap-learn keeps few of them, and compiles the others for 20 s."""
+    import numpy as np
+    from filelock import FileLock
     from numba.core.dispatcher import Dispatcher
 
-    from medexam.retrievers.projection import load_umap
+    from medexam.retrievers.projection import LEAST, fit_projection, load_umap
 
-    umap = load_umap()
-    for module in (umap.umap_, umap.utils, umap.layouts, umap.distances):
-        for function in vars(module).values():
-            if isinstance(function, Dispatcher) and function.py_func.__module__ == module.__name__:
-                function.enable_caching()
+    # Workers would compile the same functions at the same time.
+    with FileLock(Path(os.environ["NUMBA_CACHE_DIR"]) / "compiled.lock"):
+        umap = load_umap()
+        for module in (umap.umap_, umap.utils, umap.layouts, umap.distances):
+            for function in vars(module).values():
+                if isinstance(function, Dispatcher) and function.py_func.__module__ == module.__name__:
+                    function.enable_caching()
+        vectors = np.random.default_rng(0).standard_normal((LEAST, 8))
+        fit_projection(vectors, seed=0).project(vectors[:1])
 
 
 @pytest.fixture(scope="session")
