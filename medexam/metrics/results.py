@@ -17,6 +17,8 @@ from medexam.metrics.vote_results import EnsembleMetrics, OrderMetrics, VoteMetr
 from medexam.predictions import Reading, ThinkingTokens
 
 Interval = tuple[float, float]
+WILSON = "Wilson, as if questions were independent"
+"""What legends call the interval of a rate of questions: it does not know that those of one exam go together."""
 """Low and high end of a 95 % interval, in the unit of the number that it belongs to."""
 
 

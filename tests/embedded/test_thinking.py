@@ -21,5 +21,6 @@ def test_thinking_that_is_cut_off_is_reported_or_closed(thinking_model: Path, ru
     assert cut.stored.record.spec_digest != closed.stored.record.spec_digest
     told = (cut.folder / "report.md").read_text(encoding="utf-8")
     assert "Thinking tokens" in told
-    (found,) = findings([cut.stored])
+    same, found = findings([cut.stored])
+    assert same == "Read leniently, it scores the same."
     assert "2 of 2 replies were cut at their budget in their thinking (truncated_thinking)" in found

@@ -6,6 +6,7 @@ passages, has none of theirs.
 
 from medexam.formatting import NONE, coefficient, equals, percent, with_interval
 from medexam.metrics import Metrics, OptionScoreMetrics
+from medexam.metrics.results import WILSON
 from medexam.metrics.retrieval_results import RetrievalMetrics
 from medexam.metrics.vote_results import OrderMetrics
 from medexam.tables import Captioned, Table
@@ -40,8 +41,8 @@ def vote_tables(metrics: Metrics) -> list[Captioned]:
         for point in shown
     )
     caption = (
-        f"Percent of n = {votes.n:,}. Accuracy: of the commonest answer among the first replies (Wilson). pass@k: how "
-        f"likely one of them is right. The commonest answer has {percent(votes.agreement)} % of the replies on "
+        f"Percent of n = {votes.n:,}. Accuracy: of the commonest answer among the first replies ({WILSON}). pass@k: "
+        f"how likely one of them is right. The commonest answer has {percent(votes.agreement)} % of the replies on "
         f"average. All agree on {percent(votes.unanimous)} % of the questions. {percent(votes.no_answer)} % of the "
         "replies hold no legal answer."
     )
@@ -103,7 +104,7 @@ def _calibration(scores: OptionScoreMetrics) -> Captioned:
     caption = (
         f"ECE {percent(scores.expected_calibration_error)} %, Brier score {scores.brier_score:.3f} (0 to 2), "
         f"n = {scores.n}. Confidence: the likeliest option's share of the probability, percent. "
-        "Accuracy: how often that option is right, with a 95 % interval (Wilson)."
+        f"Accuracy: how often that option is right, with a 95 % interval ({WILSON})."
     )
     return Table("Calibration", ("Confidence", "n", "Mean confidence", "Accuracy"), rows), caption
 
@@ -169,7 +170,7 @@ def _quartiles(retrieval: RetrievalMetrics) -> Captioned:
     if retrieval.borders is not None:
         borders = ", ".join(f"{border:.4g}" for border in retrieval.borders)
         caption += f", with borders at its quartiles {borders} (numpy.quantile); equal scores stay together"
-    caption += ". Accuracy: percent, unanswered counts as wrong, with a 95 % interval (Wilson)."
+    caption += f". Accuracy: percent, unanswered counts as wrong, with a 95 % interval ({WILSON})."
     if retrieval.without_passages:
         caption += f" Questions whose query found nothing: {retrieval.without_passages}."
     return Table("Relevance quartiles", ("Quartile", "Score", "n", "Accuracy"), rows), caption
@@ -200,7 +201,7 @@ def _sources(retrieval: RetrievalMetrics) -> Captioned:
     )
     caption = (
         "Share: percent of the passages that were found. Best of: questions whose most relevant passage is of the "
-        "source; accuracy is theirs, percent, with a 95 % interval (Wilson). "
+        f"source; accuracy is theirs, percent, with a 95 % interval ({WILSON}). "
         f"Questions whose passages were cut to fit the context: {retrieval.cut}."
     )
     if len(retrieval.by_source) > len(shown):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from medexam.formatting import percent, with_interval
 from medexam.metrics import Metrics
 from medexam.metrics.passages import ENTAILED
+from medexam.metrics.results import WILSON
 from medexam.metrics.retrieval_results import Checked, CitationMetrics, QueryMetrics, VerifiedMetrics
 from medexam.tables import Captioned, Table
 
@@ -30,7 +31,8 @@ def _verified(verified: VerifiedMetrics) -> Captioned:
     share = f" ({percent(dropped / verified.passages)} %)" if verified.passages else ""
     caption = (
         f"The verifier dropped {dropped:,} of {verified.passages:,} passages{share}; none was left for "
-        f"{verified.none_kept:,} of n = {verified.n:,} questions. Accuracy: percent of the answers that stand (Wilson)."
+        f"{verified.none_kept:,} of n = {verified.n:,} questions. Accuracy: percent of the answers that stand "
+        f"({WILSON})."
     )
     return Table("Answers by the verifier's verdict", ("Verdict", "n", "Withdrawn", "Accuracy"), rows), caption
 
@@ -58,7 +60,7 @@ def _citations(cited: CitationMetrics) -> Captioned:
     )
     caption = (
         f"Counts of n = {cited.n:,} answers. Entailing: percent of the scored citations whose passage entails the "
-        f"answer with a probability of {ENTAILED:g} or more, by program.reader (Wilson)."
+        f"answer with a probability of {ENTAILED:g} or more, by program.reader ({WILSON})."
     )
     if cited.mean_support is not None:
         caption += f" Mean probability: {cited.mean_support:.3f}."

@@ -13,14 +13,15 @@ from medexam.formatting import NONE, decimal, mlflow_name, percent, with_interva
 from medexam.metrics import Interval, Metrics, PublishedScores, Scores
 from medexam.metrics.counting import COSTS
 from medexam.metrics.exam_averages import AVERAGES
+from medexam.metrics.results import WILSON
 from medexam.tables import Captioned, Table, unscored_columns
 
 _LEGEND = (
-    "Percent of n, in brackets 95 % intervals. Accuracy: right / n (Wilson). Exam score: (right - wrong / 3) / n "
+    f"Percent of n, in brackets 95 % intervals. Accuracy: right / n ({WILSON}). Exam score: (right - wrong / 3) / n "
     "({}). Points: 3 right - wrong per exam. Chance: a uniform choice on the same questions."
 )
 _MATRIX_CAPTION = (
-    "Accuracy, percent of n, in brackets 95 % intervals (Wilson). Chance: a uniform choice on the same questions."
+    f"Accuracy, percent of n, in brackets 95 % intervals ({WILSON}). Chance: a uniform choice on the same questions."
 )
 _FACETS: dict[str, Callable[[Metrics], Mapping[Any, Scores]]] = {
     "Year": lambda metrics: metrics.by_year,

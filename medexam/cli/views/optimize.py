@@ -15,6 +15,7 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.outcome import trials_table
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import Trial
+from medexam.metrics.results import WILSON
 from medexam.predictions import Prediction
 from medexam.text import visible
 
@@ -134,7 +135,7 @@ def optimization_document(done: Optimization) -> dict[str, Any]:
 def print_optimization(done: Optimization) -> None:
     """The trials as a table."""
     console = Terminal()
-    print_tables(console, [(trials_table(done, brief=True), "Percent of n, with Wilson's 95 % interval.")])
+    print_tables(console, [(trials_table(done, brief=True), f"Percent of n, with a 95 % interval ({WILSON}).")])
     early = f"; ended early: {done.why}" if done.why else ""
     lines = [
         f"{done.spent.calls:,} calls ({done.beside.calls:,} beside the trials), {done.spent.tokens:,} tokens, "

@@ -13,6 +13,7 @@ from medexam.experiments.optimize.plan import OptimizationPlan, plan_optimizatio
 from medexam.experiments.optimize.trials import Trial
 from medexam.experiments.report.shown import Block, Shown
 from medexam.experiments.store.paths import default_runs_dir
+from medexam.metrics.results import WILSON
 from medexam.predictions import Prediction
 from medexam.specs import SpecSource, load_document
 
@@ -62,7 +63,7 @@ class Optimized(Shown):
         """The trials, what they cost, and where the program lies."""
         done = self.optimization
         early = f"; ended early: {done.why}" if done.why else ""
-        table: Block = (trials_table(done, brief=True), "Percent of n, with Wilson's 95 % interval.")
+        table: Block = (trials_table(done, brief=True), f"Percent of n, with a 95 % interval ({WILSON}).")
         spent = f"{done.spent.calls:,} calls, {done.spent.tokens:,} tokens, {done.seconds:.0f} s{early}"
         return [table, spent, f"Program, demonstrations and report are in {done.folder.path}"]
 

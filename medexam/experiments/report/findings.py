@@ -20,9 +20,25 @@ def findings(runs: Sequence[AnyRun]) -> list[str]:
 
 
 def describe_readings(runs: Sequence[AnyRun]) -> list[str]:
-    """A sentence for each run some of whose replies only the lenient reader reads, with what counts either way."""
-    names = run_names(runs)
-    return list(filter(None, map(_readings, runs, names if len(runs) > 1 else [""])))
+    """What counts as replies are read strictly and leniently: a sentence for each run, one for all where both agree.
+
+    Nothing is said of a run that does not answer freely, or was stored before there were two readers.
+    """
+    names = run_names(runs) if len(runs) > 1 else [""]
+    equal = [name or "it" for run, name in zip(runs, names, strict=True) if _reads_equally(run)]
+    whose = f"{len(equal)} runs" if len(equal) > NAMED else _join(equal)
+    same = [f"Read leniently, {whose} {'scores' if len(equal) == 1 else 'score'} the same."] if equal else []
+    return [*filter(None, map(_readings, runs, names)), *same]
+
+
+def _reads_equally(run: AnyRun) -> bool:
+    metrics, record = run.metrics, run.record
+    read_by_both = "lenient" in record.readings and record.cell.program.could_be_guided
+    return isinstance(metrics, Metrics) and metrics.n > 0 and metrics.readings is None and read_by_both
+
+
+def _join(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def _readings(run: AnyRun, name: str) -> str | None:
@@ -73,5 +89,5 @@ def _standing(runs: Sequence[AnyRun], names: dict[int, str]) -> list[str]:
     if len(level) > NAMED:
         several = f"{len(level)} of the {len(runs) - 1} others are"
     else:
-        several = f"{', '.join(level[:-1])} and {level[-1]} are" if len(level) > 1 else f"{level[0]} is"
+        several = f"{_join(level)} {'are' if len(level) > 1 else 'is'}"
     return [f"{name} has the most right answers, {accuracy} %; {several} not told apart from it (McNemar's test)."]

@@ -4,6 +4,7 @@ from medexam.experiments.compare.languages import Consistency
 from medexam.experiments.report.comparison_tables import headline, render_comparison
 from medexam.formatting import equals, p_value, percent, with_interval
 from medexam.metrics.intervals import rate_interval
+from medexam.metrics.results import WILSON
 from medexam.tables import Captioned, Table
 
 SHOWN = 10
@@ -34,8 +35,8 @@ def consistency_tables(found: Consistency, shown: int = SHOWN) -> list[Captioned
     run = found.runs[0]
     title = " · ".join(filter(None, (run.program, run.model, f"{first} and {second}")))
     caption = (
-        f"{flips.n} questions that both runs scored, percent with Wilson's 95 % interval. McNemar's exact test of the "
-        f"two middle rows: p {equals(flips.p)}. Right in one language alone: "
+        f"{flips.n} questions that both runs scored, percent with a 95 % interval ({WILSON}). McNemar's exact test of "
+        f"the two middle rows: p {equals(flips.p)}. Right in one language alone: "
         "look at the translation first. The same wrong answer in both: rather what the model does not know."
     )
     tables = [(Table(title, ("Right in", "Questions", "Percent"), rows), caption)]

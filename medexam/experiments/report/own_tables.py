@@ -7,14 +7,14 @@ from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.formatting import NONE, Interval, equals, p_value
 from medexam.metrics.paired.results import Difference
-from medexam.metrics.results import OwnMeasure, RunMetrics
+from medexam.metrics.results import WILSON, OwnMeasure, RunMetrics
 from medexam.tables import Captioned, Table
 
 TITLE = "Own metrics"
 _CAPTION = (
     "Means over the questions that have a score, in the metric's own unit, in brackets 95 % intervals (bootstrap over "
-    "exams or whole questions, of fewer than five exams over questions within them; Wilson where each scores 0 or 1; "
-    "none of too few questions). No score: other questions that were answered or not."
+    f"exams or whole questions, of fewer than five exams over questions within them; {WILSON}, where each scores 0 or "
+    "1; none of too few questions). No score: other questions that were answered or not."
 )
 _TOLD = {"better": "is higher than", "worse": "is lower than", "not told apart": "is not told apart from"}
 

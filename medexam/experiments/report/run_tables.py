@@ -3,6 +3,7 @@
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.formatting import NONE, amount, percent, with_interval
 from medexam.metrics import Metrics
+from medexam.metrics.results import WILSON
 from medexam.tables import Captioned, Table
 
 SHOWN_CHARACTERS = 160
@@ -75,8 +76,8 @@ def member_tables(run: AnyRun) -> list[Captioned]:
     )
     headers = ("Member", "Accuracy", "Same answer", *(["Weight"] if told["fitted"] else []))
     caption = (
-        f"Percent of n = {found.n:,}, in brackets 95 % intervals (Wilson). Same answer: as the ensemble's. All members "
-        f"agree on {percent(found.unanimous)} % of the questions. At least one is right on "
+        f"Percent of n = {found.n:,}, in brackets 95 % intervals ({WILSON}). Same answer: as the ensemble's. All "
+        f"members agree on {percent(found.unanimous)} % of the questions. At least one is right on "
         f"{percent(found.right_in_any)} %."
     )
     if fitted := told["fitted"]:

@@ -70,6 +70,7 @@ def test_what_a_table_says_stands_below_it(make_run) -> None:
     runs = [silent, make_run(GUIDED, "r"), make_run({"kind": "longest"}, "rw")]
     assert findings(runs) == [
         "zero_shot-guided is better than every other run here: accuracy 100.0 % (McNemar's test).",
+        "Read leniently, zero_shot scores the same.",
         'zero_shot: 20 of 20 replies held no legal answer, such as "I would say | ``` the first"; '
         "program.answer_format=guided makes that impossible.",
     ]
@@ -77,7 +78,7 @@ def test_what_a_table_says_stands_below_it(make_run) -> None:
     assert findings(level) == [
         "zero_shot-guided has the most right answers, 75.0 %; random is not told apart from it (McNemar's test)."
     ]
-    assert len(findings([silent])) == 1
+    assert len(findings([silent])) == 2
     console = Console(file=StringIO(), width=80)
     print_blocks(console, [*overview_blocks(runs), *overview_tables(level)])
     lines = console.file.getvalue().splitlines()

@@ -8,6 +8,7 @@ from medexam.experiments.report.plots.style import WIDTH, Look, Plot, chance_lev
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.formatting import decimal
 from medexam.metrics import PublishedScores
+from medexam.metrics.results import WILSON
 
 COLORS = "cividis"
 """A scale that is read alike with and without red-green blindness, and in grey."""
@@ -25,7 +26,7 @@ def disciplines_plot(drawn: Sequence[Look]) -> Plot | None:
         return None
     caption = (
         f"Accuracy by {_group(scored)} in percent, {describe_n([look.run.metrics.n for look in scored])}; in brackets "
-        "95 % intervals (Wilson). The last row is what choosing at random would score."
+        f"95 % intervals ({WILSON}). The last row is what choosing at random would score."
     )
     size = (WIDTH, 1.5 + CELL_HEIGHT * (len(scored) + 1))
     return Plot("accuracy_by_discipline", caption, size, partial(_draw, scored=scored))

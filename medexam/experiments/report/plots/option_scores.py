@@ -22,6 +22,7 @@ from medexam.experiments.report.plots.style import (
     write_title,
 )
 from medexam.metrics import OptionScoreMetrics
+from medexam.metrics.results import WILSON
 
 PANEL = 3.3
 """Inches of a reliability diagram's side, with its heading."""
@@ -38,7 +39,7 @@ def reliability_plot(drawn: Sequence[Look]) -> Plot | None:
     if not scored:
         return None
     caption = (
-        f"Accuracy against confidence in ten bins, {_describe(scored)}; bars are 95 % intervals (Wilson), a marker's "
+        f"Accuracy against confidence in ten bins, {_describe(scored)}; bars are 95 % intervals ({WILSON}), a marker's "
         "area is its bin's share of the questions. A calibrated run lies on the diagonal; ECE is the expected "
         "calibration error."
     )

@@ -23,6 +23,7 @@ from medexam.experiments.report.plots.style import (
     write_title,
 )
 from medexam.formatting import coefficient
+from medexam.metrics.results import WILSON
 from medexam.metrics.retrieval_results import RetrievalMetrics
 
 SPREAD = 0.5
@@ -36,7 +37,7 @@ def relevance_plot(drawn: Sequence[Look]) -> Plot | None:
         return None
     caption = (
         f"Accuracy by quartile of the best passage's score, {describe_n([part.n for _, part in found])} with passages; "
-        "bars are 95 % intervals (Wilson). r correlates that score with being right; chance is the first run's."
+        f"bars are 95 % intervals ({WILSON}). r correlates that score with being right; chance is the first run's."
     )
     labels = [_label(look, part) for look, part in found]
     size = (WIDTH, 4.2 + legend_height(len(labels) + 1, max(map(len, labels))))

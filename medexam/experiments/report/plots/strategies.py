@@ -23,6 +23,7 @@ from medexam.experiments.report.plots.style import (
 )
 from medexam.formatting import percent, with_interval
 from medexam.metrics import Interval, Metrics
+from medexam.metrics.results import WILSON
 
 ROW_HEIGHT = 0.4
 """Inches of a run's row, and of a heading's."""
@@ -42,7 +43,7 @@ def strategies_plot(drawn: Sequence[Look]) -> Plot | None:
     ways = (look.run.metrics.exam_score_resampled for look in drawn if look.run.metrics.n)
     over = describe_resampling(ways, "bootstrap", drawn[0].run.benchmark.clusters)
     caption = (
-        f"Accuracy and exam score of each run, {describe_n(counts)}; bars are 95 % intervals (accuracy: Wilson; exam "
+        f"Accuracy and exam score of each run, {describe_n(counts)}; bars are 95 % intervals (accuracy: {WILSON}; exam "
         f"score: {over}). Dotted marks: what choosing at random would score on the same questions."
     )
     height = 1.4 + ROW_HEIGHT * sum(_share(row) for row in rows)

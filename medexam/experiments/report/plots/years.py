@@ -26,6 +26,7 @@ from medexam.experiments.report.plots.style import (
 )
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.metrics import Scores
+from medexam.metrics.results import WILSON
 
 TOGETHER = 4
 """The most runs that share one panel whatever their models are."""
@@ -51,7 +52,7 @@ def years_plot(drawn: Sequence[Look]) -> Plot | None:
     height = rows * PANEL_HEIGHT + 0.4 + legend_height(len(labels) + 1, max(map(len, labels)))
     caption = (
         f"Accuracy by exam year, {describe_n([look.run.metrics.n for look in scored])}; bars are 95 % intervals "
-        "(Wilson) of a year's questions. The axis need not begin at 0."
+        f"({WILSON}) of a year's questions. The axis need not begin at 0."
     )
     return Plot("accuracy_by_year", caption, (WIDTH, height), partial(_draw, scored=scored, panels=panels))
 
