@@ -72,8 +72,6 @@ def _cause(said: Prediction) -> Reason | None:
 def _advice(run: AnyRun, cause: Reason) -> str:
     """Return what would change the commonest cause; empty if nothing is known to."""
     program = run.record.cell.program
-    if cause in _UNREAD and _engine(run).get("system_turn") == "dropped":
-        return "the server drops the system message, so give the instructions `turn: user` in a prompt file"
     if cause is Reason.UNPARSED and (unasked := _unasked_format(run)) is not None:
         return unasked
     if cause in _FREE and _could_be_guided(run):

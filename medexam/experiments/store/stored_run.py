@@ -191,9 +191,11 @@ def stored_run(
             if isinstance(found, SpecError)
         ]
     stopped = [record.stopped.describe()] if record.stopped is not None else []
-    record = replace(record, warnings=(*record.warnings, *stopped, *unscored))
+    environment = folder.read_environment()
+    told = ((environment.get("engine") or {}).get("details") or {}).get("warnings") or ()
+    record = replace(record, warnings=(*record.warnings, *stopped, *map(str, told), *unscored))
     failures = count_failures(predictions.values(), frozenset(record.questions))
-    return StoredRun(folder, record, metrics, folder.read_environment(), failures, find_answerers(folder, record))
+    return StoredRun(folder, record, metrics, environment, failures, find_answerers(folder, record))
 
 
 def describe_unscored(metric: str, error: SpecError, *, shown: bool) -> str:

@@ -10,6 +10,7 @@ from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport
 from medexam.serve.diagnostics.load_test import LoadResult
 from medexam.serve.diagnostics.replicas import ReplicaComparison
 from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve.discovery.token_counts import UNLIMITED
 
 SAME_NATS = 0.01
 """Log-probabilities that differ by no more are those of one model."""
@@ -154,6 +155,8 @@ def _template(seen: Capabilities) -> Iterator[str]:
     if not seen.chat:
         yield "no fault, but to know: it has no chat template, so it reads and continues plain text alone"
         return
+    if seen.limit is None:
+        yield UNLIMITED.format("it")
     if not seen.system_turn:
         yield "no fault, but to know: its chat template takes no system turn, so instructions open the first user turn"
     if not seen.repeated_turns:

@@ -99,7 +99,7 @@ async def _repeats(calls: ServerCalls, what: str) -> bool:
 
 
 async def _chat(calls: ServerCalls, what: str, body: dict[str, Any]) -> dict[str, Any]:
-    return await calls.post(f"{calls.endpoint.base}/chat/completions", body, what)
+    return await calls.chat(body, what)
 
 
 def _messages(reply: dict[str, Any]) -> list[str]:

@@ -52,6 +52,8 @@ class Capabilities(FrozenModel):
     """`n` brings as many replies to one prompt, the second of them under the next seed."""
     sampling: SamplingRecord = SamplingRecord()
     """How it draws the tokens of a reply."""
+    limit: str | None = "max_tokens"
+    """The field of a dialogue's request at which a reply ends; None: it ends at none that is known."""
     tokenizes: bool
     """`/tokenize` gives the tokens of a text."""
     echo_logprobs: int | None
@@ -146,6 +148,10 @@ class HostedCapabilities(FrozenModel):
     """It thinks without being told to, so that a reply needs room for that."""
     sees: bool | None = None
     """Whether it reads pictures; None if that is not known."""
+    limit: str | None = None
+    """The field at which a reply of an endpoint of one's own ends; None: as litellm's tables say."""
+    unlimited: bool = False
+    """No field ends a reply of that endpoint."""
     prefills: bool | None = None
     """Whether it takes the opening words of its reply beside a choice; None if none were shown to it."""
     guided_by: ChoiceForm | None = None

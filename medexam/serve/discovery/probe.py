@@ -23,6 +23,7 @@ from medexam.serve.discovery.capabilities import Capabilities, is_vllm
 from medexam.serve.discovery.sampling import find_sampling
 from medexam.serve.discovery.server_calls import ServerCalls, open_calls
 from medexam.serve.discovery.sight import reads_pictures
+from medexam.serve.discovery.token_counts import LIMITS, counts_more, find_limit
 from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import MISFORMED
@@ -114,8 +115,9 @@ class _Probe:
         card = calls.choose_card(cards, name)
         calls.model = str(card["id"])
         version, letter = await _together(calls.version(card), self._letter())
+        calls.limit = limit = LIMITS[0] if is_vllm(version) else await find_limit(calls.chat)
         system, repeats, empty, renders, (allowed, many) = await _together(
-            self._accepts([{"role": "system", "content": _SYSTEM}, _user("Hello")]),
+            self._keeps_system(),
             self._accepts([_user(_SYSTEM), _user("Hello")]),
             self._accepts([{"role": "system", "content": ""}, _user(_SYSTEM)]),
             self._renders(),
@@ -129,7 +131,7 @@ class _Probe:
         if not cards and not chat and behaviour is None:
             raise calls.no_server("no models")
         structured = await self._obeys_structured_outputs(renders)
-        look = partial(calls.post, f"{calls.endpoint.base}/chat/completions", what="pictures")
+        look = partial(calls.chat, what="pictures")
         sees = await reads_pictures(look) if pictures else None
         several = await self._offers_several(chat)
         draw = self._draw_plain if behaviour is not None else self._draw_in_chat
@@ -156,6 +158,7 @@ class _Probe:
             list_prompts=many,
             several_replies=several,
             sampling=sampling,
+            limit=limit,
             tokenizes=letter is not None,
             echo_logprobs=echo,
             named_logprobs=named,
@@ -205,10 +208,18 @@ class _Probe:
         ids = await self.calls.ids({"messages": messages})
         if ids:
             return _SYSTEM in await self.calls.text(ids)
-        reply = await self.calls.post(
-            f"{self.calls.endpoint.base}/chat/completions", {"messages": messages, "max_tokens": 1}
+        return "choices" in await self.calls.chat({"messages": messages, "max_tokens": 1})
+
+    async def _keeps_system(self) -> bool:
+        """Whether a system message reaches the model; one that costs no tokens is dropped."""
+        turns: list[ChatMessage] = [{"role": "system", "content": _SYSTEM}, _user("Hello")]
+        accepted = await self._accepts(turns)
+        if not accepted or await self.calls.ids({"messages": turns}):
+            return accepted
+        replies = await _together(
+            *(self.calls.chat({"messages": shown, "max_tokens": 1}) for shown in (turns, turns[1:]))
         )
-        return "choices" in reply
+        return counts_more(*replies)
 
     async def _renders(self) -> bool:
         ids = await self.calls.ids(
@@ -241,7 +252,7 @@ class _Probe:
         if not chat:
             return True
         fields = {"messages": [_user("Hello")], **drawn, "seed": _SEED, "n": 2}
-        reply = await self.calls.post(f"{self.calls.endpoint.base}/chat/completions", fields, what="n")
+        reply = await self.calls.chat(fields, what="n")
         return len(reply.get("choices") or ()) == 2
 
     async def _draw_plain(self, fields: dict[str, Any]) -> list[str]:
@@ -251,7 +262,7 @@ class _Probe:
     async def _draw_in_chat(self, fields: dict[str, Any]) -> list[str]:
         """The same of a dialogue."""
         body = {"messages": [_user(_DRAWN_FROM)], **fields}
-        reply = await self.calls.post(f"{self.calls.endpoint.base}/chat/completions", body)
+        reply = await self.calls.chat(body)
         return [str((choice.get("message") or {}).get("content")) for choice in reply.get("choices") or ()]
 
     async def _echo_alternatives(self) -> int | None:
@@ -312,9 +323,7 @@ class _Probe:
             return bool(choices) and choices[0].get("text") == _WORD
         fields = {"messages": [_user("Hello")], "temperature": 0, "max_tokens": 16}
         constraint = {"structured_outputs": {"regex": f"{_WORD[0]}({_WORD[1:]})"}}
-        reply = await self.calls.post(
-            f"{self.calls.endpoint.base}/chat/completions", {**fields, **constraint}, _STRUCTURED
-        )
+        reply = await self.calls.chat({**fields, **constraint}, _STRUCTURED)
         first = (reply.get("choices") or [{}])[0]
         return (first.get("message") or {}).get("content") == _WORD
 

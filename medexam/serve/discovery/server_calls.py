@@ -14,11 +14,14 @@ from dspy.lm15 import LM15Error, TransportError
 
 from medexam.errors import EndpointSilentError, EndpointUnreachableError
 from medexam.inputs import UnreadableError, parse_json
+from medexam.serve.discovery.token_counts import rename_limit
 from medexam.serve.network.connections import certificate_fault, open_client, redirect_fault
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import reply_object
 from medexam.serve.network.retry import CURABLE, ask_again
 
+CHAT = "/chat/completions"
+"""Where dialogues are answered."""
 _STARTING = (502, 503, 504)
 """What a gateway answers while the server behind it is not there."""
 _REFUSALS = (500, 501)
@@ -40,6 +43,8 @@ class ServerCalls:
     timeout_s: float
     model: str = ""
     """What requests ask for."""
+    limit: str | None = None
+    """What the server calls the most tokens of a reply to a dialogue; None: the usual name."""
     refusals: dict[str, str] = field(default_factory=dict)
     """What was refused -> what the server said."""
     answered: bool = False
@@ -132,6 +137,10 @@ class ServerCalls:
         except TransportError:
             self.lost = what or address.removeprefix(self.endpoint.root)
             raise
+
+    async def chat(self, body: Mapping[str, Any], what: str = "") -> dict[str, Any]:
+        """As `post`, to where dialogues are answered."""
+        return await self.post(f"{self.endpoint.base}{CHAT}", rename_limit(body, self.limit), what)
 
     async def complete(self, prompt: str | list[str] | list[list[int]], what: str = "", **body: Any) -> list[Any]:
         """The choices; if some are missing, they are asked for once more."""

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from medexam.serve.chat_messages import put_pictures
+from medexam.serve.discovery.token_counts import counts_more
 
 _TOKENS = 16
 """Some providers refuse fewer."""
@@ -42,5 +43,4 @@ async def reads_pictures(ask: Callable[[dict[str, Any]], Awaitable[Mapping[str, 
         replies.append(await ask(body))
         if not replies[0].get("choices"):
             return False
-    seen, alone = ((reply.get("usage") or {}).get("prompt_tokens") for reply in replies)
-    return seen is None or alone is None or bool(seen > alone)
+    return counts_more(*replies)

@@ -4,15 +4,21 @@ Their traffic runs on the process's background loop, so that the asynchronous en
 synchronous twin needs none. This module knows requests and loops; the engines know the wire.
 """
 
+import logging
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dspy.lm15 import Request, Response
 
 from medexam.errors import EngineError, LogprobsUnavailableError
 from medexam.serve.contract import EngineInfo, SyncEngine
+from medexam.serve.engines.prompt_counts import PromptCounts
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.specs import EngineNeeds, ModelSpec
+
+_log = logging.getLogger(__name__)
 
 
 class HostedEngine(ABC):
@@ -21,7 +27,17 @@ class HostedEngine(ABC):
     def __init__(self, limit: AdaptiveLimit) -> None:
         """`limit` says how many requests may be in flight, and adapts to the answers."""
         self.limit = limit
+        self.prompts = PromptCounts()
+        """What the tokens of the dialogues tell that were asked."""
         self.sync = SyncEngine(lambda request: background_loop().run(self._complete(request)))
+
+    def count_prompt(self, messages: Sequence[Mapping[str, Any]], response: Response) -> None:
+        """Count a dialogue of text in; the first one that shows that prompts are cut is told at once."""
+        contents = [message["content"] for message in messages]
+        if not all(isinstance(content, str) for content in contents):
+            return
+        if self.prompts.add(sum(map(len, contents)), response.usage.input_tokens):
+            _log.warning("medexam: warning: %s", self.prompts.warning)
 
     @property
     def concurrency(self) -> int:

@@ -51,6 +51,7 @@ from medexam.serve.choice_schema import (
     read_words,
 )
 from medexam.serve.contract import CHOICE, EngineInfo
+from medexam.serve.discovery.token_counts import UNLIMITED, rename_limit
 from medexam.serve.engines.hosted import HostedEngine
 from medexam.serve.engines.litellm_calls import (
     call_litellm,
@@ -170,13 +171,20 @@ class LiteLLMEngine(HostedEngine):
             model=self.model,
             identity=self.identity,
             endpoints=(self._address,) if self._address else (),
+            system_turn=None if self.rules.system else "merged",
             guided_by="structured_outputs" if self.record.guided_by in SCHEMA_FORMS else self.record.guided_by,
             details={
                 "litellm": version("litellm"),
                 **self.rules.details,
+                "warnings": self._warnings(),
                 "capabilities": self.record.model_dump(mode="json", exclude={"variables", "missing"}),
             },
         )
+
+    def _warnings(self) -> list[str]:
+        """What a reader of the replies should know."""
+        unlimited = UNLIMITED.format(self._address) if self.record.unlimited else None
+        return [said for said in (unlimited, self.prompts.warning) if said]
 
     async def close(self) -> None:
         """Close the connections to an endpoint of one's own; litellm keeps and closes those to providers itself."""
@@ -231,7 +239,9 @@ class LiteLLMEngine(HostedEngine):
         """Return the fields of a request without those that the model does not take, and with room to think."""
         taken = {"seed": self.record.seeds, "stop": self.record.stops}
         fitted = {name: value for name, value in fields.items() if taken.get(name, True)}
-        if "max_completion_tokens" in fitted and not self.record.takes("max_completion_tokens"):
+        if self._address:
+            fitted = rename_limit(fitted, self.record.limit)
+        elif "max_completion_tokens" in fitted and not self.record.takes("max_completion_tokens"):
             fitted["max_tokens"] = fitted.pop("max_completion_tokens")
         for name in ("max_tokens", "max_completion_tokens"):
             if name in fitted:
@@ -257,6 +267,7 @@ class LiteLLMEngine(HostedEngine):
                 raise
 
         response = await ask_again(attempt, timeout_s=self.timeout_s, patience_s=patience_s)
+        self.count_prompt(call["messages"], response)
         return self.cut(response, fields)
 
     async def _call(self, fields: Mapping[str, Any]) -> Response:

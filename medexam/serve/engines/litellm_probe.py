@@ -31,6 +31,7 @@ from medexam.serve.choice_schema import CHOICE_FORMS, IMPOSSIBLE, ChoiceForm
 from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.discovery.capabilities import HostedCapabilities
 from medexam.serve.discovery.sight import reads_pictures
+from medexam.serve.discovery.token_counts import counts_more, find_limit
 from medexam.serve.engines.hosted import check_needs
 from medexam.serve.engines.litellm import LiteLLMEngine, cite, read_reply_choice
 from medexam.serve.engines.litellm_calls import get_litellm
@@ -46,6 +47,7 @@ _REFUSALS = (500, 501)
 _PATIENCE_S = 2.5
 """Seconds after which a provider that answers no first request is not asked again."""
 _STOP = "[[ ##"
+_SYSTEM = "You sit an exam in medicine, and you are brief."
 """A text at which replies of a program end, which is sent to see whether such texts are taken."""
 _DISPENSABLE = (("seed",), ("stop",), ("seed", "stop"))
 """Fields that a run can do without, as they are left out of a request that was refused."""
@@ -115,6 +117,8 @@ class HostedProbe:
         Raises `EngineError` for a setting that litellm cannot pass on to this model, or that the model refuses.
         """
         self._check_passable()
+        if self._own:
+            await self._find_limit()
         spec = self._spec
         seed = {} if spec.seed is None else {"seed": spec.seed}
         asked: dict[str, Any] = {**self._dialogue(spec.temperature), **seed}
@@ -133,6 +137,21 @@ class HostedProbe:
         if spec.temperature and await self._attempt(self._dialogue(0.0)) is None:
             self._temperature = spec.temperature
             self._engine.note(fixed_temperature=1.0 if spec.temperature == 1 else None)
+
+    async def _find_limit(self) -> None:
+        """Note the field at which a reply of an endpoint of one's own ends."""
+        limit = await find_limit(self._ask)
+        self._engine.note(limit=limit, unlimited=limit is None)
+
+    async def _ask(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The reply as the chat endpoint's object, as far as `token_counts` reads it; empty if it is refused."""
+        response = await self._attempt(fields)
+        if response is None:
+            return {}
+        usage = {"prompt_tokens": response.usage.input_tokens, "completion_tokens": response.usage.output_tokens}
+        thought = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
+        message = {"content": response.text, "reasoning": thought}
+        return {"choices": [{"message": message}], "usage": usage}
 
     def _check_passable(self) -> None:
         """Raise `EngineError` for a setting that litellm's tables say cannot be passed on."""
@@ -241,14 +260,7 @@ class HostedProbe:
 
     async def check_sight(self) -> None:
         """Show a tiny picture; raises `EngineError` unless it is taken and read."""
-
-        async def ask(fields: dict[str, Any]) -> dict[str, Any]:
-            response = await self._attempt(fields)
-            if response is None:
-                return {}
-            return {"choices": [response.text], "usage": {"prompt_tokens": response.usage.input_tokens}}
-
-        sees = await reads_pictures(ask)
+        sees = await reads_pictures(self._ask)
         self._engine.note(sees=sees)
         if not sees:
             raise EngineError(f"engine {self._engine.kind} asks {no_sight(self._engine.model)}")
@@ -278,10 +290,20 @@ class HostedProbe:
         """
         empty, first, second = {"role": "system", "content": ""}, DIALOGUE[0], DIALOGUE[-1]
         engine = self._engine
+        if engine.identity.behaviour is not None and not await self._keeps_system():
+            engine.rules = replace(engine.rules, system=False)
         if engine.identity.behaviour is None or await self._takes([empty, first, second]):
             return
         repeats, takes_empty = await asyncio.gather(self._takes([first, second]), self._takes([empty, second]))
         engine.rules = replace(engine.rules, repeats=repeats, empty_system=takes_empty)
+
+    async def _keeps_system(self) -> bool:
+        """Whether a system message costs tokens; one that costs none, or is refused, does not reach the model."""
+        user: ChatMessage = {"role": "user", "content": "Say hello."}
+        turns: list[ChatMessage] = [{"role": "system", "content": _SYSTEM}, user]
+        asked = ({**self._dialogue(self._temperature), "messages": shown} for shown in (turns, [user]))
+        shown, alone = await asyncio.gather(*map(self._ask, asked))
+        return bool(shown) and counts_more(shown, alone)
 
     async def _takes(self, messages: list[ChatMessage]) -> bool:
         return await self._attempt({**self._dialogue(self._temperature), "messages": messages}) is not None

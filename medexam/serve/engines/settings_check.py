@@ -12,6 +12,8 @@ from dspy.lm15 import LM15Error
 from medexam.errors import EngineError
 from medexam.serve.discovery.behaviour import DIALOGUE
 from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve.discovery.server_calls import CHAT
+from medexam.serve.discovery.token_counts import rename_limit
 from medexam.serve.engines.prompt_text import Renderer, ServerRenderer
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
@@ -73,9 +75,10 @@ async def _send_once(endpoint: Endpoint, seen: Capabilities, settings: RequestSe
     """One short request with all fields; raises `EngineError` with the server's own words if it is refused."""
     where, fields = "/completions", {"prompt": "Hello", **settings.sampling}
     if seen.chat:
-        where, fields = "/chat/completions", {"messages": DIALOGUE, **settings.sampling, **settings.chat}
+        where, fields = CHAT, {"messages": DIALOGUE, **settings.sampling, **settings.chat}
     tokens = max(_TOKENS, settings.sampling.get("min_tokens") or 0)
     body = {"model": seen.model, "temperature": 0.7, "seed": 0, "max_tokens": tokens, **fields}
+    body = rename_limit(body, seen.limit) if seen.chat else body
     async with open_client(endpoint, 60.0) as client:
         try:
             await reply_object(client.post(f"{endpoint.base}{where}", json=body, headers=endpoint.headers), where)

@@ -7,13 +7,7 @@ missing. A prompt has at least one token, and so has a reply with words, so that
 from collections.abc import Mapping
 from typing import Any
 
-_MOST_TOKENS = 10**9
-"""Of one reply; those of thousands of replies together still fit in any table."""
-
-
-def is_count(value: Any) -> bool:
-    """Whether a server's number of tokens can be one."""
-    return isinstance(value, int) and 0 <= value < _MOST_TOKENS
+from medexam.serve.discovery.token_counts import is_count
 
 
 def read_usage(usage: Any, *, wrote: bool) -> dict[str, Any]:

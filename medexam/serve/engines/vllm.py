@@ -35,6 +35,7 @@ from medexam.serve.chat_messages import (
 )
 from medexam.serve.contract import CHOICE, EngineInfo, join_samples, take_samples
 from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve.discovery.token_counts import UNLIMITED, rename_limit
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.completions import Completions
 from medexam.serve.engines.hosted import HostedEngine
@@ -198,11 +199,17 @@ class VLLMEngine(HostedEngine):
             details={
                 "source": first.source,
                 "sampling": first.sampling.stated,
+                "warnings": self._warnings(),
                 **self._rules.details,
                 **({"open_thinking": CLOSED} if self.opens_thinking else {}),
                 **({"read_by": dict(self._read)} if self._read else {}),
             },
         )
+
+    def _warnings(self) -> list[str]:
+        """What a reader of the replies should know."""
+        unlimited = None if self.seen[0].limit else UNLIMITED.format(self.seen[0].endpoint)
+        return [said for said in (unlimited, self.prompts.warning) if said]
 
     async def close(self) -> None:
         """Close the connections."""
@@ -312,7 +319,7 @@ class VLLMEngine(HostedEngine):
         return [build_response(reply, reply.text, reply.finish_reason) for reply in replies]
 
     async def _call_chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> list[Response]:
-        body = {**self.settings.chat, **fields}
+        body = rename_limit({**self.settings.chat, **fields}, self.seen[0].limit)
         call: dict[str, Any] = {"model": f"openai/{self.model}", "messages": list(messages), "extra_body": body}
         samples = body.get("n", 1)
 
@@ -327,4 +334,5 @@ class VLLMEngine(HostedEngine):
                 return to_responses(raw, self.model, samples)
 
         responses = await self.pool.call(send, weight=samples)
+        self.count_prompt(messages, responses[0])
         return [await count_thinking(one, self.tokenizer, opened=self.opens_thinking) for one in responses]

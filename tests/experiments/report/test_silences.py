@@ -99,10 +99,6 @@ def test_the_commonest_cause_decides_what_is_advised(reasons, reply, sentence, m
         ({"guided_by": "words"}, "."),
         ({"guided_by": None}, "."),
         ({}, "."),
-        (
-            {"guided_by": "prefill", "system_turn": "dropped"},
-            "; the server drops the system message, so give the instructions `turn: user` in a prompt file.",
-        ),
     ],
 )
 def test_guided_answers_are_advised_only_where_the_engine_enforces_them(engine, advice, make_run) -> None:

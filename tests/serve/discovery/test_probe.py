@@ -36,6 +36,7 @@ async def test_a_server_that_honours_everything() -> None:
         "structured_outputs": True,
         "list_prompts": True,
         "several_replies": True,
+        "limit": "max_tokens",
         "tokenizes": True,
         "echo_logprobs": 0,
         "named_logprobs": 128,

@@ -52,7 +52,9 @@ def test_a_run_frees_its_model(program: dict[str, Any], tiny_llama: Path, tmp_pa
     }
     (run,) = medexam.run(document, runs_dir=tmp_path, progress=False, track=False)
     assert run.complete
-    assert [model() for model in models] == [None]
+    assert len(models) == 1
+    # The thread that computed may be about to end.
+    until(lambda: models[0]() is None, "the end of the model")
 
 
 def test_an_engine_that_nobody_closes_is_freed_with_its_last_user_and_its_thread_ends(tiny_llama: Path, models, ask):
