@@ -21,7 +21,7 @@ from medexam.plugins import load_object
 from medexam.predictions import Prediction, Reading
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
-from medexam.programs.recording import Calls, recorded_calls
+from medexam.programs.recording import Calls, OtherModelError, OtherModels, recorded_calls
 from medexam.programs.replay import replay
 from medexam.programs.retrieval.passages import PassageFinder
 from medexam.programs.retrieval.searching import PassageSearch
@@ -33,6 +33,13 @@ from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec, SignatureS
 
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""
+
+_NO_MODEL = "No LM is loaded"
+"""How DSPy's complaint begins in a thread of the user's own, which does not have the settings of the one before."""
+_THREAD = (
+    "the module asks in a thread of its own, which does not know the run's model: start it by dspy.Parallel, or call "
+    "contextvars.copy_context().run in it"
+)
 
 
 class OwnProgram(AskingProgram):
@@ -102,7 +109,12 @@ class OwnProgram(AskingProgram):
         lm = dspy.settings.lm
         numbers = question.option_numbers if isinstance(question, Question) else ()
         hits = list(self._finder.find(question)) if self._finder else []
-        settings = {"lm": lm and lm.copy(max_tokens=self._max_tokens), "adapter": self.adapter, "rm": self._retrieve}
+        settings = {
+            "lm": lm and lm.copy(max_tokens=self._max_tokens),
+            "adapter": self.adapter,
+            "rm": self._retrieve,
+            "callbacks": [*dspy.settings.callbacks, *([OtherModels(lm)] if lm else [])],
+        }
         with recorded_calls() as calls, asked_options(numbers), dspy.context(**settings):
             yield calls, question_fields(question, self._wanted, hits)
 
@@ -183,8 +195,9 @@ def _naming_faults() -> Iterator[list[Any]]:
         raise
     except AdapterParseError:
         pass
-    except Exception as error:
-        raise ProgramFaultError(type(error).__name__, str(error)) from error
+    except (Exception, OtherModelError) as error:
+        said = f"{_THREAD} ({error})" if str(error).startswith(_NO_MODEL) else str(error)
+        raise ProgramFaultError(type(error).__name__, said) from error
 
 
 @cache

@@ -7,10 +7,11 @@ DSPy's threads, to which its settings are handed on.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import dspy
 from dspy.lm15 import Request, Response
+from dspy.utils.callback import BaseCallback
 
 from medexam.model_calls import Generation
 from medexam.signatures.direct import DialogueWriter
@@ -43,6 +44,28 @@ def recorded_calls() -> Iterator[Calls]:
     calls = Calls()
     with dspy.context(**{_KEY: calls}):
         yield calls
+
+
+class OtherModelError(BaseException):
+    """Code of a question's program asks another model than the run's, whose calls nobody would keep or count.
+
+    No `Exception`: DSPy logs those that callbacks raise, and asks all the same.
+    """
+
+
+class OtherModels(BaseCallback):
+    """A callback of DSPy's that stops every call of another model than `lm`, before it is asked."""
+
+    def __init__(self, lm: Any) -> None:
+        self._engine = getattr(lm, "engine", None)
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:  # noqa: ARG002 - DSPy's names
+        """Raise `OtherModelError` unless it is `lm` or a copy, which share their engine."""
+        if getattr(instance, "engine", None) is not self._engine:
+            raise OtherModelError(
+                f"the module asks {instance.model} beside the run's model, and nobody would keep or count its calls: "
+                "ask dspy.settings.lm, and run the other model as a cell of its own"
+            )
 
 
 class _Sync(Protocol):

@@ -283,3 +283,67 @@ class Looks(dspy.Module):
     for said in stored.folder.read_predictions().values():
         assert (said.failure, said.answer, said.passages is not None) == (None, 1, True)
         assert "Insulin lowers glucose" in said.rationale
+
+
+OTHER = """
+class Asks(dspy.Module):
+    def __init__(self, way="context"):
+        super().__init__()
+        self.way = way
+        self.ask = dspy.Predict("question, options -> answer: int")
+        self.other = dspy.LM("openai/other", api_base="http://127.0.0.1:1", api_key="none", cache=False)
+        if way == "predictor":
+            self.ask.set_lm(self.other)
+
+    def forward(self, stem, options):
+        if self.way == "predictor":
+            return self.ask(question=stem, options=options)
+        if self.way == "alone":
+            try:
+                return int(self.other(stem)[0])
+            except Exception:
+                return 1
+        if self.way == "parallel":
+            with dspy.context(lm=self.other):
+                asked = dspy.Example(question=stem, options=options).with_inputs("question", "options")
+                return dspy.Parallel(num_threads=1, disable_progress_bar=True)([(self.ask, asked)])[0]
+        with dspy.context(lm=self.other.copy(temperature=0.5)):
+            return self.ask(question=stem, options=options)
+"""
+
+
+@pytest.mark.parametrize("way", ["context", "predictor", "alone", "parallel"])
+def test_a_module_that_asks_another_model_fails_its_questions_before_that_is_asked(run, way: str) -> None:
+    stored = run(OTHER, "Asks", {"*": FIELD}, limit=2, args={"way": way})
+    assert [said.status for said in stored.folder.read_predictions().values()] == [Status.FAILED] * 2
+    (failure,) = stored.failures
+    assert failure.kind == "OtherModelError"
+    assert "asks openai/other beside the run's model" in failure.example
+
+
+THREADS = """
+import contextvars
+from concurrent.futures import ThreadPoolExecutor
+
+class Spreads(dspy.Module):
+    def __init__(self, copied):
+        super().__init__()
+        self.copied = copied
+        self.judge = dspy.Predict("question, options -> answer: int")
+
+    def forward(self, stem, options):
+        with ThreadPoolExecutor(2) as threads:
+            ways = [contextvars.copy_context().run if self.copied else lambda call, **told: call(**told) for _ in "12"]
+            asked = [threads.submit(way, self.judge, question=stem, options=options) for way in ways]
+            return [one.result() for one in asked][0]
+"""
+
+
+def test_a_thread_of_the_modules_own_asks_the_runs_model_or_is_named(run) -> None:
+    works = run(THREADS, "Spreads", {"*": FIELD}, limit=2, args={"copied": True})
+    said = list(works.folder.read_predictions().values())
+    assert [one.answer for one in said] == [2, 2]
+    assert [len(one.generations or ()) for one in said] == [2, 2]
+    (failure,) = run(THREADS, "Spreads", {"*": FIELD}, limit=2, args={"copied": False}).failures
+    assert "asks in a thread of its own" in failure.example
+    assert "dspy.Parallel" in failure.example
