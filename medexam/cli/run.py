@@ -90,6 +90,9 @@ class RunSettings(PlanSettings):
     accept_model_change: Annotated[
         bool, Setting("Go on with another model than the one that began; every table then says so.")
     ] = False
+    accept_refusals: Annotated[
+        bool, Setting("Count questions that a server refused in three runs in a row as unanswered.")
+    ] = False
     max_failures: FailuresOption = None
     max_tokens: Annotated[
         int | None, Setting("Stop when N tokens of prompts and replies are spent.", metavar="N", min=1)
@@ -148,7 +151,7 @@ def run(
         plan = _warn(plan_resume(settings.resume, runs_dir=runs_dir))
     if settings.accept_model_change and not any(planned.asks_model for planned in plan.cells):
         raise SpecError("--accept-model-change: no program of this plan asks a model; leave it out")
-    plan = replace(plan, accept_model_change=settings.accept_model_change)
+    plan = replace(plan, accept_model_change=settings.accept_model_change, accept_refusals=settings.accept_refusals)
     from medexam.cli.progress.run import TerminalProgress
     from medexam.experiments.entry.carry_out import Carriers, carry_out
     from medexam.experiments.run.spending import Limits
@@ -237,11 +240,19 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
             say(f"warning: {run.folder.name}: {run.note}")
         if run.record.stopped is not None:
             say(f"{run.folder.name} {run.record.stopped.describe()}")
-    where = f"--tracking-uri {hide_address(tracking_uri)}" if tracking_uri else f"--runs-dir {runs_dir}"
     sys.stderr.write(f"Runs are in {runs_dir}.\n")
     sys.stderr.write(f"A page of every question and reply: {sys.argv[0]} report {runs_dir} --html report.html\n")
     if find_spec("mlflow"):
-        sys.stderr.write(f"The MLflow UI: {sys.argv[0]} ui {where}\n")
+        sys.stderr.write(f"The MLflow UI: {_ui_of(runs_dir, tracking_uri)}\n")
+
+
+def _ui_of(runs_dir: Path, tracking_uri: str | None) -> str:
+    """The command that opens the UI; an MLflow server's own address."""
+    if tracking_uri is None:
+        return f"{sys.argv[0]} ui --runs-dir {runs_dir}"
+    shown = hide_address(tracking_uri)
+    served = tracking_uri.startswith(("http://", "https://"))
+    return shown if served else f"{sys.argv[0]} ui --tracking-uri {shown}"
 
 
 def _incomplete(spec: str | None, plan: "Plan", runs: "list[AnyRun]", stop: "Stop | None") -> str:

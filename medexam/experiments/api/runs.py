@@ -58,6 +58,7 @@ def run(
     fresh: bool = False,
     repeat: int = 0,
     accept_model_change: bool = False,
+    accept_refusals: bool = False,
     limits: Limits = NO_LIMITS,
     workers: int | Literal["auto"] | RayCluster = 1,
     progress: bool = True,
@@ -69,10 +70,11 @@ def run(
     `spec` is a YAML file, the name of a shipped experiment or of a data set, a mapping, or an `ExperimentSpec`.
     `program`, `model` and `dataset` replace those parts: a spec, a mapping, or a text such as `"few_shot"`; a list
     makes a run of each. `overrides` set single keys, with two underscores for a dot: `dataset__language="es"`.
-    `repeat` asks each run's questions that often again, in other orders: `compare` then knows how far answers vary by
-    themselves. `limits` end the asking, such as `medexam.Limits(minutes=10)`. `workers` processes of this machine ask,
-    `"auto"` is as many as help; `{"address": "10.0.0.1:6379"}` has the workers of that Ray cluster ask. `track` is an
-    MLflow store; True: the one beside the runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
+    `repeat` asks each run's questions that often again, in other orders: `compare` then knows how far answers vary
+    by themselves. `accept_refusals` counts questions as unanswered that a server refused in three runs in a row.
+    `limits` end the asking, such as `medexam.Limits(minutes=10)`. `workers` processes of this machine ask, `"auto"`
+    is as many as help; `{"address": "10.0.0.1:6379"}` has the workers of that Ray cluster ask. `track` is an MLflow
+    store; True: the one beside the runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
     Raises `MedExamError` for whatever a user can cure.
     """
     settings = gather(overrides, program=program, model=model, dataset=dataset)
@@ -83,7 +85,7 @@ def run(
         carriers = Carriers("ray", workers.get("address"), workers.get("number"), limits)
     else:
         carriers = Carriers(workers=workers, limits=limits)
-    planned = replace(planned, accept_model_change=accept_model_change)
+    planned = replace(planned, accept_model_change=accept_model_change, accept_refusals=accept_refusals)
     stored, stop = ask(planned, carriers, progress=progress, track=track)
     return Runs(list(map(Run, stored)), stop)
 

@@ -193,6 +193,8 @@ class Plan:
     """When the asking of its cells ends; None: once all of it is answered."""
     accept_model_change: bool = False
     """Whether another model than the one that began a run may go on with it."""
+    accept_refusals: bool = False
+    """Whether questions that a server refused in three runs in a row are closed as unanswered."""
 
     def record(self, planned: AnyCell) -> RunRecord:
         """What a cell's `spec.json` says."""

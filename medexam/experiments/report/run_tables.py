@@ -1,5 +1,6 @@
 """Tables of how one run went: what it took, and how its questions failed."""
 
+from medexam.experiments.score.refusals import TIMES, find_refused
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.formatting import NONE, amount, percent, with_interval
 from medexam.metrics import Metrics
@@ -96,7 +97,20 @@ def failure_tables(run: AnyRun, advice: str = "") -> list[Captioned]:
         (failure.boundary, failure.kind, _shorten(failure.example), str(failure.questions)) for failure in run.failures
     )
     headers = ("Boundary", "Type", "For example", "Questions")
-    return [(Table(f"Failed questions: {run.title}", headers, rows, text_columns=3), advice)]
+    table = Table(f"Failed questions: {run.title}", headers, rows, text_columns=3)
+    return [(table, " ".join(filter(None, (advice, _describe_refused(run)))))]
+
+
+def _describe_refused(run: AnyRun) -> str:
+    """How many of the failed questions fail whenever they are asked, and what ends that; empty if none does."""
+    refused = find_refused(run.folder, frozenset(run.record.questions))
+    if not refused:
+        return ""
+    reason = _shorten(" ".join(next(iter(refused.values())).message.split()))
+    return (
+        f"{len(refused):,} of them failed in {TIMES} runs in a row, such as: {reason}. `medexam run --accept-refusals` "
+        "counts them as unanswered and asks them no more."
+    )
 
 
 def _shorten(text: str) -> str:

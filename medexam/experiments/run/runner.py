@@ -21,6 +21,7 @@ from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.combining import combine_again
 from medexam.experiments.run.executor import Executor, LocalExecutor, RunObserver
+from medexam.experiments.run.refusals import close_refused
 from medexam.experiments.run.rereading import read_run_again
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
@@ -105,7 +106,9 @@ class Runner:
                     continue
                 planned.folder.create()
                 with planned.folder.locked():
-                    interrupted = await self._run_cell(combine_again(_look_again(planned)))
+                    found = _look_again(planned)
+                    found = close_refused(found) if self._plan.accept_refusals else found
+                    interrupted = await self._run_cell(combine_again(found))
                     run = None if planned.pending else fresh_run(planned.folder)
                     self._runs[position] = run or score_cell(planned.folder, planned.question_set)
                 self._observer.cell_ends(self._runs[position])
