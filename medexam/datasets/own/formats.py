@@ -7,30 +7,31 @@ place.
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from medexam.datasets.own.grids import LOOKED_AT, Header, count_names, find_header
 from medexam.datasets.own.json_shapes import Cells, as_row, rows_of_document
+from medexam.datasets.own.text_files import open_text
 from medexam.datasets.own.texts import check_text_length
 from medexam.inputs import (
     LONGEST_TEXT,
     UnreadableError,
     check_archive,
-    check_line_lengths,
-    decode,
     first_line,
     open_parquet,
     parquet_rows,
     parse_json,
-    read_bytes,
 )
 
 _DELIMITERS = (",", ";", "\t", "|")
-_LOOKED_AT = 20
-"""Rows that tell the delimiter of a CSV file."""
+_SAMPLE = 1 << 22
+"""Characters at the beginning of a CSV file that tell its delimiter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,31 +46,35 @@ class RawTable:
     """Each row as messages call it, with its cells. To go through them may raise `UnreadableError`."""
 
 
-def read_format(path: Path) -> RawTable:
-    """The rows of a file by its ending; raises `UnreadableError` if it is unreadable or of no known format."""
+@contextmanager
+def open_format(path: Path) -> Iterator[RawTable]:
+    """The rows of a file by its ending, which is open within the block.
+
+    Raises `UnreadableError` if it is unreadable or of no known format.
+    """
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix not in _READERS:
         raise UnreadableError(f"questions are read from files that end in {', '.join(_READERS)}, or .gz behind it")
-    return _READERS[suffix](path)
+    with ExitStack() as closing:
+        yield _READERS[suffix](path, closing)
 
 
-def _read_text(path: Path) -> str:
-    try:
-        return decode(read_bytes(path))
-    except UnreadableError as error:
-        raise UnreadableError(f"{error}: save it as UTF-8, or copy it again") from None
-    except OSError as error:
-        raise UnreadableError(f"cannot be read ({error}): copy it again") from None
+def _named(*parts: str) -> str:
+    """The name of a format, with what was decided on the way."""
+    return "; ".join(filter(None, parts))
 
 
-def _read_lines(path: Path) -> RawTable:
-    rows: list[tuple[str, Cells]] = []
-    for line, text in enumerate(_read_text(path).split("\n"), start=1):
-        check_text_length(text, f"line {line}")
-        if text.strip():
-            value, wrong = _parse_json(text)
-            rows.append((f"line {line}", wrong or as_row(value)))
-    return RawTable("JSON Lines", (), rows)
+def _read_lines(path: Path, closing: ExitStack) -> RawTable:
+    stream, encoding = open_text(path, closing, newline="\n")
+    return RawTable(_named("JSON Lines", encoding), (), _parse_lines(stream))
+
+
+def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, Cells]]:
+    for number, line in enumerate(lines, start=1):
+        check_text_length(line, f"line {number}")
+        if line.strip():
+            value, wrong = _parse_json(line)
+            yield f"line {number}", wrong or as_row(value)
 
 
 def _parse_json(text: str) -> tuple[Any, str | None]:
@@ -79,79 +84,101 @@ def _parse_json(text: str) -> tuple[Any, str | None]:
         return None, f"{error}; the file may be truncated"
 
 
-def _read_json(path: Path) -> RawTable:
-    text = _read_text(path)
+def _read_json(path: Path, closing: ExitStack) -> RawTable:
+    stream, encoding = open_text(path, closing)
+    text = stream.read()
     document, wrong = _parse_json(text)
     if wrong is None:
-        return RawTable("JSON", (), list(_number(rows_of_document(document))))
+        return RawTable(_named("JSON", encoding), (), _number(rows_of_document(document)))
     if text.lstrip()[:1] == "{" and "\n" in text.strip():
-        return _read_lines(path)
+        return RawTable(_named("JSON Lines", encoding), (), _parse_lines(text.split("\n")))
     raise UnreadableError(f"{wrong}: copy it again")
 
 
-def _number(rows: Iterable[Cells]) -> Iterable[tuple[str, Cells]]:
+def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
     return ((f"row {number}", row) for number, row in enumerate(rows, start=1))
 
 
-def _read_csv(path: Path) -> RawTable:
-    text = _read_text(path)
-    try:
-        # Before it is interpreted, which takes long.
-        check_line_lengths(text)
-    except UnreadableError as error:
-        raise UnreadableError(f"{error}: shorten it, or take it out") from None
-    delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    rows: list[tuple[str, Cells]] = []
-    header: tuple[str, ...] = ()
-    limit = csv.field_size_limit(LONGEST_TEXT)
+def _read_csv(path: Path, closing: ExitStack) -> RawTable:
+    closing.callback(csv.field_size_limit, csv.field_size_limit(LONGEST_TEXT))
+    with ExitStack() as sampling:
+        sample = open_text(path, sampling)[0].read(_SAMPLE)
+    delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
+    stream, encoding = open_text(path, closing)
+    shown = "tab" if delimiter == "\t" else f'"{delimiter}"'
+    lines = _cut_lines(stream, delimiter)
+    first = list(islice(lines, LOOKED_AT))
+    if not first:
+        return RawTable("CSV", (), ())
+    header = find_header([cells for _, cells in first])
+    rows = chain(first[header.above :], lines)
+    return RawTable(
+        _named(f"CSV, delimiter {shown}", encoding, *header.notes), header.columns, _name_cells(rows, header)
+    )
+
+
+def _cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The line at which each row ends, and its cells; no rows that are empty."""
+    reader = csv.reader(_check_lines(stream), delimiter=delimiter)
     try:
         for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            if not header:
-                header = tuple(cell.strip() for cell in cells)
-                continue
-            wrong = f"has {len(cells)} cells, and the header {len(header)}: quote cells that hold the delimiter"
-            record = dict(zip(header, cells, strict=False)) if len(cells) == len(header) else wrong
-            rows.append((f"row {len(rows) + 1} (line {reader.line_num})", record))
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, cells
     except csv.Error as error:
         raise UnreadableError(
             f"line {reader.line_num} is not CSV ({error}): a cell has at most {LONGEST_TEXT:,} characters"
         ) from None
-    finally:
-        csv.field_size_limit(limit)
-    if twice := [name for name, times in Counter(header).items() if times > 1]:
-        raise UnreadableError(f"two columns are called {twice[0]!r}: give each a name of its own")
-    shown = "tab" if delimiter == "\t" else f'"{delimiter}"'
-    return RawTable(f"CSV, delimiter {shown}", header, rows)
 
 
-def _find_delimiter(text: str) -> str:
-    """The delimiter that cuts the first rows into the most columns, as many in each; a comma if none does."""
-    best = (1, ",")
-    for delimiter in _DELIMITERS:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+def _check_lines(stream: Iterable[str]) -> Iterator[str]:
+    for number, line in enumerate(stream, start=1):
+        if len(line) > LONGEST_TEXT:
+            check_text_length(line, f"line {number}")
+        yield line
+
+
+def _name_cells(lines: Iterable[tuple[int, Sequence[Any]]], header: Header) -> Iterator[tuple[str, Cells]]:
+    width = len(header.columns)
+    for number, (line, cells) in enumerate(lines, start=1):
+        place = f"row {number} (line {line})"
+        if len(cells) == width or (len(cells) > width and not any(cells[width:])):
+            yield place, dict(zip(header.columns, cells, strict=False))
+        else:
+            yield place, f"has {len(cells)} cells, and the header {width}: quote cells that hold the delimiter"
+
+
+def _find_delimiter(sample: str) -> str:
+    """The delimiter that the header says: it cuts the first row into names, and the rows below into as many cells.
+
+    Of several that do, the one that cuts into the most; a comma if none cuts at all.
+    """
+
+    def rate(delimiter: str) -> tuple[int, int, int]:
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
         try:
-            counts = Counter(len(cells) for _, cells in zip(range(_LOOKED_AT), reader, strict=False) if cells)
+            rows = [cells for cells in islice(reader, LOOKED_AT) if any(cells)]
         except csv.Error:
-            continue
-        columns, rows = counts.most_common(1)[0] if counts else (1, 0)
+            return (0, 0, 0)
+        columns, times = Counter(map(len, rows)).most_common(1)[0] if rows else (1, 0)
         # A row or two may be torn; a delimiter that cuts fewer alike is a mark of the texts.
-        if columns > best[0] and rows >= 0.8 * counts.total():
-            best = (columns, delimiter)
-    return best[1]
+        alike = columns > 1 and times >= 0.8 * len(rows)
+        headed = rows[0] if rows and len(rows[0]) > 1 else []
+        if alike and len(headed) == columns:
+            return (3, count_names(headed), columns)
+        return (2, 0, columns) if alike else (1, count_names(headed), len(headed))
+
+    return max(_DELIMITERS, key=rate)
 
 
-def _read_parquet(path: Path) -> RawTable:
+def _read_parquet(path: Path, closing: ExitStack) -> RawTable:
     try:
-        with open_parquet(path) as file:
-            return RawTable("Parquet", tuple(file.schema_arrow.names), list(_number(parquet_rows(file))))
+        file = closing.enter_context(open_parquet(path))
+        return RawTable("Parquet", tuple(file.schema_arrow.names), list(_number(parquet_rows(file))))
     except UnreadableError as error:
         raise UnreadableError(f"{error}: copy it again") from None
 
 
-def _read_excel(path: Path) -> RawTable:
+def _read_excel(path: Path, closing: ExitStack) -> RawTable:
     try:
         import openpyxl
     except ImportError:
@@ -161,28 +188,42 @@ def _read_excel(path: Path) -> RawTable:
     try:
         check_archive(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        closing.callback(book.close)
         sheets = {
-            sheet.title: [list(cells) for cells in sheet.iter_rows(values_only=True)] for sheet in book.worksheets
+            sheet.title: [
+                (line, [_displayed(cell) for cell in row]) for line, row in enumerate(sheet.iter_rows(), start=1)
+            ]
+            for sheet in book.worksheets
         }
-        book.close()
     except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
         raise UnreadableError(f"is not a whole Excel file ({first_line(error)}): save it again, or as CSV") from None
-    sheets = {name: rows for name, rows in sheets.items() if any(cell is not None for cells in rows for cell in cells)}
+    sheets = {
+        name: filled
+        for name, lines in sheets.items()
+        if (filled := [(line, cells) for line, cells in lines if any(cell is not None for cell in cells)])
+    }
     if len(sheets) != 1:
         names = ", ".join(sheets) or "none"
         raise UnreadableError(f"has {len(sheets)} filled sheets ({names}): keep one, or save it as CSV")
     ((name, lines),) = sheets.items()
-    filled = [(line, row) for line, row in enumerate(lines, start=1) if any(cell is not None for cell in row)]
-    header = tuple("" if cell is None else str(cell).strip() for cell in filled[0][1])
-    kept = [place for place, column in enumerate(header) if column]
-    rows: list[tuple[str, Cells]] = [
-        (f"row {number} (line {line})", {header[place]: row[place] for place in kept})
-        for number, (line, row) in enumerate(filled[1:], start=1)
-    ]
-    return RawTable(f"Excel, sheet {name}", tuple(header[place] for place in kept), rows)
+    width = max(len(cells) for _, cells in lines)
+    used = [place for place in range(width) if any(cells[place : place + 1] not in ([], [None]) for _, cells in lines)]
+    lines = [(line, [*cells, *[None] * (width - len(cells))]) for line, cells in lines]
+    lines = [(line, [cells[place] for place in used]) for line, cells in lines]
+    header = find_header([cells for _, cells in lines[:LOOKED_AT]])
+    rows = _name_cells(lines[header.above :], header)
+    return RawTable(_named(f"Excel, sheet {name}", *header.notes), header.columns, rows)
 
 
-_READERS: Mapping[str, Callable[[Path], RawTable]] = MappingProxyType(
+def _displayed(cell: Any) -> Any:
+    """The value of a cell of Excel; a share as the percentage that the sheet shows."""
+    value, shape = cell.value, cell.number_format
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and "%" in shape:
+        return f"{value:.{len(shape.partition('%')[0].partition('.')[2])}%}"
+    return value
+
+
+_READERS: Mapping[str, Callable[[Path, ExitStack], RawTable]] = MappingProxyType(
     {
         ".jsonl": _read_lines,
         ".ndjson": _read_lines,

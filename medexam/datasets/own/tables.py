@@ -4,18 +4,18 @@ JSON Lines, JSON, CSV, TSV, Parquet and Excel, each but Parquet and Excel also b
 Face hub. A data file is data: nothing in it is run.
 """
 
-import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from medexam.datasets.locating import find_own_file
-from medexam.datasets.own.formats import read_format
-from medexam.datasets.own.texts import check_texts
+from medexam.datasets.own.formats import open_format
+from medexam.datasets.own.texts import clean
+from medexam.datasets.own.texts import unpack as unpack
 from medexam.datasets.rows import Fault
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, parse_json
+from medexam.inputs import UnreadableError
 from medexam.specs import DatasetSpec
 from medexam.specs.columns import HubSpec
 
@@ -58,20 +58,23 @@ class SourceTable:
 def read_own_table(spec: DatasetSpec) -> SourceTable:
     """The table that a spec of one's own questions names; raises `DatasetError` if it cannot be read or is empty."""
     if spec.path is not None:
-        return read_file(spec.path)
+        return read_file(spec.path, as_written=spec.columns.start is not None)
     assert spec.hub is not None  # noqa: S101 - the spec's own validator requires one of both
     return read_hub(spec.hub)
 
 
-def read_file(path: Path) -> SourceTable:
-    """The rows of a file by its ending; raises `DatasetError` if it is missing, unreadable, unknown or empty."""
+def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
+    """The rows of a file by its ending; on request with their texts `as_written`, which others count characters of.
+
+    Raises `DatasetError` if it is missing, unreadable, unknown or empty.
+    """
     path = find_own_file(path)
     try:
-        raw = read_format(path)
-        rows: list[TableRow] = []
-        for place, cells in raw.rows:
-            check_texts(place, cells)
-            rows.append(TableRow(len(rows) + 1, place, cells))
+        with open_format(path) as raw:
+            rows = [
+                TableRow(number, place, clean(cells, place, as_written=as_written))
+                for number, (place, cells) in enumerate(raw.rows, start=1)
+            ]
     except UnreadableError as error:
         raise DatasetError(f"{path}: {error}") from None
     if not rows:
@@ -80,28 +83,29 @@ def read_file(path: Path) -> SourceTable:
 
 
 def get(record: Record, column: str) -> Any:
-    """The value of a column, or of a field within it, `outer.inner`; raises `KeyError` if there is none."""
+    """The value of a column, or of a field within it, `outer.inner`; raises `KeyError` if there is none.
+
+    Of a list of records it is the list of their values, None for those that lack the field.
+    """
     if column in record:
         return record[column]
     outer, dot, inner = column.partition(".")
     value = record.get(outer) if dot else None
     if isinstance(value, Mapping):
         return get(value, inner)
+    if isinstance(value, list):
+        within = [each for each in value if isinstance(each, Mapping)]
+        if within and len(within) == len(value) and any(_has(each, inner) for each in within):
+            return [get(each, inner) if _has(each, inner) else None for each in within]
     raise KeyError(column)
 
 
-def unpack(value: Any) -> Any:
-    """A list or mapping that stands in a cell as text, as JSON or Python writes it; any other value as it is."""
-    if not isinstance(value, str) or value.strip()[:1] not in ("[", "{"):
-        return value
-    for parse in (parse_json, ast.literal_eval):
-        try:
-            found = parse(value.strip())
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            continue
-        if isinstance(found, (list, dict)):
-            return found
-    return value
+def _has(record: Record, column: str) -> bool:
+    try:
+        get(record, column)
+    except KeyError:
+        return False
+    return True
 
 
 def read_hub(hub: HubSpec) -> SourceTable:
@@ -136,11 +140,14 @@ def read_hub(hub: HubSpec) -> SourceTable:
     source = " ".join(filter(None, [hub.id, hub.config, hub.split])) + (f"@{hub.revision}" if hub.revision else "")
     if not records:
         raise DatasetError(f"{source}: holds no row")
-    return SourceTable(source, Path(), "hub", tuple(records[0]), tuple(_number(records)))
-
-
-def _number(records: Iterable[Record]) -> list[TableRow]:
-    return [TableRow(number, f"row {number}", record) for number, record in enumerate(records, start=1)]
+    try:
+        rows = tuple(
+            TableRow(number, f"row {number}", clean(record, f"row {number}"))
+            for number, record in enumerate(records, start=1)
+        )
+    except UnreadableError as error:
+        raise DatasetError(f"{source}: {error}") from None
+    return SourceTable(source, Path(), "hub", tuple(records[0]), rows)
 
 
 def _all_fields(rows: Iterable[TableRow]) -> tuple[str, ...]:
