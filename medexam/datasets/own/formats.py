@@ -15,8 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from medexam.datasets.own.grids import LOOKED_AT, Header, count_names, find_header
-from medexam.datasets.own.json_shapes import Cells, as_row, rows_of_document
+from medexam.datasets.own.grids import LOOKED_AT, Cells, Header, count_names, find_header, name_cells
+from medexam.datasets.own.json_shapes import as_row, is_wrapper, rows_of_document, split_case
 from medexam.datasets.own.text_files import open_text
 from medexam.datasets.own.texts import check_text_length
 from medexam.inputs import (
@@ -65,8 +65,16 @@ def _named(*parts: str) -> str:
 
 
 def _read_lines(path: Path, closing: ExitStack) -> RawTable:
-    stream, encoding = open_text(path, closing, newline="\n")
-    return RawTable(_named("JSON Lines", encoding), (), _parse_lines(stream))
+    with ExitStack() as looking:
+        stream, encoding = open_text(path, looking, newline="\n")
+        first = next(filter(str.strip, stream), "")
+    value, wrong = _parse_json(first)
+    if first and (wrong or is_wrapper(value)):
+        document, wrong = _parse_json(open_text(path, closing)[0].read())
+        if wrong is None:
+            return RawTable(_named("JSON", encoding), (), _number(rows_of_document(document)))
+    lines = open_text(path, closing, newline="\n")[0]
+    return RawTable(_named("JSON Lines", encoding), (), _parse_lines(lines))
 
 
 def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, Cells]]:
@@ -74,7 +82,8 @@ def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, Cells]]:
         check_text_length(line, f"line {number}")
         if line.strip():
             value, wrong = _parse_json(line)
-            yield f"line {number}", wrong or as_row(value)
+            for row in split_case(wrong or as_row(value)):
+                yield f"line {number}", row
 
 
 def _parse_json(text: str) -> tuple[Any, str | None]:
@@ -138,13 +147,8 @@ def _check_lines(stream: Iterable[str]) -> Iterator[str]:
 
 
 def _name_cells(lines: Iterable[tuple[int, Sequence[Any]]], header: Header) -> Iterator[tuple[str, Cells]]:
-    width = len(header.columns)
     for number, (line, cells) in enumerate(lines, start=1):
-        place = f"row {number} (line {line})"
-        if len(cells) == width or (len(cells) > width and not any(cells[width:])):
-            yield place, dict(zip(header.columns, cells, strict=False))
-        else:
-            yield place, f"has {len(cells)} cells, and the header {width}: quote cells that hold the delimiter"
+        yield f"row {number} (line {line})", name_cells(cells, header)
 
 
 def _find_delimiter(sample: str) -> str:
@@ -171,11 +175,18 @@ def _find_delimiter(sample: str) -> str:
 
 
 def _read_parquet(path: Path, closing: ExitStack) -> RawTable:
+    def read() -> Iterator[Cells]:
+        try:
+            for row in parquet_rows(file):
+                yield from split_case(row)
+        except UnreadableError as error:
+            raise UnreadableError(f"{error}: copy it again") from None
+
     try:
         file = closing.enter_context(open_parquet(path))
-        return RawTable("Parquet", tuple(file.schema_arrow.names), list(_number(parquet_rows(file))))
     except UnreadableError as error:
         raise UnreadableError(f"{error}: copy it again") from None
+    return RawTable("Parquet", (), _number(read()))
 
 
 def _read_excel(path: Path, closing: ExitStack) -> RawTable:

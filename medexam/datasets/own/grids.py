@@ -5,13 +5,15 @@ What is decided differs from the plain case of one header is said.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from medexam.datasets.own.texts import normalise
 
+Cells = Mapping[str, Any] | str
+"""Column -> value of one row; or what is wrong with the row."""
 LOOKED_AT = 20
 """Filled rows that say what the columns are."""
 _NAME = re.compile(
@@ -59,6 +61,14 @@ def find_header(rows: Sequence[Sequence[Any]]) -> Header:
             for place, new in zip(places, numbered, strict=True):
                 names[place] = new if new not in names else f"{new} ({place + 1})"
     return Header(tuple(names), titles + 1, tuple(notes))
+
+
+def name_cells(cells: Sequence[Any], header: Header) -> Cells:
+    """The cells of a row by column; what is wrong with it if they are fewer or more, but for empty ones at the end."""
+    width = len(header.columns)
+    if len(cells) < width or any(cells[width:]):
+        return f"has {len(cells)} cells, and the header {width}: quote cells that hold the delimiter"
+    return dict(zip(header.columns, cells, strict=False))
 
 
 def count_names(row: Iterable[str]) -> int:
