@@ -128,7 +128,8 @@ _DOCUMENTS: dict[str, str] = {}
 
 def limits(folder: Path, closing: ExitStack) -> Boundary:
     """Cells and lines around the limit, which is small here: what is longer is refused, and what is not is read."""
-    for module in ("medexam.inputs", "medexam.experiments.imports.lines", "medexam.datasets.own.tables"):
+    own = ("medexam.datasets.own.formats", "medexam.datasets.own.texts")
+    for module in ("medexam.inputs", "medexam.experiments.imports.lines", *own):
         closing.enter_context(patch(f"{module}.LONGEST_TEXT", LIMIT))
     lengths = st.one_of(st.integers(0, 4 * LIMIT), st.integers(LIMIT - 40, LIMIT + 3))
     signs = st.sampled_from(["x", "é", "🩺", " ", '"', "\\", "\n", "\r", ",", "\t", "'", "\u2028", "\x00"])

@@ -1,0 +1,247 @@
+"""Reads a file of any common format into the cells of its rows: one function a format, chosen by the file's ending.
+
+What is wrong with the whole file is an `UnreadableError` that says what to do; what is wrong with a row stands in its
+place.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from medexam.datasets.own.grids import LOOKED_AT, Cells, Header, count_names, find_header, name_cells
+from medexam.datasets.own.json_shapes import as_row, is_wrapper, rows_of_document, split_case
+from medexam.datasets.own.text_files import open_text
+from medexam.datasets.own.texts import check_text_length
+from medexam.inputs import (
+    LONGEST_TEXT,
+    UnreadableError,
+    check_archive,
+    first_line,
+    open_parquet,
+    parquet_rows,
+    parse_json,
+)
+
+_DELIMITERS = (",", ";", "\t", "|")
+_SAMPLE = 1 << 22
+"""Characters at the beginning of a CSV file that tell its delimiter."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawTable:
+    """The rows of a file before their texts are looked at."""
+
+    format: str
+    """Such as `CSV, delimiter ";"`."""
+    columns: tuple[str, ...]
+    """In the order of the file; empty if the format names none apart from its rows."""
+    rows: Iterable[tuple[str, Cells]]
+    """Each row as messages call it, with its cells. To go through them may raise `UnreadableError`."""
+
+
+@contextmanager
+def open_format(path: Path) -> Iterator[RawTable]:
+    """The rows of a file by its ending, which is open within the block.
+
+    Raises `UnreadableError` if it is unreadable or of no known format.
+    """
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if suffix not in _READERS:
+        raise UnreadableError(f"questions are read from files that end in {', '.join(_READERS)}, or .gz behind it")
+    with ExitStack() as closing:
+        yield _READERS[suffix](path, closing)
+
+
+def _named(*parts: str) -> str:
+    """The name of a format, with what was decided on the way."""
+    return "; ".join(filter(None, parts))
+
+
+def _read_lines(path: Path, closing: ExitStack) -> RawTable:
+    with ExitStack() as looking:
+        stream, encoding = open_text(path, looking, newline="\n")
+        first = next(filter(str.strip, stream), "")
+    value, wrong = _parse_json(first)
+    if first and (wrong or is_wrapper(value)):
+        document, wrong = _parse_json(open_text(path, closing)[0].read())
+        if wrong is None:
+            return RawTable(_named("JSON", encoding), (), _number(rows_of_document(document)))
+    lines = open_text(path, closing, newline="\n")[0]
+    return RawTable(_named("JSON Lines", encoding), (), _parse_lines(lines))
+
+
+def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, Cells]]:
+    for number, line in enumerate(lines, start=1):
+        check_text_length(line, f"line {number}")
+        if line.strip():
+            value, wrong = _parse_json(line)
+            for row in split_case(wrong or as_row(value)):
+                yield f"line {number}", row
+
+
+def _parse_json(text: str) -> tuple[Any, str | None]:
+    try:
+        return parse_json(text), None
+    except UnreadableError as error:
+        return None, f"{error}; the file may be truncated"
+
+
+def _read_json(path: Path, closing: ExitStack) -> RawTable:
+    stream, encoding = open_text(path, closing)
+    text = stream.read()
+    document, wrong = _parse_json(text)
+    if wrong is None:
+        return RawTable(_named("JSON", encoding), (), _number(rows_of_document(document)))
+    if text.lstrip()[:1] == "{" and "\n" in text.strip():
+        return RawTable(_named("JSON Lines", encoding), (), _parse_lines(text.split("\n")))
+    raise UnreadableError(f"{wrong}: copy it again")
+
+
+def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
+    return ((f"row {number}", row) for number, row in enumerate(rows, start=1))
+
+
+def _read_csv(path: Path, closing: ExitStack) -> RawTable:
+    closing.callback(csv.field_size_limit, csv.field_size_limit(LONGEST_TEXT))
+    with ExitStack() as sampling:
+        sample = open_text(path, sampling)[0].read(_SAMPLE)
+    delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
+    stream, encoding = open_text(path, closing)
+    shown = "tab" if delimiter == "\t" else f'"{delimiter}"'
+    lines = _cut_lines(stream, delimiter)
+    first = list(islice(lines, LOOKED_AT))
+    if not first:
+        return RawTable("CSV", (), ())
+    header = find_header([cells for _, cells in first])
+    rows = chain(first[header.above :], lines)
+    return RawTable(
+        _named(f"CSV, delimiter {shown}", encoding, *header.notes), header.columns, _name_cells(rows, header)
+    )
+
+
+def _cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The line at which each row ends, and its cells; no rows that are empty."""
+    reader = csv.reader(_check_lines(stream), delimiter=delimiter)
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise UnreadableError(
+            f"line {reader.line_num} is not CSV ({error}): a cell has at most {LONGEST_TEXT:,} characters"
+        ) from None
+
+
+def _check_lines(stream: Iterable[str]) -> Iterator[str]:
+    for number, line in enumerate(stream, start=1):
+        if len(line) > LONGEST_TEXT:
+            check_text_length(line, f"line {number}")
+        yield line
+
+
+def _name_cells(lines: Iterable[tuple[int, Sequence[Any]]], header: Header) -> Iterator[tuple[str, Cells]]:
+    for number, (line, cells) in enumerate(lines, start=1):
+        yield f"row {number} (line {line})", name_cells(cells, header)
+
+
+def _find_delimiter(sample: str) -> str:
+    """The delimiter that the header says: it cuts the first row into names, and the rows below into as many cells.
+
+    Of several that do, the one that cuts into the most; a comma if none cuts at all.
+    """
+
+    def rate(delimiter: str) -> tuple[int, int, int]:
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+        try:
+            rows = [cells for cells in islice(reader, LOOKED_AT) if any(cells)]
+        except csv.Error:
+            return (0, 0, 0)
+        columns, times = Counter(map(len, rows)).most_common(1)[0] if rows else (1, 0)
+        # A row or two may be torn; a delimiter that cuts fewer alike is a mark of the texts.
+        alike = columns > 1 and times >= 0.8 * len(rows)
+        headed = rows[0] if rows and len(rows[0]) > 1 else []
+        if alike and len(headed) == columns:
+            return (3, count_names(headed), columns)
+        return (2, 0, columns) if alike else (1, count_names(headed), len(headed))
+
+    return max(_DELIMITERS, key=rate)
+
+
+def _read_parquet(path: Path, closing: ExitStack) -> RawTable:
+    def read() -> Iterator[Cells]:
+        try:
+            for row in parquet_rows(file):
+                yield from split_case(row)
+        except UnreadableError as error:
+            raise UnreadableError(f"{error}: copy it again") from None
+
+    try:
+        file = closing.enter_context(open_parquet(path))
+    except UnreadableError as error:
+        raise UnreadableError(f"{error}: copy it again") from None
+    return RawTable("Parquet", (), _number(read()))
+
+
+def _read_excel(path: Path, closing: ExitStack) -> RawTable:
+    try:
+        import openpyxl
+    except ImportError:
+        raise UnreadableError(
+            "reading Excel needs openpyxl: pip install 'medexam[excel]', or save the sheet as CSV (UTF-8)"
+        ) from None
+    try:
+        check_archive(path)
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        closing.callback(book.close)
+        sheets = {
+            sheet.title: [
+                (line, [_displayed(cell) for cell in row]) for line, row in enumerate(sheet.iter_rows(), start=1)
+            ]
+            for sheet in book.worksheets
+        }
+    except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
+        raise UnreadableError(f"is not a whole Excel file ({first_line(error)}): save it again, or as CSV") from None
+    sheets = {
+        name: filled
+        for name, lines in sheets.items()
+        if (filled := [(line, cells) for line, cells in lines if any(cell is not None for cell in cells)])
+    }
+    if len(sheets) != 1:
+        names = ", ".join(sheets) or "none"
+        raise UnreadableError(f"has {len(sheets)} filled sheets ({names}): keep one, or save it as CSV")
+    ((name, lines),) = sheets.items()
+    width = max(len(cells) for _, cells in lines)
+    used = [place for place in range(width) if any(cells[place : place + 1] not in ([], [None]) for _, cells in lines)]
+    lines = [(line, [*cells, *[None] * (width - len(cells))]) for line, cells in lines]
+    lines = [(line, [cells[place] for place in used]) for line, cells in lines]
+    header = find_header([cells for _, cells in lines[:LOOKED_AT]])
+    rows = _name_cells(lines[header.above :], header)
+    return RawTable(_named(f"Excel, sheet {name}", *header.notes), header.columns, rows)
+
+
+def _displayed(cell: Any) -> Any:
+    """The value of a cell of Excel; a share as the percentage that the sheet shows."""
+    value, shape = cell.value, cell.number_format
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and "%" in shape:
+        return f"{value:.{len(shape.partition('%')[0].partition('.')[2])}%}"
+    return value
+
+
+_READERS: Mapping[str, Callable[[Path, ExitStack], RawTable]] = MappingProxyType(
+    {
+        ".jsonl": _read_lines,
+        ".ndjson": _read_lines,
+        ".json": _read_json,
+        ".csv": _read_csv,
+        ".tsv": _read_csv,
+        ".parquet": _read_parquet,
+        ".xlsx": _read_excel,
+    }
+)

@@ -1,0 +1,129 @@
+"""Names the columns of a sheet or CSV file: by its header, below titles if there are any, or by numbers if it has none.
+
+What is decided differs from the plain case of one header is said.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from medexam.datasets.own.texts import normalise
+
+Cells = Mapping[str, Any] | str
+"""Column -> value of one row; or what is wrong with the row."""
+LOOKED_AT = 20
+"""Filled rows that say what the columns are."""
+_NAME = re.compile(
+    r"(?:(?:id|no|nr|num|key|gold|year|exam|case|area|split|level|text|item|image|context|passage|picture|source|target|type"
+    r"|(?:question|pregunt|pergunt|domand|frage|stem|qtext|enunci|enonce|prompt|query|problem|answer|respuest|respost"
+    r"|rispost|repons|antwort|option|opci|opco|opzion|choi|alternativ|correct|corrett|corret|right|richtig|label|solu"
+    r"|gabarito|explan|rational|reason|subject|sujet|topic|tema|thema|argoment|materia|asignatur|fach|categor|disciplin"
+    r"|special|difficult|title)\w*)[\W\d_]*(?:\b[a-z]\b[\W\d_]*)?)+"
+)
+"""The name of a column, in small letters without accents: of these words alone, with numbers and single letters."""
+_KINDS = {
+    "letter": re.compile(r"[(\[]?[A-Za-z][)\].]?"),
+    "number": re.compile(r"[+-]?\d+(?:[.,]\d+)?"),
+    "question": re.compile(r".*(?:[?？؟:…]|\.\.\.|_)", re.DOTALL),  # noqa: RUF001 - as Chinese and Arabic write it
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """How the columns of a grid are called."""
+
+    columns: tuple[str, ...]
+    """A name for each place of a row."""
+    above: int
+    """Filled rows before the first row of data: titles, and the header itself if there is one."""
+    notes: tuple[str, ...]
+    """What was decided."""
+
+
+def find_header(rows: Sequence[Sequence[Any]]) -> Header:
+    """How the columns of a grid are called, by its first filled rows (`LOOKED_AT` or fewer, at least one)."""
+    texts = [[_text(cell) for cell in row] for row in rows]
+    titles = _count_titles(texts)
+    notes = [f'above the header stands "{_shown(row)}"' for row in texts[:titles]]
+    head, body = texts[titles], texts[titles + 1 :]
+    if _is_data(head, body):
+        notes.append("no header, so columns are called by their numbers")
+        return Header(tuple(str(place) for place in range(1, len(head) + 1)), titles, tuple(notes))
+    names = [name or f"unnamed ({place})" for place, name in enumerate(head, start=1)]
+    for name, times in Counter(names).items():
+        if times > 1:
+            numbered = [f"{name} {number}" for number in range(1, times + 1)]
+            notes.append(f"{times} columns are called {name!r}, here {', '.join(numbered)}")
+            places = [place for place, each in enumerate(names) if each == name]
+            for place, new in zip(places, numbered, strict=True):
+                names[place] = new if new not in names else f"{new} ({place + 1})"
+    return Header(tuple(names), titles + 1, tuple(notes))
+
+
+def name_cells(cells: Sequence[Any], header: Header) -> Cells:
+    """The cells of a row by column; what is wrong with it if they are fewer or more, but for empty ones at the end."""
+    width = len(header.columns)
+    if len(cells) < width or any(cells[width:]):
+        return f"has {len(cells)} cells, and the header {width}: quote cells that hold the delimiter"
+    return dict(zip(header.columns, cells, strict=False))
+
+
+def count_names(row: Iterable[str]) -> int:
+    """How many cells of a row look like the name of a column."""
+    return sum(_is_name(cell) for cell in row)
+
+
+def _text(cell: Any) -> str:
+    return "" if cell is None else normalise(str(cell)).strip()
+
+
+def _shown(row: Sequence[str]) -> str:
+    return f"{' '.join(filter(None, row)):.60}"
+
+
+def _count_titles(rows: Sequence[Sequence[str]]) -> int:
+    """How many rows at the top hold less than a row of the table does, such as a title in the first cell."""
+    filled = [sum(map(bool, row)) for row in rows]
+    width = Counter(filled).most_common(1)[0][0]
+    count = 0
+    while (
+        count < len(rows) - 1
+        and filled[count] <= max(1, width // 3)
+        and filled[count] < width
+        and (rows[count][0] or width > 3)
+    ):
+        count += 1
+    return count
+
+
+def _is_name(cell: str) -> bool:
+    plain = normalise(cell, accents=False).lower().replace("_", " ")
+    return len(cell) < 40 and not cell.endswith("?") and _NAME.fullmatch(plain) is not None
+
+
+def _is_data(head: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Whether a first row has the shape of the rows below it, and no cell of it looks like a name."""
+    columns = [[row[place] for row in body if place < len(row) and row[place]] for place in range(len(head))]
+    if len(body) < 2 or len(head) < 2 or not any(columns) or count_names(head):
+        return False
+    longest = max(range(len(head)), key=lambda place: median(map(len, columns[place] or [""])))
+    asked = head[longest]
+    if not _is_kind("question", [asked]) and (
+        len(asked.split()) < 4 or len(asked) < median(map(len, columns[longest])) / 2
+    ):
+        return False
+    agreeing = sum(_is_kind("question", column) for column in ([asked], columns[longest])) == 2
+    for kind in ("letter", "number"):
+        for cell, column in zip(head, columns, strict=True):
+            if column and _is_kind(kind, column):
+                if not _is_kind(kind, [cell]):
+                    return False
+                agreeing = True
+    return agreeing
+
+
+def _is_kind(kind: str, cells: Sequence[str]) -> bool:
+    return sum(_KINDS[kind].fullmatch(cell) is not None for cell in cells) >= 0.8 * len(cells)

@@ -1,0 +1,217 @@
+"""Finds the rows of a table in a JSON document, whatever lists and objects stand around them.
+
+A document is a list of records; an object of records by their ids, or by groups such as subjects; a frame as pandas
+writes it, by columns or rows; or any of these within a wrapper. A record may be a case that several questions share.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from math import log
+from statistics import mean, pstdev
+from typing import Any
+
+from medexam.datasets.own.grids import LOOKED_AT, Cells, find_header, name_cells
+from medexam.inputs import UnreadableError
+
+_ASKING = re.compile(
+    r"quest|stem|pregunt|pergunt|domand|frage|enunci|qtext|prompt|problem|query|题|問|문제|вопрос|سؤال", re.I
+)
+_ANSWERING = re.compile(
+    r"answ|correct|right|gold|label|respuest|respost|rispost|repons|réponse|antwort|richtig|cop|答|정답", re.I
+)
+_SPLITS = frozenset({"train", "training", "dev", "development", "val", "valid", "validation", "test"})
+_OF_WHOLE = frozenset({"id", "subject", "year", "exam", "split"})
+"""Fields that say something else of a whole file than of one of its rows."""
+_LEFT_ALONE = "paragraphs"
+"""Where SQuAD's file holds its questions, which has a reader of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A row, and the keys under which it stood."""
+
+    cells: Cells
+    entry: str | None = None
+    """Its own key; None if it had none, or only its place."""
+    groups: tuple[str, ...] = ()
+    """The keys around it, the outermost first, where there were several."""
+
+
+def rows_of_document(document: Any) -> list[Cells]:
+    """The rows of a document, with the keys under which they stood as columns.
+
+    These are called `id`, `split` if all of them name one, and `subject`. Raises `UnreadableError` if it is no table.
+    """
+    found = _find(document)
+    rows = [each.cells for each in found]
+    known = {name for row in rows if isinstance(row, Mapping) for name in row}
+    entries = [each.entry for each in found]
+    named: dict[str, list[Any]] = {}
+    if any(entries):
+        named["id" if "id" not in known and len(set(entries)) == len(entries) else "entry"] = entries
+    for level in range(max((len(each.groups) for each in found), default=0)):
+        keys = [each.groups[level] if level < len(each.groups) else None for each in found]
+        names = ("split",) if {str(key).lower() for key in keys} <= _SPLITS else ("subject", "group")
+        named[next((name for name in names if name not in known | named.keys()), f"group {level + 1}")] = keys
+    if not named:
+        return rows
+    added = [dict(zip(named, keys, strict=True)) for keys in zip(*named.values(), strict=True)]
+    return [{**more, **row} if isinstance(row, Mapping) else row for more, row in zip(added, rows, strict=True)]
+
+
+def is_wrapper(value: object) -> bool:
+    """Whether a value holds lists and objects only, and is therefore no row."""
+    inner = value.values() if isinstance(value, Mapping) else (value,)
+    return bool(inner) and all(isinstance(each, (list, dict)) for each in inner)
+
+
+def split_case(cells: Cells) -> list[Cells]:
+    """The questions that a row holds, each with what they share; the row alone if it is a question itself.
+
+    A field that a question has as well, and the `id` of a case, begin with `case_`.
+    """
+    if isinstance(cells, str):
+        return [cells]
+    nested = [name for name, value in cells.items() if isinstance(value, (list, dict)) and _asks(value)]
+    if len(nested) != 1 or nested[0] == _LEFT_ALONE or _is_question(cells):
+        return [cells]
+    shared = {name: value for name, value in cells.items() if name != nested[0]}
+    inner = [each.cells for each in _find(cells[nested[0]])]
+    return [row if isinstance(row, str) else _joined(shared, row, "case", {"id"}) for row in inner]
+
+
+def _joined(shared: Mapping[str, Any], row: Mapping[str, Any], kind: str, kept_apart: Any) -> dict[str, Any]:
+    apart = {name: f"{kind}_{name}" if name in row or name in kept_apart else name for name in shared}
+    return {**{apart[name]: value for name, value in shared.items()}, **row}
+
+
+def _find(node: Any) -> list[_Found]:
+    """The rows within a list or an object; raises `UnreadableError` if there are none to be told."""
+    if isinstance(node, list):
+        if node and all(isinstance(each, list) and each for each in node):
+            header = find_header(node[:LOOKED_AT])
+            return [_Found(name_cells(each, header)) for each in node[header.above :]]
+        return [_Found(cells) for each in node for cells in split_case(as_row(each))]
+    if not isinstance(node, Mapping):
+        raise UnreadableError(f"is {node!r:.60}, not a list of questions, nor an object with one")
+    if isinstance(node.get("columns"), list) and _is_list_of(list, node.get("data")):
+        return [_Found(dict(zip(map(str, node["columns"]), row, strict=False))) for row in node["data"]]
+    if _is_question(node):
+        return [_Found(node)]
+    if node and all(isinstance(each, Mapping) and each for each in node.values()):
+        if all(map(_is_collection, node.values())):
+            return _find_groups(node)
+        if _are_alike(list(node.values())):
+            return _find_records(node)
+    lists = {name: each for name, each in node.items() if isinstance(each, list)}
+    asking = {name: each for name, each in node.items() if isinstance(each, (list, dict)) and _asks(each)}
+    lengths = set(map(len, lists.values()))
+    if len(lists) > 1 and not asking and len(lengths) == 1 and lengths != {0}:
+        return [_Found(dict(zip(lists, values, strict=True))) for values in zip(*lists.values(), strict=True)]
+    chosen = asking or lists or {name: each for name, each in node.items() if _is_collection(each)}
+    if len(chosen) > 1 and all(map(_is_collection, chosen.values())) and _are_alike(_first_records(chosen)):
+        found = _find_groups(chosen)
+    elif len(chosen) == 1:
+        found = _find(next(iter(chosen.values())))
+    else:
+        raise UnreadableError(
+            f"is an object with {len(lists)} lists ({', '.join(lists) or 'none'}); it needs a list of questions, or an "
+            "object with one list"
+        )
+    shared = {name: each for name, each in node.items() if each is not None and not isinstance(each, (list, dict))}
+    return [
+        each if isinstance(each.cells, str) else replace(each, cells=_joined(shared, each.cells, "file", _OF_WHOLE))
+        for each in found
+    ]
+
+
+def _find_groups(node: Mapping[str, Any]) -> list[_Found]:
+    """The rows of an object of collections, such as the questions of each subject."""
+    several = len(node) > 1
+    return [
+        replace(row, groups=(name, *row.groups) if several else row.groups)
+        for name, inner in node.items()
+        for row in _find(inner)
+    ]
+
+
+def _find_records(node: Mapping[str, Mapping[str, Any]]) -> list[_Found]:
+    """The rows of an object of records by their ids, or of columns by the ids of their values, which are turned."""
+    inner = list(dict.fromkeys(chain.from_iterable(node.values())))
+    if _holds_columns(node, inner):
+        rows = {key: {name: values.get(key) for name, values in node.items()} for key in inner}
+    else:
+        rows = {key: dict(values) for key, values in node.items()}
+    places = [[str(place) for place in range(first, first + len(rows))] for first in (0, 1)]
+    counted = list(rows) in places
+    return [_Found(cells, None if counted else key) for key, row in rows.items() for cells in split_case(row)]
+
+
+def _holds_columns(node: Mapping[str, Mapping[str, Any]], inner: Sequence[str]) -> bool:
+    """Whether an object of objects has a column for each key, as pandas writes a frame, and no record."""
+    for keys, columns in ((list(node), False), (inner, True)):
+        if len({re.sub(r"\d+", "#", key) for key in keys}) == 1 and any(map(str.isdigit, keys[0])):
+            return columns
+    for keys, columns in ((inner, False), (list(node), True)):
+        if any(map(_ASKING.search, keys)):
+            return columns
+    # The values of one column resemble each other in length more than those of one record do.
+    lengths = {outer: {key: log(1 + len(str(each))) for key, each in values.items()} for outer, values in node.items()}
+    by_key = [[values[key] for values in lengths.values() if key in values] for key in inner]
+    return mean(pstdev(values.values()) for values in lengths.values()) < mean(map(pstdev, by_key))
+
+
+def as_row(value: object) -> Cells:
+    """A value as a row; what is wrong with it if it is no object."""
+    if isinstance(value, Mapping):
+        return value
+    return f"is {value!r:.60}, not an object with a field for each column"
+
+
+def _is_list_of(kind: type, value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, kind) for each in value)
+
+
+def _is_collection(value: object) -> bool:
+    """Whether a value is a list of objects, or an object of such lists and of objects."""
+    if isinstance(value, Mapping):
+        return bool(value) and all(isinstance(each, Mapping) or _is_list_of(dict, each) for each in value.values())
+    return _is_list_of(dict, value)
+
+
+def _is_question(record: Mapping[str, Any]) -> bool:
+    """Whether a record asks something itself and answers it, by the names of its fields."""
+    asks = any(isinstance(value, str) and _ASKING.search(name) for name, value in record.items())
+    return asks and any(_ANSWERING.search(name) or _marks_answers(value) for name, value in record.items())
+
+
+def _marks_answers(value: object) -> bool:
+    """Whether a value is a list of options of which some are marked as right."""
+    return _is_list_of(dict, value) and not _asks(value) and any(map(_ANSWERING.search, value[0]))  # type: ignore[index]
+
+
+def _asks(value: object) -> bool:
+    """Whether a list or an object holds records with a question, or collections of them."""
+    return any(
+        any(
+            (isinstance(each, str) and _ASKING.search(name)) or (_is_collection(each) and _asks(each))
+            for name, each in record.items()
+        )
+        for record in _records(value)
+    )
+
+
+def _records(value: object) -> Iterator[Mapping[str, Any]]:
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return (each for each in inner if isinstance(each, Mapping))
+
+
+def _first_records(collections: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [next(_records(each)) for each in collections.values()]
+
+
+def _are_alike(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether records have at least half of their fields in common with the first."""
+    return all(2 * len(each.keys() & records[0].keys()) >= min(len(each), len(records[0])) for each in records)

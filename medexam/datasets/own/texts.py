@@ -1,0 +1,169 @@
+"""Cleans the texts of other people's files: one Unicode form, no HTML, no number that is none.
+
+What is shown to a model is what a reader of the source sees: entities are decoded, tags become line breaks or nothing,
+and raised or lowered signs stay such where Unicode has them.
+"""
+
+import ast
+import html
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, parse_json
+
+EMPTY_WORDS = frozenset(
+    (
+        "",
+        "-",
+        "--",
+        "\u2013",
+        "\u2014",
+        "N/A",
+        "n/a",
+        "#N/A",
+        "<NA>",
+        "NaN",
+        "nan",
+        "NAN",
+        "NaT",
+        "null",
+        "NULL",
+        "Null",
+    )
+)
+"""What stands in a cell that holds nothing. `NA` and `None` are left out: noradrenaline, and an option."""
+_COUNTED = frozenset({"start", "answer_start"})
+"""Fields that count the characters of a text."""
+_UNPAIRED = frozenset({"br", "hr", "wbr", "p", "li", "td", "th", "tr", "div"})
+_BREAKS = frozenset(
+    {"br", "hr", "p", "div", "li", "ul", "ol", "tr", "table", "blockquote", *(f"h{n}" for n in range(1, 7))}
+)
+_TAG = re.compile(
+    r"<(/?)(br|hr|wbr|p|div|span|font|center|b|i|u|s|em|strong|small|big|mark|code|pre|a|ul|ol|li|table|thead|tbody|tr|td|th"
+    r"|blockquote|section|article|h[1-6])((?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))*)\s*/?>",
+    re.IGNORECASE,
+)
+_UNSHOWN = re.compile(r"<!--.*?-->|<(style|script)\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+_MOVED = re.compile(r"<(su[bp])>([^<>]*)</\1>", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
+_LINE_ENDS = re.compile(r"[ \t\r]*\n\s*")
+_SIGNS = {
+    "sup": str.maketrans("0123456789+-−=()abcdefghijklmnoprstuvwxyz", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"),  # noqa: RUF001
+    "sub": str.maketrans("0123456789+-−=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"),  # noqa: RUF001
+}
+
+
+def clean(cells: Mapping[str, Any] | str, place: str, *, as_written: bool = False) -> Mapping[str, Any] | str:
+    """A row with its texts cleaned and each NaN as None; what is wrong with it stays as it is.
+
+    Texts stay as they are if they are to be `as_written`, or a field counts their characters. Raises `UnreadableError`
+    that names the row's `place` for a text that is longer than any of a question.
+    """
+    if isinstance(cells, str):
+        return cells
+    try:
+        # One look at all texts in a row decides of nearly all rows.
+        together = "".join(cells.values())
+    except TypeError:
+        together = "<"
+    if len(together) <= LONGEST_TEXT and _is_plain(together):
+        return cells
+    _check_lengths(cells, place)
+    return cells if as_written or _counts(cells) else _clean(cells)
+
+
+def clean_text(text: str) -> str:
+    """A text in Unicode's composed form, without HTML; one that holds a list or mapping only in that form."""
+    text = normalise(text)
+    if "<" not in text and "&" not in text:
+        return text
+    return text if unpack(text) is not text else _without_html(text)
+
+
+def normalise(text: str, *, accents: bool = True) -> str:
+    """A text in Unicode's composed form (NFC), on request without accents."""
+    if text.isascii():
+        return text
+    if accents:
+        return unicodedata.normalize("NFC", text)
+    return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
+
+
+def unpack(value: Any) -> Any:
+    """A list or mapping that stands in a cell as text, as JSON or Python writes it; any other value as it is."""
+    if not isinstance(value, str) or value.strip()[:1] not in ("[", "{"):
+        return value
+    for parse in (parse_json, ast.literal_eval):
+        try:
+            found = parse(value.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if isinstance(found, (list, dict)):
+            return _clean(found)
+    return value
+
+
+def check_text_length(text: str, what: str) -> None:
+    """Raise `UnreadableError` with the way out for a text that is too long; `what` it is begins the message."""
+    try:
+        check_length(text, what)
+    except UnreadableError as error:
+        raise UnreadableError(f"{error}: shorten it, or take it out") from None
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and "<" not in text and "&" not in text
+
+
+def _check_lengths(value: object, place: str) -> None:
+    if isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            check_text_length(value, f"{place} holds a text that")
+    elif isinstance(value, (Mapping, list)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            _check_lengths(each, place)
+
+
+def _counts(value: object) -> bool:
+    if isinstance(value, list):
+        return any(map(_counts, value))
+    return isinstance(value, Mapping) and (not _COUNTED.isdisjoint(value) or any(map(_counts, value.values())))
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if _is_plain(value) else clean_text(value)
+    if isinstance(value, list):
+        return [_clean(each) for each in value]
+    if isinstance(value, Mapping):
+        return {normalise(key) if isinstance(key, str) else key: _clean(each) for key, each in value.items()}
+    return None if isinstance(value, float) and value != value else value
+
+
+def _without_html(text: str) -> str:
+    lower = text.lower()
+
+    def replace(tag: re.Match[str]) -> str:
+        name = tag[2].lower()
+        if name not in _UNPAIRED and not (f"</{name}>" in lower and f"<{name}" in lower):
+            return tag[0]
+        return "\n" if name in _BREAKS else " " if tag[1] and name in ("td", "th") else ""
+
+    shown = _UNSHOWN.sub("", text)
+    without = _MOVED.sub(_moved, _TAG.sub(replace, shown))
+    if "\n" in without and without.count("\n") > text.count("\n"):
+        without = _LINE_ENDS.sub("\n", without).strip()
+    return normalise(_ENTITY.sub(lambda entity: html.unescape(entity[0]).replace("\xa0", " "), without))
+
+
+def _moved(found: re.Match[str]) -> str:
+    """What stands above or below the line, in Unicode's signs for it; a power that has none behind `^`."""
+    name, content = found[1].lower(), html.unescape(found[2]).strip()
+    signs = _SIGNS[name]
+    if all(ord(each) in signs for each in content):
+        return content.translate(signs)
+    if name == "sub" or not any(map(str.isalnum, content)):
+        return content
+    return f"^{content}" if len(content) == 1 else f"^({content})"
