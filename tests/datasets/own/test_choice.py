@@ -299,8 +299,10 @@ def test_bad_rows_are_named_by_number_and_column(tmp_path) -> None:
     said = str(error.value)
     assert "4 of 8 rows are bad: row 5, column answer: is 'D', which names none of its 2 options (x / y); " in said
     assert "row 6, column stem: is empty; row 7, column options: a question needs at least two" in said
-    assert said.endswith("and 1 more; correct them, or leave them out with dataset.skip_bad: true")
-    exams = _load(path, skip_bad=True)
+    assert said.endswith("and 1 more; correct them, or leave them out with dataset.skip_bad: 0.5")
+    with pytest.raises(DatasetError, match=r"skip_bad: 0\.5"):
+        _load(path, skip_bad=True)
+    exams = _load(path, skip_bad=0.5)
     assert len(exams.questions) == 4
     assert exams.notes[0].startswith("4 of 8 rows are left out: row 5, column answer")
 
