@@ -6,8 +6,9 @@ from typing import Any
 from medexam.datasets.exam_table import parse_image
 from medexam.datasets.own.answers import RawAnswer, read_answers
 from medexam.datasets.own.columns import Columns, Keys
+from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.options import CellError, ReadOptions, Settled, read_options, settle_options
-from medexam.datasets.own.tables import Record, SourceTable, TableRow, read_own_table
+from medexam.datasets.own.tables import Record, SourceTable, TableRow
 from medexam.datasets.rows import Fault, Reading, Row
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
@@ -26,7 +27,7 @@ class ChoiceReading:
 
 def read_choice(spec: DatasetSpec) -> ChoiceReading:
     """The questions of a spec; rows that are none are faults. Raises `DatasetError` if the table as a whole is none."""
-    return parse_choice(read_own_table(spec), spec)
+    return parse_choice(read_questions(spec), spec)
 
 
 def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:

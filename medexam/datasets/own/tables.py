@@ -95,14 +95,29 @@ def read_file(path: Path) -> SourceTable:
 
 
 def get(record: Record, column: str) -> Any:
-    """The value of a column, or of a field within it, `outer.inner`; raises `KeyError` if there is none."""
+    """The value of a column, or of a field within it, `outer.inner`; raises `KeyError` if there is none.
+
+    Of a list of records it is the list of their values, None for those that lack the field.
+    """
     if column in record:
         return record[column]
     outer, dot, inner = column.partition(".")
     value = record.get(outer) if dot else None
     if isinstance(value, Mapping):
         return get(value, inner)
+    if isinstance(value, list):
+        within = [each for each in value if isinstance(each, Mapping)]
+        if within and len(within) == len(value) and any(_has(each, inner) for each in within):
+            return [get(each, inner) if _has(each, inner) else None for each in within]
     raise KeyError(column)
+
+
+def _has(record: Record, column: str) -> bool:
+    try:
+        get(record, column)
+    except KeyError:
+        return False
+    return True
 
 
 def unpack(value: Any) -> Any:
