@@ -61,6 +61,19 @@ class RawAnswer:
     options: ReadOptions
 
 
+class OpenAnswersError(DatasetError):
+    """Answers that can be read in several ways, which differ."""
+
+    def __init__(
+        self, column: str, field: str, values: str, facts: str, readings: Mapping[str, Sequence[Numbers | None]]
+    ) -> None:
+        super().__init__(f"column {column}: {facts}; say which with columns: {{{field}: {values}}}")
+        self.field, self.detail = field, f"{values}: {facts}"
+        """What of `columns` decides, and its values with what speaks for each."""
+        self.readings = readings
+        """Way -> the right options of each row in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadAnswers:
     """The right options of all rows."""
@@ -102,7 +115,8 @@ def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
     # What names options is no place among them, but it may be the text of another.
     rivals = best[1:] if best[0] != "named" else [way for way in best if way == "text"]
     if any(found[way] != found[best[0]] for way in rivals):
-        raise DatasetError(_ask(answers, {way: found[way] for way in best}, column))
+        readings = {way: found[way] for way in best}
+        raise OpenAnswersError(column, *_ask(answers, readings), readings)
     return ReadAnswers(best[0], found[best[0]])
 
 
@@ -125,20 +139,17 @@ def _read_all(way: str, answers: Sequence[RawAnswer], alike: Sequence[tuple[obje
     return map(known.__getitem__, alike)
 
 
-def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]], column: str) -> str:
-    """Which of several readings is meant, with the first row that they read differently."""
+def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]]) -> tuple[str, str, str]:
+    """The field that decides which of several readings is meant, its values, and the first row that they differ in."""
     place = next(place for place in range(len(answers)) if len({numbers[place] for numbers in found.values()}) > 1)
     example = answers[place]
     meant = ", ".join(
         f"{' or '.join(map(str, numbers[place] or ['none']))} as {WAYS[way]}" for way, numbers in found.items()
     )
-    say = "numbering: zero, or numbering: one" if set(found) == {"zero", "one"} else "answer_as: letter, number or text"
-    if "one_hot" in found:
-        say = "answer_as: one_hot, or answer_as: number"
-    return (
-        f"column {column}: the answers can be read in several ways: {example.value!r:.60} of {example.place} is option "
-        f"{meant}; say which with columns: {{{say}}}"
-    )
+    field, values = "answer_as", "one_hot or number" if "one_hot" in found else "letter, number or text"
+    if {*found} == {"zero", "one"}:
+        field, values = "numbering", "zero or one"
+    return field, values, f"{example.value!r:.60} of {example.place} is option {meant}"
 
 
 def _check_stated(
@@ -170,10 +181,8 @@ def _check_numbering(
         return
     only = next(place for place, (mine, its) in enumerate(pairs) if mine is not None and its is None)
     one, two = (f"{answers[place].value!r} of {answers[place].place}" for place in (only, against))
-    raise DatasetError(
-        f"column {column}: {one} can only be one of {WAYS[way]}, and {two} only one of {WAYS[other]}: say which with "
-        f"columns: {{numbering: zero}} or {{numbering: one}}, and correct the rows that do not fit"
-    )
+    facts = f"{one} can only be one of {WAYS[way]}, and {two} only one of {WAYS[other]}"
+    raise OpenAnswersError(column, "numbering", "zero or one", facts, {each: found[each] for each in (way, other)})
 
 
 def _items(value: Any) -> list[Any]:

@@ -32,7 +32,8 @@ def read_choice(spec: DatasetSpec) -> ChoiceReading:
 
 def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
     """The questions of a table, read as `spec` says; raises `DatasetError` if a column is missing or ambiguous."""
-    columns = Columns(spec.columns, table, ("stem",) if spec.columns.right_mark else ("stem", "answer"))
+    by_sign = bool(spec.columns.right_mark) and spec.columns.answer is None
+    columns = Columns(spec.columns, table, ("stem",) if by_sign else ("stem", "answer"))
     faults: list[tuple[int, Fault]] = []
     drafts = []
     for row, options in zip(table.rows, read_all_options(table, columns), strict=True):
@@ -40,14 +41,15 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
             if isinstance(options, CellError):
                 raise options
             assert not isinstance(row.record, str)  # noqa: S101 - such a row has no options
-            drafts.append((row, row.record, RawAnswer(row.place, _answer(columns, row.record, options), options)))
+            drafts.append(
+                (row, row.record, RawAnswer(row.place, _answer(columns, row.record, options, by_sign=by_sign), options))
+            )
         except CellError as error:
             faults.append((row.number, row.fault(error.column, error.detail)))
     way = ""
     rows: list[Row] = []
     keys = Keys(columns)
     if drafts:
-        by_sign = columns.of("answer") is None
         how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
         read = read_answers([raw for *_, raw in drafts], how, columns.shown("answer"))
         way = read.way
@@ -87,9 +89,9 @@ def _options(columns: Columns, row: TableRow) -> Settled:
         return error
 
 
-def _answer(columns: Columns, record: Record, options: ReadOptions) -> Any:
+def _answer(columns: Columns, record: Record, options: ReadOptions, *, by_sign: bool) -> Any:
     """What a row says is right; raises `CellError` if it says nothing."""
-    if columns.of("answer") is None:
+    if by_sign:
         if options.right is None or True not in options.right:
             raise CellError(options.column, f"marks no option with {columns.spec.right_mark!r}")
         return list(options.right)

@@ -131,15 +131,20 @@ class Columns:
     def split(self, record: Record) -> Literal["train", "dev", "test"] | None:
         """Where the authors put a row; None if they do not say. Raises `CellError` for another word."""
         said = self.text(record, "split")
-        if said is not None and said.lower() not in _SPLITS:
+        if said is not None and parse_split(said) is None:
             raise CellError(self.shown("split"), f"is {said!r:.60}, not one of {', '.join(_SPLITS)}")
-        return None if said is None else _SPLITS[said.lower()]
+        return None if said is None else parse_split(said)
 
     def key(self, record: Record, texts: Iterable[str]) -> str:
         """The row's id, or a hash of its texts; raises `CellError` if the id is empty."""
         if "id" in self._columns:
             return self.needed_text(record, "id")
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:_KEY_DIGITS]
+
+
+def parse_split(said: str) -> Literal["train", "dev", "test"] | None:
+    """The split that a word means; None if it means none."""
+    return _SPLITS.get(said.strip().lower())
 
 
 class Keys:

@@ -205,10 +205,13 @@ def test_a_spec_may_say_how_answers_are_read(tmp_path, answers, columns, expecte
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (_with_options([2, 1, 3, 1], list(map(list, OPTIONS))), "numbering: zero, or numbering: one"),
+        (_with_options([2, 1, 3, 1], list(map(list, OPTIONS))), "numbering: zero or one"),
         (_with_options([0, 1, 4, 1], list(map(list, OPTIONS))), "0 of line 1 can only be one of numbers from 0, and 4"),
-        (_with_options(["4", "2", "8", "2"], [["1", "2", "4", "8", "9", "7", "6", "5"]] * 4), "answer_as"),
-        (_with_options([[0, 1], [1, 0], [0, 1], [0, 1]], [["yes", "no"]] * 4), "answer_as: one_hot"),
+        (
+            _with_options(["4", "2", "8", "2"], [["1", "2", "4", "8", "9", "7", "6", "5"]] * 4),
+            "answer_as: letter, number or text",
+        ),
+        (_with_options([[0, 1], [1, 0], [0, 1], [0, 1]], [["yes", "no"]] * 4), "answer_as: one_hot or number"),
         (_with_options(["X", "Y", "Z", "Q"], list(map(list, OPTIONS))), "no answer names an option, such as 'X'"),
     ],
 )
