@@ -1,8 +1,9 @@
 """`medexam init` and `medexam schema`: a first spec, and what editors need to complete and check one."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -32,15 +33,16 @@ def init(
     from medexam.specs import build_cells, parse_yaml
     from medexam.specs.starter import starter_spec
 
-    dataset: dict[str, Any] | None = None
-    undecided: str | None = None
+    dataset: tuple[str, list[str]] | None = None
+    undecided: Mapping[str, str] = {}
     if data is not None:
-        from medexam.datasets.own.proposing import dataset_tree, propose
+        from medexam.datasets.own.proposing import dataset_lines, propose
 
         found = propose(data)
-        dataset, undecided = dataset_tree(found, data.absolute()), found.open
-    text = starter_spec(file, endpoint=endpoint, dataset=dataset, undecided=undecided)
-    build_cells(parse_yaml(text, str(file)), {})
+        dataset, undecided = (found.kind, dataset_lines(found, data.absolute())), found.open
+    text = starter_spec(file, endpoint=endpoint, dataset=dataset)
+    if not undecided:
+        build_cells(parse_yaml(text, str(file)), {})
     try:
         write_new(file, text)
     except FileExistsError:
@@ -48,6 +50,7 @@ def init(
     except OSError as error:
         raise SpecError(f"cannot write {file}: {error}; choose another name, medexam init FILE") from None
     sys.stderr.write(f"wrote {file}; medexam plan {file} shows what it would ask\n")
-    if undecided is not None:
-        sys.stderr.write(f"medexam: to decide in it before a run: {undecided}\n")
+    for name, what in undecided.items():
+        sys.stderr.write(f"medexam: to decide in it before a run, dataset.{name}: {what}\n")
+    if undecided:
         raise typer.Exit(INCOMPLETE)

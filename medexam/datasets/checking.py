@@ -19,7 +19,7 @@ from medexam.datasets.fingerprints import (
 from medexam.datasets.loading import find_unsound, read_rows
 from medexam.datasets.locating import find_languages
 from medexam.datasets.own.choice import read_choice
-from medexam.datasets.own.tables import read_own_table
+from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.words import parse_words
 from medexam.datasets.rows import Reading, Row, TaskReading
 from medexam.datasets.symbols import as_published, find_private
@@ -115,7 +115,7 @@ def check_own_set(spec: DatasetSpec) -> CheckReport:
         checked = checked.model_copy(update={"notes": tuple(map(_named_for_own, checked.notes))})
         faults = reading.faults
     else:
-        table = read_own_table(spec)
+        table = read_questions(spec)
         rows, faults = parse_words(table, spec)
         tasks = TaskReading(source=table.source, version="own", rows=rows)
         checked = LanguageCheck(

@@ -103,7 +103,8 @@ def _all_files(spec: DatasetSpec) -> Sequence[Path]:
         files = [] if path is None else sorted(path.rglob("*")) if path.is_dir() else [find_own_file(path)]
         return [each for each in files if each.is_file()]
     if spec.kind is not None and spec.path is not None:
-        return [find_own_file(spec.path)]
+        key = spec.answers.path if spec.answers is not None else None
+        return [find_own_file(path) for path in (spec.path, key) if path is not None]
     found = locate_files(spec.name, spec.language, spec.path)
     together = find_entry(spec.name).read_together.get(found[0].suffix)
     return found if together is None else sorted(found[0].parent.glob(together))

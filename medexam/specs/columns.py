@@ -1,8 +1,9 @@
 """Where the questions of one's own stand in a table: its columns, and its place on the Hugging Face hub."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -10,14 +11,29 @@ from medexam.specs.base import Spec
 
 AnswerAs = Literal["letter", "number", "text", "one_hot"]
 """What a right answer is written as."""
+NOT_READ = ""
+"""Where a column would be named: the field is read from none, also if a column has its name; `null` in a file."""
 OTHER_NAMES: Mapping[str, str] = MappingProxyType({"question": "stem", "answers": "answer"})
 """The names that questions answered in words use for two of the fields."""
+_OPEN: Mapping[str, str] = MappingProxyType(
+    {
+        "stem": "which column holds the question",
+        "answer": "which column holds the right answer",
+        "answer_as": "letter, number, text or one_hot",
+        "numbering": "zero or one",
+        "several": "any or all",
+        "marks": "labels or text",
+        "choices": "which options every question has",
+    }
+)
+"""Fields of which `null` decides nothing -> what has to be said."""
 
 
 class ColumnsSpec(Spec):
     """Which column of a table holds what; a field of a record within a record is named with a dot.
 
-    None: the column that has the field's own name; `question` is one for `stem`, and `answers` for `answer`.
+    None: the column that has the field's own name; `question` is one for `stem`, and `answers` for `answer`. A file
+    that says `null` has the field read from no column. Columns of a table without header are 1, 2, 3 and so on.
     """
 
     stem: str | None = None
@@ -25,9 +41,18 @@ class ColumnsSpec(Spec):
     options: str | tuple[str, ...] | None = None
     """A column each, or one column with a list, a mapping from letter to text, or lines behind letters or numbers.
     None, and no column of that name: they stand at the end of the stem."""
+    between: str | None = None
+    """What stands between the options of one cell, such as "|"; None: letters or numbers stand before them."""
+    marks: Literal["labels", "text"] | None = None
+    """What letters or numbers at the beginning of options are: labels, which are cut off, or part of the text. None:
+    labels if they run through all rows."""
+    shuffled: bool = False
+    """Options in an order drawn from their texts, so that the right one does not always come first."""
     answer: str | tuple[str, ...] | None = None
     """The right answer; of several, any one is right. A column for each option: 1 where it is right, else 0.
     `answers` is the same field."""
+    right_mark: str | None = None
+    """What stands before or behind the text of a right option, such as "*", if no column holds the answer."""
     answer_as: AnswerAs | None = None
     """What the answer is written as, `ACD` being three letters if it is letters; None: what fits the rows, an error if
     several do and differ."""
@@ -64,12 +89,53 @@ class ColumnsSpec(Spec):
         for other, name in OTHER_NAMES.items():
             if other in tree and name in tree:
                 raise ValueError(f"{other} and {name} are the same: leave one of them out")
-        return {OTHER_NAMES.get(key, key): value for key, value in tree.items()}
+        return {OTHER_NAMES.get(key, key): _stated(OTHER_NAMES.get(key, key), value) for key, value in tree.items()}
 
     @model_serializer(mode="wrap")
     def _only_stated(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         tree: dict[str, Any] = dump(self)
-        return {name: value for name, value in tree.items() if value is not None}
+        stated = {name: value for name, value in tree.items() if value is not None and value is not False}
+        return {name: None if value == NOT_READ else value for name, value in stated.items()}
+
+
+def _stated(field: str, value: Any) -> Any:
+    """What a file says of a field: numbers of columns as names, and `null` as no column."""
+    if value is None and field in _OPEN:
+        raise ValueError(f"{field} is open: say {_OPEN[field]}")
+    if value is None and field in ColumnsSpec.model_fields:
+        return NOT_READ
+    if isinstance(value, (list, tuple)):
+        return [_stated("", each) for each in value]
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class KeySpec(Spec):
+    """The right answers of a table, where they stand apart from its questions."""
+
+    path: Path | None = None
+    """A table, or a text with a letter or a number and a letter for each question."""
+    on: str | tuple[str, ...] | None = None
+    """The column that both tables have; two, if the key calls it otherwise. None: the rows are in the same order."""
+    answer: str | None = None
+    """The key's column with the answers; None: `answer`, or the only one beside `on`."""
+    given: tuple[str, ...] | None = None
+    """The answers themselves, one for each row, instead of a file."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _list_is_given(cls, tree: Any) -> Any:
+        """`answers: [B, D]` and `answers: BD` for `answers: {given: [B, D]}`."""
+        if isinstance(tree, (str, list, tuple)):
+            tree = {"given": tree}
+        if isinstance(tree, Mapping) and isinstance(tree.get("given"), (str, list, tuple)):
+            tree = {**tree, "given": [str(each) for each in tree["given"] if str(each).strip(" ,;")]}
+        return tree
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.path is None) == (self.given is None):
+            raise ValueError("a key is a path or a list of answers: give one of both")
+        return self
 
 
 class HubSpec(Spec):

@@ -18,7 +18,7 @@ from medexam.plugins import added_names, is_own_name
 from medexam.questions import Discipline, Language
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE, SAMPLE, Form
-from medexam.specs.columns import ColumnsSpec, HubSpec, PublishedSpec
+from medexam.specs.columns import ColumnsSpec, HubSpec, KeySpec, PublishedSpec
 from medexam.specs.names import BENCHMARKS, part_name, short_name
 from medexam.text import nearest
 
@@ -67,7 +67,7 @@ _SPECIAL = (
 _ALTERED = ("alter", "alter_seed", "paraphrases")
 _DRAWN = ("options_replaced", "question_continued")
 """Alterations that take texts from other questions."""
-_OWN = ("hub", "columns", "skip_bad", "published")
+_OWN = ("hub", "columns", "answers", "skip_bad", "published")
 
 
 class DatasetSpec(Spec):
@@ -86,8 +86,11 @@ class DatasetSpec(Spec):
     """With `kind`: the data set of the Hugging Face hub to read; a `path` is a copy that is read instead."""
     columns: ColumnsSpec = ColumnsSpec()
     """With `kind`: which column holds what; a field that is left out is read from the column of its own name."""
-    skip_bad: bool = False
-    """With `kind`: leave rows out that cannot be asked, and count them in the report; else they are an error."""
+    answers: KeySpec | None = None
+    """With `kind`: the right answers, if they stand in another file, as `{path: key.csv, on: id}`, or as a list."""
+    skip_bad: bool | Annotated[float, Field(gt=0, le=1)] = False
+    """With `kind`: leave rows out that cannot be asked, and count them in the report; else they are an error. true: up
+    to 5 % of the rows; a number: up to that share, such as 0.2."""
     published: PublishedSpec | None = None
     """With `kind`: what its authors say of it; a run warns if the number of questions is another."""
     split: Split = "all"
@@ -201,7 +204,7 @@ class DatasetSpec(Spec):
         """A data set is stored without the fields of others, as it always was: of one's own, and of altered ones."""
         tree: dict[str, Any] = dump(self)
         left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else _ALTERED)}
-        left_out |= {"only"} if self.only is None else set()
+        left_out |= {name for name in ("only", "answers") if getattr(self, name) is None}
         return {name: value for name, value in tree.items() if name not in left_out}
 
     @property
@@ -222,8 +225,7 @@ class DatasetSpec(Spec):
     @property
     def whole(self) -> "DatasetSpec":
         """Everything that this data set holds, in the same form, whatever is selected here."""
-        own = ("kind", "hub", "columns", "skip_bad", "published")
-        kept = ("name", "language", "path", "as_published", "explained", *_ALTERED, *own)
+        kept = ("kind", "name", "language", "path", "as_published", "explained", *_ALTERED, *_OWN)
         return DatasetSpec(**{field: getattr(self, field) for field in kept})
 
     @property

@@ -93,13 +93,21 @@ def _program_kinds(document: Mapping[str, Any]) -> set[str]:
 
 
 def _find_own_data(dataset: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The data set with the whole path of one's own questions: from the working folder, else from beside the spec."""
-    path = dataset.get("path")
-    if dataset.get("kind") is None or not isinstance(path, str):
+    """The data set with whole paths of one's own questions and their key: from the working folder, else the spec's."""
+    if dataset.get("kind") is None:
         return dict(dataset)
+    found = _with_whole_path(dataset, folder)
+    if isinstance(key := found.get("answers"), Mapping):
+        found["answers"] = _with_whole_path(key, folder)
+    return found
+
+
+def _with_whole_path(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    if not isinstance(path := tree.get("path"), str):
+        return dict(tree)
     here = Path(path).expanduser()
     found = here if here.exists() or not (folder / here).exists() else folder / here
-    return {**dataset, "path": str(found.absolute())}
+    return {**tree, "path": str(found.absolute())}
 
 
 def _placed(value: Any, folder: Path) -> Any:

@@ -8,6 +8,7 @@ A text stands for a part by its first field: `program: longest` is `program: {ki
 
 import copy
 import itertools
+import logging
 import math
 from collections import ChainMap
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from medexam.specs.programs.kinds import KINDS
 from medexam.specs.validation import field_at, validate
 
 Tree = dict[str, Any]
+_log = logging.getLogger(__name__)
 SHORT_FORMS: Mapping[str, str] = MappingProxyType({"program": "kind", "dataset": "name", "model": "engine"})
 """Part of a spec -> the field that a text in its place means."""
 _OF_EXPERIMENTS = ("optimizer", "stop_when")
@@ -45,6 +47,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     tree, axes, overrides = (
         {path: _spell_out(path, value) for path, value in one.items()} for one in (tree, axes, overrides)
     )
+    _change_kind(tree, axes, overrides)
     varied = {path: overrides.pop(path) for path in SHORT_FORMS if isinstance(overrides.get(path), list)}
     axes = {**varied, **{path: values for path, values in axes.items() if path not in varied}}
     varied_by_cells = _varied_by_cells(axes)
@@ -79,6 +82,18 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         if cells[first] == cells[second]:
             raise SpecError(f"matrix: cells {first + 1} and {second + 1} are the same run; remove one")
     return experiment, cells
+
+
+def _change_kind(tree: Tree, axes: Tree, overrides: Mapping[str, Any]) -> None:
+    """Leave out what the programs of a file have and a kind that is set instead does not; that is logged."""
+    kind = KINDS.get(str(overrides.get("program.kind")))
+    programs = axes.pop("program", [tree["program"]]) if kind is not None else []
+    same = [one for one in programs if isinstance(one, Mapping) and one.get("kind") == overrides["program.kind"]]
+    program = (same or programs or [tree["program"]])[0]
+    if kind is not None and isinstance(program, Mapping):
+        tree["program"] = {key: value for key, value in program.items() if key in kind.model_fields}
+        if left_out := [key for key in program if key not in kind.model_fields]:
+            _log.warning("medexam: %s has no %s: left out", overrides["program.kind"], ", ".join(left_out))
 
 
 def _spell_out(path: str, value: Any) -> Any:

@@ -14,7 +14,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 _SAME = ("name", "language", "path", "images", "option_counts", "as_published")
-_OWN = ("kind", "hub", "columns", "skip_bad", "explained")
+_OWN = ("kind", "hub", "columns", "answers", "skip_bad", "explained")
 
 
 class PartSpec(Spec):

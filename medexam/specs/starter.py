@@ -1,12 +1,9 @@
 """A first spec with a comment on each line, for what is at hand."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
-from typing import Any
-
-import yaml
 
 from medexam.specs.catalogue import EXAMS, SAMPLE
 from medexam.specs.schema import SCHEMA
@@ -55,20 +52,16 @@ _EMBEDDED = """\
 _OTHER_SERVER = "  # engine: litellm              # for another server with OpenAI's API; with name: openai/MODEL"
 
 
-def starter_spec(
-    file: Path, *, endpoint: str | None = None, dataset: Mapping[str, Any] | None = None, undecided: str | None = None
-) -> str:
+def starter_spec(file: Path, *, endpoint: str | None = None, dataset: tuple[str, Sequence[str]] | None = None) -> str:
     """The text of a spec to be written to `file`.
 
-    `endpoint` is the base address of a vLLM server, None takes the embedded engine. `dataset` is the part of that name
-    for questions of one's own, None takes the sample that ships; `undecided` is what its reader has to decide in it.
+    `endpoint` is the base address of a vLLM server, None takes the embedded engine. `dataset` is the form and the lines
+    of the part of that name for questions of one's own, None takes the sample that ships.
     """
     questions, model, kind = _SAMPLE, _EMBEDDED, "choice"
     if dataset is not None:
-        kind = dataset["kind"]
-        lines = yaml.safe_dump(dict(dataset), sort_keys=False, allow_unicode=True).splitlines()
-        notes = [f"# To decide: {' '.join(undecided.split())}"] if undecided else []
-        questions = "\n".join(f"  {line}" for line in [*notes, *lines])
+        kind, lines = dataset
+        questions = "\n".join(f"  {line}" for line in lines)
     if endpoint is not None:
         model = f"  engine: vllm\n  endpoints: {endpoint}          # or a list of replicas\n{_OTHER_SERVER}"
     return _TEXT.substitute(

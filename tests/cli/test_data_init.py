@@ -23,7 +23,7 @@ def test_a_spec_is_proposed_and_runs(medexam, tmp_path, runs_dir) -> None:
     (tmp_path / "my.csv").write_text(CSV)
     code, out, err = medexam("data", "init", "my.csv")
     assert code == 0, err
-    for said in ("kind choice", 'delimiter ","', "6 questions with 3 options", "option 1 2 times", "* 2. y1"):
+    for said in ("kind choice", 'delimiter ","', "6 rows of 3 options", "option 1 2 times", "* 2. y1"):
         assert said in out
     assert _columns(tmp_path / "my.yaml") == {
         "stem": "Question",
@@ -66,8 +66,11 @@ def test_what_is_open_is_written_down_and_not_decided(medexam, tmp_path) -> None
     rows = [{"question": f"{place}?", "options": ["a", "b", "c"], "answer": place} for place in (1, 2)]
     (tmp_path / "my.json").write_text(json.dumps(rows))
     code, out, _ = medexam("data", "init", "my.json")
-    assert (code, "numbering: zero, or numbering: one" in out) == (3, True)
-    assert (tmp_path / "my.yaml").read_text().splitlines()[1].startswith("# To decide: ")
+    assert (code, "columns.numbering: zero or one: 1 of row 1 is option 2 as numbers from 0" in out) == (3, True)
+    assert "    numbering:   # decide: zero or one" in (tmp_path / "my.yaml").read_text()
+    code, _, err = medexam("run", "my.yaml")
+    assert (code, "numbering is open: say zero or one" in err) == (2, True)
+    assert medexam("run", "my.yaml", "--set", "dataset.columns.numbering=one", "--set", "program.kind=longest")[0] == 0
 
 
 def test_standard_names_need_no_spec(medexam, tmp_path) -> None:

@@ -5,7 +5,6 @@ import pytest
 FILES = {
     "ok.yaml": "name: s\ndataset: {name: headqa_sample, limit: 2}\nprogram: longest\n",
     "questions.csv": "question,a,b,answer\nWhat?,x,y,1\n",
-    "strange.csv": "q;a\n1;2\n",
     "empty.yaml": "",
     "list.yaml": "- a\n- b\n",
     "tab.yaml": "name: s\ndataset:\n\tname: headqa_sample\n",
@@ -67,7 +66,6 @@ MISTAKES = [
     ("report nothere", "give a run folder, or a folder that holds run folders"),
     ("rm nothere", "`medexam list` shows them"),
     ("data show headqa", "did you mean headqa_v"),
-    ("data init strange.csv", "name them in a spec, columns:"),
     ("optimize ok.yaml", "add `optimizer: {kind: random_search}`"),
     ("init ok.yaml", "choose another name"),
     ("reproduce headqa-v1/table-55", "did you mean headqa-v1/table-5"),

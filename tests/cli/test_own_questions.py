@@ -106,7 +106,7 @@ def test_bad_rows_stop_a_run_or_are_counted_in_its_report(medexam, spec) -> None
     code, _, err = medexam("run", spec(bad))
     assert code == 2
     assert "1 of 5 rows is bad: row 5 (line 6), column label: is 'E', which names none of its 4 options" in err
-    _run(medexam, spec(bad, dataset={"skip_bad": True}))
+    _run(medexam, spec(bad, dataset={"skip_bad": 0.2}))
     _, out, _ = medexam("report", "runs")
     assert "1 of 5 rows is left out: row 5 (line 6)" in " ".join(out.split())
 

@@ -85,7 +85,7 @@ def test_init_reads_a_table_of_ones_own(medexam, tmp_path) -> None:
     table.write_text("question,A,B,label\nWhich vitamin prevents scurvy?,A,C,1\n")
     code, _, err = medexam("init", "open.yaml", "--data", table)
     assert (code, "to decide in it" in err) == (3, True)
-    assert "# To decide: " in (tmp_path / "open.yaml").read_text()
+    assert "# decide: " in (tmp_path / "open.yaml").read_text()
 
 
 def test_shells_can_complete(medexam) -> None:

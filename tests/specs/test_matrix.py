@@ -325,3 +325,18 @@ def test_only_is_shown_on_the_questions_with_a_picture() -> None:
 def test_pictures_that_cannot_be_asked_are_refused(part, said) -> None:
     with pytest.raises(SpecError, match=said):
         build_cells({"name": "x", **part}, {})
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"program": {"kind": "zero_shot", "answer_format": "guided", "seed": 3}},
+        {"matrix": {"program": [{"kind": "zero_shot", "answer_format": "guided"}, {"kind": "likelihood"}]}},
+    ],
+)
+def test_another_kind_leaves_out_what_it_does_not_have(document, caplog) -> None:
+    _, (cell,) = build_cells({"name": "x", **document}, {"program.kind": "longest"})
+    assert cell.program.kind == "longest"
+    assert "longest has no answer_format" in caplog.text
+    with pytest.raises(SpecError, match="unknown key"):
+        build_cells({"name": "x", "program": {"kind": "longest", "answer_format": "guided"}}, {})

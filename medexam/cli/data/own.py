@@ -23,25 +23,36 @@ _PROGRAMS: Mapping[str, dict[str, str]] = {
     "spans": {"kind": "quote"},
 }
 
+_WITHOUT_WORDS = ("fr", "ja", "zh")
+"""Languages in which the prompts of exams have no words."""
+
 
 def init(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Questions as JSONL, JSON, CSV, TSV, Parquet or XLSX.")],
     out: Annotated[Path | None, typer.Option(help="The spec to write; FILE's name with .yaml by default.")] = None,
     kind: Annotated[str | None, typer.Option(help="choice, short_answer or spans; what they look like.")] = None,
+    answers: Annotated[
+        Path | None, typer.Option(metavar="KEY", help="The right answers, if they stand in another file.")
+    ] = None,
+    on: Annotated[
+        str | None, typer.Option(help="The column that FILE and KEY both have; the same order of rows.")
+    ] = None,
 ) -> None:
     """Look at a file of your own questions and write a spec that asks them; exit code 3 if something is to decide."""
     import yaml
 
     from medexam.cli.terminal import Terminal
-    from medexam.datasets.own.proposing import dataset_tree, propose
+    from medexam.datasets.own.proposing import dataset_lines, propose
     from medexam.datasets.rows import Row
     from medexam.errors import SpecError
     from medexam.files import write_whole
+    from medexam.specs.columns import KeySpec
 
     out = out or file.with_name(f"{file.name.split('.')[0]}.yaml")
     if out.exists():
         raise SpecError(f"{out} exists and is kept: name another with --out")
-    found = propose(file, _check_kind(kind))
+    key = None if answers is None else KeySpec(path=answers.absolute(), on=on)
+    found = propose(file, _check_kind(kind), key)
     console = Terminal(highlight=False, markup=False, soft_wrap=True)
     console.print(f"{file}: kind {found.kind}", style="bold")
     for line in found.seen:
@@ -56,21 +67,20 @@ def init(
             print_task(console, row.task, row.gold)
         console.print()
     inside = out.absolute().parent == file.absolute().parent
-    tree: dict[str, Any] = {
-        "name": file.name.split(".")[0].replace(" ", "_"),
-        "dataset": dataset_tree(found, Path(file.name) if inside else file.absolute()),
-    }
-    if found.faults:
-        tree["dataset"]["skip_bad"] = False
-    tree |= {"model": {"engine": "embedded"}, "program": dict(_PROGRAMS[found.kind])}
-    text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, default_flow_style=None)
-    open_line = f"# To decide: {found.open}\n" if found.open else ""
-    write_whole(out, f"# Written by `medexam data init {file.name}`.\n{open_line}{text}")
+    lines = dataset_lines(found, Path(file.name) if inside else file.absolute())
+    program = dict(_PROGRAMS[found.kind])
+    if found.kind == "choice" and found.language in _WITHOUT_WORDS:
+        program["prompt_language"] = "en"
+    tail = yaml.safe_dump(
+        {"model": {"engine": "embedded"}, "program": program}, sort_keys=False, default_flow_style=None
+    )
+    head = yaml.safe_dump({"name": file.name.split(".")[0].replace(" ", "_")}, allow_unicode=True)
+    body = "".join(f"  {line}\n" for line in lines)
+    write_whole(out, f"# Written by `medexam data init {file.name}`.\n{head}dataset:\n{body}{tail}")
     if found.open:
-        console.print(f"{out} is written; to decide in it before a run: {found.open}", style="yellow")
-        raise typer.Exit(INCOMPLETE)
-    if found.faults:
-        console.print(f"{out} is written; correct the bad rows, or set skip_bad: true in it", style="yellow")
+        for name, what in found.open.items():
+            console.print(f"to decide, dataset.{name}: {what}", style="yellow")
+        console.print(f"{out} is written; fill in what ends in `# decide:`", style="yellow")
         raise typer.Exit(INCOMPLETE)
     console.print(f"{out} is written; ask the questions with: medexam run {out}", style="green")
 

@@ -5,6 +5,7 @@ which fits the most rows. Where several fit equally well and differ, the user is
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -21,19 +22,32 @@ Numbers = tuple[int, ...]
 """The numbers of right options, from 1, in ascending order; at least one."""
 _SEVERAL = re.compile(r"\s*[,;|]\s*")
 _BARE = str.maketrans("", "", "()[].: ")
+_FLOAT = re.compile(r"(\d+)\.0+")
+_CALLED = re.compile(
+    r"(?:option|choice|answer|opci[oó]n|opzione|op[çc][ãa]o|alternativa|antwort)[ _-]*(?=\w\W*$)", re.IGNORECASE
+)
+_BOTH = re.compile(r"[(\[]?([A-Za-z]|\d{1,2})[)\].:、．：]\s*(.*\S)", re.DOTALL)  # noqa: RUF001 - marks of Chinese
 WAYS: Mapping[str, str] = MappingProxyType(
     {
         "named": "the option's own letter, number or name",
         "letter": "letters",
         "zero": "numbers from 0",
         "one": "numbers from 1",
+        "both": "a letter or number with the option's text",
         "text": "the options' texts",
         "one_hot": "a 1 for each right option",
     }
 )
 """How answers may be read -> what messages call that."""
+_BY_TEXT = ("both", "text")
+"""Ways that look at the options' texts."""
 _ALLOWED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"letter": ("named", "letter"), "number": ("named", "zero", "one"), "text": ("text",), "one_hot": ("one_hot",)}
+    {
+        "letter": ("named", "letter", "both"),
+        "number": ("named", "zero", "one"),
+        "text": ("both", "text"),
+        "one_hot": ("one_hot",),
+    }
 )
 
 
@@ -45,6 +59,19 @@ class RawAnswer:
     """The row as messages call it."""
     value: Any
     options: ReadOptions
+
+
+class OpenAnswersError(DatasetError):
+    """Answers that can be read in several ways, which differ."""
+
+    def __init__(
+        self, column: str, field: str, values: str, facts: str, readings: Mapping[str, Sequence[Numbers | None]]
+    ) -> None:
+        super().__init__(f"column {column}: {facts}; say which with columns: {{{field}: {values}}}")
+        self.field, self.detail = field, f"{values}: {facts}"
+        """What of `columns` decides, and its values with what speaks for each."""
+        self.readings = readings
+        """Way -> the right options of each row in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +88,19 @@ def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
     """The reading of `answers` that fits; raises `DatasetError` that asks if none does, or several that differ."""
     if columns.answer_as == "letter":
         answers = [replace(each, value=_apart(each.value)) for each in answers]
-    ways = [columns.numbering] if columns.numbering else _ALLOWED.get(columns.answer_as or "", tuple(WAYS))
+    ways = ("zero", "one") if columns.numbering else _ALLOWED.get(columns.answer_as or "", tuple(WAYS))
     alike = [_what_counts(each) for each in answers]
     found: dict[str, tuple[Numbers | None, ...]] = {}
     # Options' texts are looked at last, and no further than a row that they do not fit where another way fits all.
-    for way in sorted(ways, key=lambda way: way == "text"):
+    for way in sorted(ways, key=lambda way: way in _BY_TEXT):
         numbers = _read_all(way, answers, alike)
-        if way == "text" and any(None not in each for each in found.values()):
+        if way in _BY_TEXT and any(None not in each for each in found.values()):
             numbers = takewhile(lambda each: each is not None, numbers)
         found[way] = tuple(numbers)
     fits = {way: sum(each is not None for each in numbers) for way, numbers in found.items()}
+    if columns.numbering:
+        _check_stated(columns.numbering, found, fits, column)
+        ways, fits = (columns.numbering,), {columns.numbering: fits[columns.numbering]}
     most = max(fits.values())
     if not most:
         first = answers[0]
@@ -80,9 +110,13 @@ def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
             f"are {options:.120}; name the column with columns: {{answer: ...}}"
         )
     best = [way for way in ways if fits[way] == most]
-    _check_numbering(answers, found, best[0], column)
-    if best[0] != "named" and any(found[way] != found[best[0]] for way in best[1:]):
-        raise DatasetError(_ask(answers, {way: found[way] for way in best}, column))
+    if not columns.numbering:
+        _check_numbering(answers, found, best[0], column)
+    # What names options is no place among them, but it may be the text of another.
+    rivals = best[1:] if best[0] != "named" else [way for way in best if way == "text"]
+    if any(found[way] != found[best[0]] for way in rivals):
+        readings = {way: found[way] for way in best}
+        raise OpenAnswersError(column, *_ask(answers, readings), readings)
     return ReadAnswers(best[0], found[best[0]])
 
 
@@ -97,7 +131,7 @@ def _what_counts(answer: RawAnswer) -> tuple[object, ...]:
 def _read_all(way: str, answers: Sequence[RawAnswer], alike: Sequence[tuple[object, ...]]) -> Iterable[Numbers | None]:
     """What each answer means in one way of reading; `alike` holds `_what_counts` of each."""
     read = _READERS[way]
-    if way == "text":
+    if way in _BY_TEXT:
         return (read(each.value, each.options) for each in answers)
     # Few answers differ without the options' texts, and each of them is read once.
     different = dict(zip(alike, answers, strict=True))
@@ -105,20 +139,33 @@ def _read_all(way: str, answers: Sequence[RawAnswer], alike: Sequence[tuple[obje
     return map(known.__getitem__, alike)
 
 
-def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]], column: str) -> str:
-    """Which of several readings is meant, with the first row that they read differently."""
+def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]]) -> tuple[str, str, str]:
+    """The field that decides which of several readings is meant, its values, and the first row that they differ in."""
     place = next(place for place in range(len(answers)) if len({numbers[place] for numbers in found.values()}) > 1)
     example = answers[place]
     meant = ", ".join(
         f"{' or '.join(map(str, numbers[place] or ['none']))} as {WAYS[way]}" for way, numbers in found.items()
     )
-    say = "numbering: zero, or numbering: one" if set(found) == {"zero", "one"} else "answer_as: letter, number or text"
-    if "one_hot" in found:
-        say = "answer_as: one_hot, or answer_as: number"
-    return (
-        f"column {column}: the answers can be read in several ways: {example.value!r:.60} of {example.place} is option "
-        f"{meant}; say which with columns: {{{say}}}"
-    )
+    field, values = "answer_as", "one_hot or number" if "one_hot" in found else "letter, number or text"
+    if {*found} == {"zero", "one"}:
+        field, values = "numbering", "zero or one"
+    return field, values, f"{example.value!r:.60} of {example.place} is option {meant}"
+
+
+def _check_stated(
+    stated: str, found: Mapping[str, Sequence[Numbers | None]], fits: Mapping[str, int], column: str
+) -> None:
+    """Raises `DatasetError` if counting from the other number reads every row that the stated one does, and more."""
+    other = "one" if stated == "zero" else "zero"
+    pairs = zip(found[stated], found[other], strict=True)
+    if fits[other] > fits[stated] and not any(mine is not None and its is None for mine, its in pairs):
+        first = {"zero": 0, "one": 1}
+        rows = len(found[other])
+        fitting = f"all {rows:,} rows" if fits[other] == rows else f"{fits[other]:,} of {rows:,} rows"
+        raise DatasetError(
+            f"column {column}: counting from {first[other]} fits {fitting}, from {first[stated]} only "
+            f"{fits[stated]:,}: set columns: {{numbering: {other}}}"
+        )
 
 
 def _check_numbering(
@@ -134,10 +181,8 @@ def _check_numbering(
         return
     only = next(place for place, (mine, its) in enumerate(pairs) if mine is not None and its is None)
     one, two = (f"{answers[place].value!r} of {answers[place].place}" for place in (only, against))
-    raise DatasetError(
-        f"column {column}: {one} can only be one of {WAYS[way]}, and {two} only one of {WAYS[other]}: say which with "
-        f"columns: {{numbering: zero}} or {{numbering: one}}, and correct the rows that do not fit"
-    )
+    facts = f"{one} can only be one of {WAYS[way]}, and {two} only one of {WAYS[other]}"
+    raise OpenAnswersError(column, "numbering", "zero or one", facts, {each: found[each] for each in (way, other)})
 
 
 def _items(value: Any) -> list[Any]:
@@ -152,8 +197,19 @@ def _items(value: Any) -> list[Any]:
 
 def _apart(value: Any) -> Any:
     """Letters that are written in one word, `ACD`, as a list; any other answer as it is."""
-    is_word = isinstance(value, str) and len(value.strip()) > 1 and value.strip().isascii() and value.strip().isalpha()
-    return list(value.strip()) if is_word else value
+    return list(value.strip()) if isinstance(value, str) and is_word_of_letters(value) else value
+
+
+def is_word_of_letters(value: str) -> bool:
+    """Whether a text may be several letters in one word, such as `ACD`."""
+    word = value.strip()
+    return len(word) > 1 and word.isascii() and word.isalpha()
+
+
+def _whole(item: Any) -> int | None:
+    """A number, also as pandas writes it where a column has empty cells: 2.0."""
+    number = _FLOAT.fullmatch(item.strip()) if isinstance(item, str) else None
+    return parse_whole_number(number[1] if number else item)
 
 
 def _several(value: Any, number_of: Callable[[Any], int | None]) -> Numbers | None:
@@ -169,7 +225,7 @@ def _named(value: Any, options: ReadOptions) -> Numbers | None:
     labels = {label.casefold(): place for place, label in enumerate(options.labels, start=1)}
 
     def number_of(item: Any) -> int | None:
-        whole = parse_whole_number(item)
+        whole = _whole(item)
         label = str(item).strip() if whole is None else str(whole)
         return labels.get(label.casefold(), labels.get(label.translate(_BARE).casefold()))
 
@@ -178,7 +234,7 @@ def _named(value: Any, options: ReadOptions) -> Numbers | None:
 
 def _lettered(value: Any, options: ReadOptions) -> Numbers | None:
     def number_of(item: Any) -> int | None:
-        letter = str(item).translate(_BARE).upper()
+        letter = _CALLED.sub("", unicodedata.normalize("NFKC", str(item)).strip()).translate(_BARE).upper()
         number = ord(letter) - ord("A") + 1 if len(letter) == 1 else 0
         return number if 1 <= number <= len(options.texts) else None
 
@@ -188,12 +244,28 @@ def _lettered(value: Any, options: ReadOptions) -> Numbers | None:
 def _counted(first: int) -> Callable[[Any, ReadOptions], Numbers | None]:
     def read(value: Any, options: ReadOptions) -> Numbers | None:
         def number_of(item: Any) -> int | None:
-            number = parse_whole_number(item)
+            number = _whole(item)
             return number - first + 1 if number is not None and first <= number < first + len(options.texts) else None
 
         return _several(value, number_of)
 
     return read
+
+
+def _with_text(value: Any, options: ReadOptions) -> Numbers | None:
+    """The option whose letter or number, and whose text, both are written; one alone is no answer."""
+
+    def number_of(item: Any) -> int | None:
+        parts = _BOTH.fullmatch(str(item).strip())
+        place = None if parts is None else _place(parts[2], options.texts)
+        if parts is None or place is None:
+            return None
+        labels = options.labels or ()
+        called = {labels[place - 1].casefold()} if len(labels) >= place else set()
+        return place if parts[1].casefold() in called | {chr(ord("a") + place - 1), str(place)} else None
+
+    found = number_of(value)
+    return (found,) if found is not None else _several(value, number_of) if isinstance(value, (list, tuple)) else None
 
 
 def _written(value: Any, options: ReadOptions) -> Numbers | None:
@@ -225,13 +297,17 @@ def _marked(value: Any, options: ReadOptions) -> Numbers | None:
     return right if None not in read and right and right[-1] <= len(options.texts) else None
 
 
-_MARKS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False, "": False, "none": False}
+_MARKS = {
+    **dict.fromkeys(("1", "1.0", "true", "100", "100.0", "yes", "x"), True),
+    **dict.fromkeys(("0", "0.0", "false", "", "none", "no", "nan"), False),
+}
 _READERS: Mapping[str, Callable[[Any, ReadOptions], Numbers | None]] = MappingProxyType(
     {
         "named": _named,
         "letter": _lettered,
         "zero": _counted(0),
         "one": _counted(1),
+        "both": _with_text,
         "text": _written,
         "one_hot": _marked,
     }

@@ -6,8 +6,9 @@ from typing import Any
 from medexam.datasets.exam_table import parse_image
 from medexam.datasets.own.answers import RawAnswer, read_answers
 from medexam.datasets.own.columns import Columns, Keys
-from medexam.datasets.own.options import CellError, ReadOptions, read_options
-from medexam.datasets.own.tables import Record, SourceTable, read_own_table
+from medexam.datasets.own.keys import read_questions
+from medexam.datasets.own.options import CellError, ReadOptions, Settled, read_options, settle_options
+from medexam.datasets.own.tables import Record, SourceTable, TableRow
 from medexam.datasets.rows import Fault, Reading, Row
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
@@ -26,30 +27,31 @@ class ChoiceReading:
 
 def read_choice(spec: DatasetSpec) -> ChoiceReading:
     """The questions of a spec; rows that are none are faults. Raises `DatasetError` if the table as a whole is none."""
-    return parse_choice(read_own_table(spec), spec)
+    return parse_choice(read_questions(spec), spec)
 
 
 def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
     """The questions of a table, read as `spec` says; raises `DatasetError` if a column is missing or ambiguous."""
-    columns = Columns(spec.columns, table, ("stem", "answer"))
+    by_sign = bool(spec.columns.right_mark) and spec.columns.answer is None
+    columns = Columns(spec.columns, table, ("stem",) if by_sign else ("stem", "answer"))
     faults: list[tuple[int, Fault]] = []
     drafts = []
-    for row in table.rows:
+    for row, options in zip(table.rows, read_all_options(table, columns), strict=True):
         try:
-            if isinstance(row.record, str):
-                raise CellError("", row.record)
-            options = _options(columns, row.record)
-            answer = columns.value(row.record, "answer")
-            if answer is None or answer == []:
-                raise CellError(columns.shown("answer"), "is empty")
-            drafts.append((row, row.record, RawAnswer(row.place, answer, options)))
+            if isinstance(options, CellError):
+                raise options
+            assert not isinstance(row.record, str)  # noqa: S101 - such a row has no options
+            drafts.append(
+                (row, row.record, RawAnswer(row.place, _answer(columns, row.record, options, by_sign=by_sign), options))
+            )
         except CellError as error:
             faults.append((row.number, row.fault(error.column, error.detail)))
     way = ""
     rows: list[Row] = []
     keys = Keys(columns)
     if drafts:
-        read = read_answers([raw for *_, raw in drafts], spec.columns, columns.shown("answer"))
+        how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
+        read = read_answers([raw for *_, raw in drafts], how, columns.shown("answer"))
         way = read.way
         for (row, record, raw), numbers in zip(drafts, read.numbers, strict=True):
             try:
@@ -70,11 +72,33 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
     return ChoiceReading(reading, way)
 
 
-def _options(columns: Columns, record: Record) -> ReadOptions:
-    stem = columns.needed_text(record, "stem")
-    if columns.spec.choices is not None:
-        return ReadOptions(stem, columns.spec.choices, None)
-    return read_options(stem, columns.of("options"), record)
+def read_all_options(table: SourceTable, columns: Columns) -> list[Settled]:
+    """The options of each row, or what is wrong with them; raises `DatasetError` if letters before them are unclear."""
+    return settle_options([_options(columns, row) for row in table.rows], columns.spec)
+
+
+def _options(columns: Columns, row: TableRow) -> Settled:
+    try:
+        if isinstance(row.record, str):
+            return CellError("", row.record)
+        stem = columns.needed_text(row.record, "stem")
+        if columns.spec.choices is not None:
+            return ReadOptions(stem, columns.spec.choices, None)
+        return read_options(stem, columns.of("options"), row.record, columns.spec)
+    except CellError as error:
+        return error
+
+
+def _answer(columns: Columns, record: Record, options: ReadOptions, *, by_sign: bool) -> Any:
+    """What a row says is right; raises `CellError` if it says nothing."""
+    if by_sign:
+        if options.right is None or True not in options.right:
+            raise CellError(options.column, f"marks no option with {columns.spec.right_mark!r}")
+        return list(options.right)
+    answer = columns.value(record, "answer")
+    if answer is None or answer == []:
+        raise CellError(columns.shown("answer"), "is empty")
+    return answer
 
 
 def _question(

@@ -1,6 +1,7 @@
 """Which column of a table a field is read from: the one that the spec names, or the one of the field's own name."""
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
@@ -34,9 +35,13 @@ _SPLITS: Mapping[str, Literal["train", "dev", "test"]] = MappingProxyType(
         "test": "test",
     }
 )
+KEYED = "answer of the key"
+"""The column that a key in another file adds to a table."""
 UNGROUPED = "all"
 """The group of questions without a subject."""
 FAULTS_SHOWN = 3
+MOST_BAD = 0.05
+"""The share of the rows that `skip_bad: true` leaves out at most."""
 _KEY_DIGITS = 12
 
 
@@ -50,10 +55,12 @@ class Columns:
         self._exams: dict[tuple[object, ...], Exam] = {}
         for field, standard in STANDARD.items():
             stated = getattr(spec, field)
-            for column in (stated,) if isinstance(stated, str) else stated or ():
+            for column in (stated,) if stated and isinstance(stated, str) else stated or ():
                 _check_there(column, field, table)
-            found = stated or next((name for name in standard if name in table.columns), None)
-            if found is not None:
+            found = next((name for name in standard if name in table.columns), None) if stated is None else stated
+            if field == "answer" and KEYED in table.columns:
+                found = KEYED
+            if found:
                 self._columns[field] = found
             elif field in needed:
                 raise DatasetError(
@@ -124,15 +131,20 @@ class Columns:
     def split(self, record: Record) -> Literal["train", "dev", "test"] | None:
         """Where the authors put a row; None if they do not say. Raises `CellError` for another word."""
         said = self.text(record, "split")
-        if said is not None and said.lower() not in _SPLITS:
+        if said is not None and parse_split(said) is None:
             raise CellError(self.shown("split"), f"is {said!r:.60}, not one of {', '.join(_SPLITS)}")
-        return None if said is None else _SPLITS[said.lower()]
+        return None if said is None else parse_split(said)
 
     def key(self, record: Record, texts: Iterable[str]) -> str:
         """The row's id, or a hash of its texts; raises `CellError` if the id is empty."""
         if "id" in self._columns:
             return self.needed_text(record, "id")
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:_KEY_DIGITS]
+
+
+def parse_split(said: str) -> Literal["train", "dev", "test"] | None:
+    """The split that a word means; None if it means none."""
+    return _SPLITS.get(said.strip().lower())
 
 
 class Keys:
@@ -157,6 +169,16 @@ def describe_faults(faults: Sequence[Fault], rows: int) -> str:
     return f"{len(faults):,} of {rows:,} rows {'is' if len(faults) == 1 else 'are'} left out: {shown}{more}"
 
 
+def most_bad(spec: DatasetSpec) -> float:
+    """The share of the rows that may be left out."""
+    return MOST_BAD if spec.skip_bad is True else float(spec.skip_bad)
+
+
+def enough(bad: int, rows: int) -> str:
+    """What `skip_bad` has to be so that these rows are left out."""
+    return "true" if bad <= MOST_BAD * rows else f"{min(1.0, math.ceil(100 * bad / rows) / 100):g}"
+
+
 def reading_notes(
     source: str, faults: Sequence[Fault], rows: int, spec: DatasetSpec, unasked: int = 0
 ) -> tuple[str, ...]:
@@ -166,9 +188,10 @@ def reading_notes(
 
     Raises `DatasetError` if rows are bad and may not be left out, or if none remains.
     """
-    if faults and (not spec.skip_bad or len(faults) == rows):
+    if faults and (len(faults) > most_bad(spec) * rows or len(faults) == rows):
         what = describe_faults(faults, rows).replace("left out", "bad", 1)
-        raise DatasetError(f"{source}: {what}; correct them, or leave them out with dataset.skip_bad: true")
+        way_out = f"correct them, or leave them out with dataset.skip_bad: {enough(len(faults), rows)}"
+        raise DatasetError(f"{source}: {what}; {way_out}")
     notes = [describe_faults(faults, rows)] if faults else []
     if unasked:
         notes.append(
@@ -184,7 +207,8 @@ def _cell(record: Record, column: str) -> Any:
         value = get(record, column)
     except KeyError:
         return None
-    return None if isinstance(value, str) and not value.strip() else value
+    is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN
+    return None if is_empty else value
 
 
 def _check_there(column: str, field: str, table: SourceTable) -> None:

@@ -1,21 +1,36 @@
-"""What the options of one row are: from columns, a list, a mapping, or the end of a text."""
+"""What the options of one row are: from columns, a list, a mapping, or the end of a text.
 
+Whether letters at their beginning are labels is decided for a whole table, see `settle_options`.
+"""
+
+import datetime
+import hashlib
 import re
 import string
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from medexam.datasets.own.tables import Record, get, unpack
+from medexam.errors import DatasetError
+from medexam.specs.columns import ColumnsSpec
 
-_MARK = r"[(\[]?([A-Za-z]|\d{1,2})(?:[)\].:]|[）．、：])"  # noqa: RUF001 - full-width marks of Chinese and Japanese
-_AT_LINES = re.compile(rf"(?m)^[ \t]*{_MARK}[ \t]*")
-_IN_LINES = re.compile(rf"(?:^|(?<=\s)){_MARK}[ \t]+")
-_BARE = re.compile(r"(?m)^[ \t]*([A-Z])[ \t]+")
-_OWN_MARK = re.compile(rf"\s*{_MARK}\s+")
-_NAMES = ("label", "key", "letter", "id", "aid", "number")
-_TEXTS = ("text", "value", "option", "atext", "content")
+_END = r"[)\].:）．、：]"  # noqa: RUF001 - full-width marks of Chinese and Japanese
+_MARK = rf"[(\[]?((?:[A-Za-zＡ-Ｚ]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?"  # noqa: RUF001
+_SIGN = r"((?:[*✓✔√=+]|\[x\])?)"
+_AT_LINES = re.compile(rf"(?m)^[ \t]*{_SIGN}[ \t]*{_MARK}[ \t]*")
+_IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_MARK}[ \t]+")
+_BARE = re.compile(r"(?m)^[ \t]*()([A-Z]|[①-⑳])[ \t]+")
+_OWN_MARK = re.compile(rf"\s*{_SIGN}\s*{_MARK}\s+")
+_BREAK = re.compile(r"\s*<br ?/?>\s*", re.IGNORECASE)
+_NAMES = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
+_TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text", "answer_text", "title", "body")
+_EMPTY = frozenset({"", "nan", "n/a", "#n/a", "<na>", "-", "--", "–", "—"})  # noqa: RUF001 - dashes of texts
+"""What a cell without an option may say."""
+MARKED_ROWS = 0.95
+"""The share of rows through which labels run where they are labels."""
 
 
 class CellError(ValueError):
@@ -36,130 +51,298 @@ class ReadOptions:
     texts: tuple[str, ...]
     labels: tuple[str, ...] | None
     """What the source calls each, such as its letter; None if it only orders them."""
+    column: str = ""
+    """Where they stand, for messages; empty at the end of the stem."""
+    right: tuple[bool, ...] | None = None
+    """Which of them a sign marks as right; None if none is looked for."""
 
 
-def read_options(stem: str, columns: str | Sequence[str] | None, record: Record) -> ReadOptions:
+Settled = ReadOptions | CellError
+"""The options of a row, or what is wrong with them."""
+
+
+def read_options(stem: str, columns: str | Sequence[str] | None, record: Record, spec: ColumnsSpec) -> ReadOptions:
     """The options in `columns` of a record, or at the end of `stem` if there are none; raises `CellError`."""
-    if columns is None:
+    if not columns:
         found = split_marked(stem)
         if found is None:
             raise CellError("", "the question holds no options behind letters or numbers, and no column does")
-        return _checked(found, "")
+        return found
     if isinstance(columns, str):
         try:
             value = unpack(get(record, columns))
         except KeyError:
             raise CellError(columns, "is missing") from None
-        return _checked(_of_value(stem, value, columns), columns)
-    return _checked(_of_columns(stem, columns, record), columns[0])
+        found = _of_value(stem, value, columns, spec.between)
+    else:
+        found = _of_columns(stem, columns, record, several=spec.shuffled)
+    return _without_empty(found)
 
 
-def _of_columns(stem: str, columns: Sequence[str], record: Record) -> ReadOptions:
-    """A column each; the last ones may be empty, for a question with fewer options."""
-    texts = []
+def _of_columns(stem: str, columns: Sequence[str], record: Record, *, several: bool) -> ReadOptions:
+    """A column each; `several`: a column may hold a list of them."""
+    texts: list[str] = []
+    labels: list[str] = []
     for column in columns:
         try:
-            texts.append(_text(get(record, column)))
+            value = get(record, column)
         except KeyError:
-            texts.append("")
-    filled = max((place for place, text in enumerate(texts, start=1) if text), default=0)
-    if "" in texts[:filled]:
-        raise CellError(columns[texts.index("")], "is empty, and an option behind it is not")
-    return ReadOptions(stem, tuple(texts[:filled]), tuple(columns[:filled]))
+            value = None
+        held = unpack(value) if several else value
+        for each in held if several and isinstance(held, (list, tuple)) else [held]:
+            texts.append(option_text(each, column))
+            labels.append(column)
+    return ReadOptions(stem, tuple(texts), None if several else tuple(labels), columns[0])
 
 
-def _of_value(stem: str, value: Any, column: str) -> ReadOptions:
-    if isinstance(value, (list, tuple)):
-        if value and all(isinstance(each, Mapping) for each in value):
-            return ReadOptions(stem, *_of_mappings(value, column))
-        return ReadOptions(stem, *_without_marks([_text(each) for each in value]))
+def _of_value(stem: str, value: Any, column: str, between: str | None) -> ReadOptions:
+    if isinstance(value, str) and between:
+        texts = [each.strip() for each in value.split(between)]
+        return ReadOptions(stem, tuple(texts), None, column)
     if isinstance(value, str):
         found = split_marked(value, bare=True)
         if found is None:
             raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no lines behind letters or numbers")
-        return ReadOptions(stem, found.texts, found.labels)
+        if found.stem:
+            raise CellError(column, f"holds {found.stem!r:.40} before the option {found.labels and found.labels[0]}")
+        return replace(found, stem=stem, column=column)
     if isinstance(value, Mapping):
         inner = [value.get(name) for name in ("label", "text")]
         if all(isinstance(each, list) for each in inner):
-            labels, texts = inner
-            return ReadOptions(stem, tuple(map(_text, texts or [])), tuple(map(_text, labels or [])))
+            labels, texts = ([option_text(each, column) for each in part or []] for part in inner)
+            return ReadOptions(stem, tuple(texts), tuple(labels), column)
         # A Parquet file holds a field for every letter that some question has.
         filled = {str(label): text for label, text in value.items() if text is not None}
         names = sorted(filled, key=lambda label: (len(label), label))
-        return ReadOptions(stem, tuple(_text(filled[label]) for label in names), tuple(names))
+        if names and all(isinstance(text, Mapping) for text in filled.values()):
+            value = [{"label": name, **filled[name]} for name in names]
+        else:
+            return ReadOptions(stem, tuple(option_text(filled[label], column) for label in names), tuple(names), column)
+    if isinstance(value, (list, tuple)):
+        if value and all(isinstance(each, Mapping) for each in value):
+            return ReadOptions(stem, *_of_mappings(value, column), column)
+        return ReadOptions(stem, tuple(option_text(each, column) for each in value), None, column)
     raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no text")
 
 
 def _of_mappings(entries: Sequence[Mapping[str, Any]], column: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    name = next((each for each in _NAMES if all(each in entry for entry in entries)), None)
-    text = next((each for each in _TEXTS if all(each in entry for entry in entries)), None)
+    shared = [name for name in entries[0] if all(name in entry for entry in entries)]
+    name = next((each for each in _NAMES if each in shared), None)
+    text = next((each for each in _TEXTS if each in shared and each != name), None)
     if text is None:
         # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
         filled = [[(label, value) for label, value in entry.items() if value is not None] for entry in entries]
         if all(len(fields) == 1 for fields in filled):
-            return tuple(_text(fields[0][1]) for fields in filled), tuple(str(fields[0][0]) for fields in filled)
+            return tuple(option_text(fields[0][1], column) for fields in filled), tuple(str(f[0][0]) for f in filled)
         raise CellError(column, f"holds {entries[0]!r:.60}, which has no field {', '.join(_TEXTS)}")
-    texts = tuple(_text(entry[text]) for entry in entries)
-    return texts, None if name is None else tuple(_text(entry[name]) for entry in entries)
+    texts = tuple(option_text(entry[text], column) for entry in entries)
+    return texts, None if name is None else tuple(option_text(entry[name], column) for entry in entries)
 
 
-def _without_marks(texts: list[str]) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """The texts without their own letters or numbers, if each has the next one, `A. First`, `B. Second`."""
-    if not texts or _OWN_MARK.match(texts[0]) is None:
-        return tuple(texts), None
-    marks = [_OWN_MARK.match(text) for text in texts]
-    labels = [mark[1] for mark in marks if mark is not None]
-    if len(labels) == len(texts) > 1 and labels[0] in ("A", "a", "1") and _follow(labels):
-        return tuple(text[mark.end() :] for text, mark in zip(texts, marks, strict=True) if mark), tuple(labels)
-    return tuple(texts), None
+def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
+    """The options of all rows without their marks: the sign at the right ones, and labels that run through the rows.
+
+    Raises `DatasetError` if labels run through some of the rows, and the others have none.
+    """
+    if spec.right_mark:
+        rows = [_find_right(row, spec.right_mark) if isinstance(row, ReadOptions) else row for row in rows]
+    if spec.marks != "text":
+        rows = _cut_labels(rows, stated=spec.marks == "labels")
+    if spec.right_mark:
+        rows = [_find_right(row, spec.right_mark) if isinstance(row, ReadOptions) else row for row in rows]
+    return [_checked(row, shuffled=spec.shuffled) if isinstance(row, ReadOptions) else row for row in rows]
+
+
+def _cut_labels(rows: Sequence[Settled], *, stated: bool) -> list[Settled]:
+    """The options without labels at the beginning of their texts, if these run through the rows of the table."""
+    marked = [_own_labels(row) if isinstance(row, ReadOptions) else None for row in rows]
+    some = sum(each is not None for each in marked)
+    if not some:
+        return list(rows)
+    running = [each for each in marked if each is not None and _run(each)]
+    without = sum(isinstance(row, ReadOptions) for row in rows) - some
+    if not stated:
+        if 2 * len(running) <= some + without:
+            return list(rows)
+        if without > (1 - MARKED_ROWS) * (some + without):
+            raise DatasetError(
+                f"the options of {len(running):,} rows begin with letters or numbers in order, and those of "
+                f"{without:,} do not: say what they are with columns: {{marks: labels}}, or {{marks: text}}"
+            )
+    ordered = all(map(_in_order, running))
+    return [
+        _without_labels(row, labels, ordered=ordered) if isinstance(row, ReadOptions) else row
+        for row, labels in zip(rows, marked, strict=True)
+    ]
+
+
+def _own_labels(row: ReadOptions) -> tuple[str, ...] | None:
+    """The letter or number at the beginning of each option, empty if it has none; None if no option has one."""
+    found = [_OWN_MARK.match(text) for text in row.texts]
+    return tuple(_plain(mark[2]) if mark else "" for mark in found) if any(found) else None
+
+
+def _without_labels(row: ReadOptions, labels: tuple[str, ...] | None, *, ordered: bool) -> Settled:
+    if labels is None:
+        if ordered:
+            return row
+        return CellError(
+            row.column, f"holds {row.texts[0]!r:.40} without a letter, and other rows have their own order"
+        )
+    if not _run(labels):
+        shown = ", ".join(label or "none" for label in labels)
+        return CellError(row.column, f"has options with the letters {shown}, which do not run")
+    if row.labels is not None and not _in_order(labels):
+        stated = ", ".join(row.labels)
+        return CellError(row.column, f"has options that begin with {', '.join(labels)}, and they are called {stated}")
+    texts = tuple(_cut(text) for text in row.texts)
+    return replace(row, texts=texts, labels=row.labels or labels)
+
+
+def _cut(text: str) -> str:
+    mark = _OWN_MARK.match(text)
+    return text if mark is None else mark[1] + text[mark.end() :]
+
+
+def _run(labels: Sequence[str]) -> bool:
+    """Whether the labels are the first letters or numbers, each once, in any order."""
+    first = next((each for each in ("A", "a", "1") if each in labels), None)
+    return first is not None and len(labels) > 1 and {*labels} == {_shift(first, by) for by in range(len(labels))}
+
+
+def _in_order(labels: Sequence[str]) -> bool:
+    return list(labels) == sorted(labels, key=lambda label: (len(label), label))
+
+
+def _find_right(row: ReadOptions, mark: str) -> ReadOptions:
+    """The options without the sign at the right ones."""
+    right = [text.startswith(mark) or text.endswith(mark) for text in row.texts]
+    texts = tuple(text.removeprefix(mark).removesuffix(mark).strip() for text in row.texts)
+    before = row.right or (False,) * len(right)
+    return replace(row, texts=texts, right=tuple(a or b for a, b in zip(before, right, strict=True)))
 
 
 def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
     """A text that ends in options behind letters or numbers, `A) ... B) ...` or `1. ...`; None if it does not.
 
     Marks at the beginning of lines come first. Of a list of numbers and a later one of letters the letters are meant:
-    the numbers are statements. `bare` also takes letters at the beginning of lines without a mark.
+    the numbers are statements. `bare` also takes letters at the beginning of lines without a mark. Raises `CellError`
+    if the letters have gaps.
     """
+    text = _BREAK.sub("\n", text) if "<" in text else text
     for pattern in (_AT_LINES, _IN_LINES, *([_BARE] if bare else [])):
-        chains = list(_chains(list(pattern.finditer(text))))
+        marks, at_lines = list(pattern.finditer(text)), pattern is not _IN_LINES
+        chains = list(_chains(marks)) or ([marks] if at_lines and _run([_plain(mark[2]) for mark in marks]) else [])
         if chains:
-            best = max(chains, key=lambda chain: (not chain[0][1].isdigit(), len(chain), chain[0].start()))
+            best = max(chains, key=lambda chain: (not _plain(chain[0][2]).isdigit(), len(chain), chain[0].start()))
+            best = _with_stray(marks, best, at_lines=at_lines)
             ends = [after.start() for _, after in pairwise(best)] + [len(text)]
-            texts = tuple(text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True))
-            return ReadOptions(text[: best[0].start()].strip(), texts, tuple(mark[1] for mark in best))
+            texts = tuple(mark[1] + text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True))
+            return ReadOptions(text[: best[0].start()].strip(), texts, tuple(_plain(mark[2]) for mark in best))
     return None
+
+
+def _with_stray(marks: Sequence[re.Match[str]], chain: list[re.Match[str]], *, at_lines: bool) -> list[re.Match[str]]:
+    """The marks of a chain with those of the next letters that stand out of order; raises `CellError` for gaps."""
+    style, labels = _style(chain[0]), [_plain(mark[2]) for mark in chain]
+    # Within a line, a letter or a number before a full stop is often the end of a sentence.
+    if not at_lines and (style.startswith(".") or labels[0].isdigit()):
+        return chain
+    following = [_shift(labels[0], len(labels)), _shift(labels[0], len(labels) + 1)]
+    alike = [mark for mark in marks if _style(mark) == style and (at_lines or mark.start() >= chain[0].start())]
+    stray = [mark for mark in alike if _plain(mark[2]) in following]
+    if not stray:
+        return chain
+    together = sorted({*chain, *stray}, key=lambda mark: mark.start())
+    if not at_lines or not _run([_plain(mark[2]) for mark in together]):
+        shown = ", ".join(mark[2] for mark in together)
+        raise CellError("", f"holds options with the letters {shown}, which do not run")
+    return together
+
+
+def _style(mark: re.Match[str]) -> str:
+    """What marks of one list have in common: the sign behind, and small letters, capitals or numbers."""
+    label, end = _plain(mark[2]), mark[0].strip()[-1]
+    kind = "1" if label.isdigit() else "A" if label.isupper() else "a"
+    return kind if end.isalnum() else end + kind
+
+
+def _shift(label: str, by: int) -> str:
+    """The label that stands `by` places behind another."""
+    return str(int(label) + by) if label.isdigit() else chr(ord(label) + by)
 
 
 def _chains(marks: Sequence[re.Match[str]]) -> Iterable[list[re.Match[str]]]:
     """From each A, a or 1 the marks that count on from it; those of two marks or more."""
     for place, first in enumerate(marks):
-        if first[1] not in ("A", "a", "1"):
+        if _plain(first[2]) not in ("A", "a", "1"):
             continue
         chain = [first]
         for mark in marks[place + 1 :]:
-            if _follow([chain[-1][1], mark[1]]):
+            if _follow(_plain(chain[-1][2]), _plain(mark[2])):
                 chain.append(mark)
         if len(chain) > 1:
             yield chain
 
 
-def _follow(labels: Sequence[str]) -> bool:
-    """Whether each is the next letter, or the next number, of the one before."""
-    return all(
-        int(two) == int(one) + 1 if one.isdigit() and two.isdigit() else one + two in string.ascii_letters
-        for one, two in pairwise(labels)
-    )
+def _follow(one: str, two: str) -> bool:
+    """Whether a label is the next letter, or the next number, after another."""
+    return int(two) == int(one) + 1 if one.isdigit() and two.isdigit() else one + two in string.ascii_letters
 
 
-def _checked(found: ReadOptions, column: str) -> ReadOptions:
+def _plain(label: str) -> str:
+    """A label as plain letter or number: `①` is 1."""
+    return label if label.isascii() else unicodedata.normalize("NFKC", label)
+
+
+def _asked_once(stem: str, texts: Sequence[str]) -> str:
+    """The stem without the same options at its end."""
+    try:
+        inside = split_marked(stem) if texts and texts[-1] and texts[-1] in stem else None
+    except CellError:
+        return stem
+    return inside.stem if inside is not None and inside.stem and inside.texts == tuple(texts) else stem
+
+
+def _without_empty(found: ReadOptions) -> ReadOptions:
+    """The options up to the last one that says something; the cells of the others are empty or say so."""
+    texts = found.texts
+    signs = any(text and not any(map(str.isalnum, text)) and text not in _EMPTY for text in texts)
+    empty = _EMPTY if not signs else {each for each in _EMPTY if each.isalnum() or not each}
+    filled = max((place for place, text in enumerate(texts, 1) if text.casefold() not in empty), default=0)
+    if any(text.casefold() in empty for text in texts[:filled]):
+        texts = tuple("" if text.casefold() in empty else text for text in texts)
+    if filled == len(texts):
+        return replace(found, texts=texts)
+    labels = None if found.labels is None or len(found.labels) != len(texts) else found.labels[:filled]
+    return replace(found, texts=texts[:filled], labels=labels if found.labels is not None else None)
+
+
+def _checked(found: ReadOptions, *, shuffled: bool) -> Settled:
     if len(found.texts) < 2:
-        raise CellError(column, f"a question needs at least two options, this one has {len(found.texts)}")
+        detail = f"a question needs at least two options, this one has {len(found.texts)}"
+        return CellError(found.column, detail)
     if "" in found.texts:
-        raise CellError(column, f"option {found.texts.index('') + 1} is empty")
+        place = found.texts.index("")
+        if found.labels is not None and found.column == found.labels[0]:
+            return CellError(found.labels[place], "is empty, and an option behind it is not")
+        return CellError(found.column, f"option {place + 1} is empty")
     if found.labels is not None and len(found.labels) != len(found.texts):
-        raise CellError(column, f"holds {len(found.labels)} labels and {len(found.texts)} texts")
+        return CellError(found.column, f"holds {len(found.labels)} labels and {len(found.texts)} texts")
+    if found.column:
+        found = replace(found, stem=_asked_once(found.stem, found.texts))
+    if shuffled:
+        order = sorted(found.texts, key=lambda text: hashlib.sha256(f"{found.stem}\0{text}".encode()).digest())
+        return replace(found, texts=tuple(order), labels=None)
     return found
 
 
-def _text(value: Any) -> str:
-    return "" if value is None else str(value).strip()
+def option_text(value: Any, column: str) -> str:
+    """An option as text, empty if there is none; raises `CellError` for what is no text."""
+    if value is None or value != value:  # NaN
+        return ""
+    if isinstance(value, (list, tuple, Mapping, bytes)):
+        raise CellError(column, f"holds {value!r:.60}, which is no text of an option")
+    if isinstance(value, (datetime.date, datetime.time)):
+        raise CellError(column, f"holds the date {value}: spreadsheets make one of 1/2; format the column as text")
+    return str(value).strip()

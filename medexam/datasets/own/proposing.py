@@ -1,52 +1,60 @@
 """Looks at a table of questions and proposes how a spec reads it: what `medexam data init` writes.
 
-It goes by common names of columns and tries what it finds. A run never does: it reads what its spec says.
+It guesses only what the whole file agrees with, by names of columns and by what they hold. What is doubtful stands in
+the spec as a line to fill in. A run never guesses: it reads what its spec says.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
-from medexam.datasets.own.answers import WAYS
+import yaml
+
+from medexam.datasets.own.answer_columns import HALF, Fit, decide_answer, find_answers
+from medexam.datasets.own.answers import WAYS, OpenAnswersError
 from medexam.datasets.own.choice import parse_choice
-from medexam.datasets.own.columns import describe_faults
-from medexam.datasets.own.options import split_marked
-from medexam.datasets.own.tables import Record, SourceTable, get, read_file, records_of
+from medexam.datasets.own.columns import KEYED, describe_faults, enough
+from medexam.datasets.own.drafts import (
+    Draft,
+    Sample,
+    asks,
+    columns_in,
+    holds_options,
+    is_text,
+    length,
+    make_spec,
+    share,
+    show,
+)
+from medexam.datasets.own.keys import add_key
+from medexam.datasets.own.language import find_language
+from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
+from medexam.datasets.own.options import Settled
+from medexam.datasets.own.other_columns import propose_others
+from medexam.datasets.own.sources import Source, find_sign, find_sources
+from medexam.datasets.own.tables import SourceTable, read_file
 from medexam.datasets.own.words import parse_words
 from medexam.datasets.rows import Fault, Row, TaskRow
 from medexam.errors import DatasetError
-from medexam.specs import DatasetSpec
+from medexam.questions import Language
+from medexam.specs.columns import KeySpec
 from medexam.specs.dataset import OwnKind
 
-NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "stem": ("stem", "question", "question_text", "question_stem", "qtext", "query", "prompt", "sent1", "problem"),
-        "options": ("options", "choices", "answer_choices", "alternatives", "endings"),
-        "answer": (
-            *("answer", "answers", "label", "gold", "answer_idx", "answer_index", "answer_key", "answerkey", "cop"),
-            *("correct", "correct_answer", "correct_option", "correct_answers", "right", "ra", "target", "solution"),
-            *("answer_letter", "key", "final_decision"),
-        ),
-        "context": ("context", "contexts", "passage", "vignette", "case", "text"),
-        "explanation": ("explanation", "exp", "rationale", "reasoning"),
-        "image": ("image", "image_path", "picture", "figure"),
-        "subject": ("subject", "topic", "category", "discipline", "subject_name", "specialty", "area"),
-        "year": ("year",),
-        "exam": ("exam", "exam_name", "exam_id", "booklet"),
-        "id": ("id", "qid", "question_id", "uid", "index"),
-        "split": ("split",),
-        "start": ("start", "answer_start"),
-    }
+_FIXED = (
+    *(("yes", "no", "maybe"), ("true", "false"), ("sí", "no"), ("si", "no"), ("oui", "non"), ("sim", "não")),
+    *(("ja", "nein"), ("verdadero", "falso"), ("vrai", "faux"), ("vero", "falso"), ("wahr", "falsch"), ("да", "нет")),
 )
-"""Field -> the names that its column often has, the likeliest first."""
-_LABELLED = re.compile(r"(.*?)[ _-]?([A-Ja-j]|\d{1,2})")
-_LOOKED_AT = 200
+"""Answers that are the options of every question; the first two are both there."""
+_MARK = re.compile(r"[(\[]?(?:[A-Za-z]|\d{1,2})(?:\.0)?[)\].]?")
+_ENOUGH_ROWS, _FEW_ANSWERS = 10, 5
+"""Rows of which only a few different answers are strange, and how many are few."""
+_ORDER = (
+    *("stem", "options", "between", "marks", "shuffled", "choices", "answer", "right_mark", "answer_as", "numbering"),
+    *("several", *NAMES),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,138 +64,254 @@ class Proposal:
     table: SourceTable
     kind: OwnKind
     columns: Mapping[str, Any]
-    """As the spec has them."""
+    """As the spec has them; None reads a field from no column."""
+    language: Language | None
+    """None if it is not told, or none that ships."""
+    answers: KeySpec | None
     seen: tuple[str, ...]
     """What was recognised, a line each."""
-    open: str | None
-    """What has to be decided before a run; None if nothing has."""
+    open: Mapping[str, str]
+    """Key of the `dataset` part of a spec -> what has to be decided before a run."""
     rows: tuple[Row, ...] | tuple[TaskRow, ...]
-    """The questions so read; empty if something is open."""
-    faults: tuple[Fault, ...]
+    """The questions so read; empty if `columns` are open."""
 
 
-def propose(path: Path, kind: OwnKind | None = None) -> Proposal:
+def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = None) -> Proposal:
     """How the questions in a file may be read, as those of `kind` or of the kind that they look like.
 
-    Raises `DatasetError` if the file cannot be read, or no column looks like that of a question or an answer.
+    `answers`: their key in another file. Raises `DatasetError` if a file cannot be read.
     """
     table = read_file(path)
-    records = [record for _, (_, record) in zip(range(_LOOKED_AT), records_of(table), strict=False)]
-    found: dict[str, Any] = {}
-    for field, names in NAMES.items():
-        matching = _find(names, table.columns)
-        if matching:
-            found[field] = matching
-    if "stem" not in found or "answer" not in found:
-        lacking = " and ".join(field for field in ("stem", "answer") if field not in found)
-        raise DatasetError(
-            f"{table.source}: no column looks like the {lacking}: its columns are {', '.join(table.columns)}; name "
-            "them in a spec, columns: {stem: ..., options: ..., answer: ...}"
-        )
-    options = _option_columns(table.columns, found, records)
-    answers = found["answer"]
-    base = {field: names[0] for field, names in found.items() if field not in ("answer", "options")}
-    if kind is None:
-        kind = _look_like(base["stem"], options, base, answers, records)
-    if kind != "choice":
-        base = {field: base[field] for field in base if field not in ("image", "explanation", "year", "exam")}
-    if "start" in base and kind != "spans":
-        del base["start"]
-    if "id" in base and len({_value(record, base["id"]) for record in records}) < len(records):
-        del base["id"]
-    tried = [
-        _try(table, kind, {**base, **({"options": options} if kind == "choice" and options else {}), "answer": answer})
-        for answer in answers
-    ]
-    return min(tried, key=lambda each: (each.open is not None, len(each.faults)))
+    if answers is not None:
+        table = add_key(table, answers)
+    draft = Draft(Sample.of(table), table)
+    draft.seen.append(f"{table.format}, {len(table.rows):,} rows; columns: {', '.join(table.columns)}")
+    form: OwnKind = kind or "choice"
+    stem = _find_stem(draft)
+    if stem is None:
+        draft.ask("stem", f"which column holds the question: {', '.join(draft.sample.columns)}")
+        draft.ask("answer", "which column holds the right answer")
+    elif form == "choice":
+        form = _propose_choice(draft, stem, kind)
+    if form != "choice" and stem is not None:
+        _propose_words(draft, form)
+    if stem is not None:
+        propose_others(draft, form)
+    language = _find_language(draft)
+    rows = _read(draft, form)
+    columns = {name: draft.columns[name] for name in dict.fromkeys(_ORDER) if name in draft.columns}
+    return Proposal(table, form, columns, language, answers, tuple(draft.seen), draft.open, rows)
 
 
-def dataset_tree(proposal: Proposal, path: Path) -> dict[str, Any]:
-    """The `dataset` part of a spec that reads `path` as proposed."""
-    return {"kind": proposal.kind, "path": str(path), "columns": dict(proposal.columns)}
+def dataset_lines(proposal: Proposal, path: Path) -> list[str]:
+    """The `dataset` part of a spec that reads `path` as proposed, a line each; open ones end in `# decide:`."""
+    tree: dict[str, Any] = {"kind": proposal.kind, "path": str(path)}
+    if proposal.language is not None:
+        tree["language"] = proposal.language
+    if proposal.answers is not None:
+        tree["answers"] = proposal.answers.model_dump(mode="json", exclude_none=True)
+    tree["columns"] = {name: _as_named(column) for name, column in proposal.columns.items()}
+    if "skip_bad" in proposal.open:
+        tree["skip_bad"] = False
+    lines = []
+    for name, value in tree.items():
+        if name == "columns":
+            lines.append("columns:")
+            lines += [f"  {_line(field, each, proposal.open.get(f'columns.{field}'))}" for field, each in value.items()]
+        else:
+            lines.append(_line(name, value, proposal.open.get(name)))
+    return lines
 
 
-def _try(table: SourceTable, kind: OwnKind, columns: dict[str, Any]) -> Proposal:
-    order = ("stem", "options", "answer", *NAMES)
-    columns = {field: columns[field] for field in dict.fromkeys(order) if field in columns}
-    spec = DatasetSpec.model_validate({"kind": kind, "path": Path(table.source), "columns": columns})
-    seen = [f"{table.format}, {len(table.rows):,} rows; columns: {', '.join(table.columns)}"]
-    seen += [f"{field}: {_show(column)}" for field, column in columns.items() if field not in ("options", "answer")]
-    rows: tuple[Row, ...] | tuple[TaskRow, ...] = ()
-    faults: tuple[Fault, ...] = ()
-    undecided = None
-    if kind == "choice":
-        seen.append(f"options: {_show(columns.get('options') or 'at the end of the question')}")
-        try:
-            read = parse_choice(table, spec)
-            rows, faults = read.reading.rows, read.reading.faults
-            seen.append(f"answer: {_show(columns['answer'])}, read as {WAYS.get(read.way, 'nothing')}")
-            counts = Counter(len(row.question.options) for row in rows)
-            seen.append(", ".join(f"{n:,} questions with {options} options" for options, n in sorted(counts.items())))
-            golds = Counter(row.gold for row in rows)
-            seen.append("right: " + ", ".join(f"option {number} {n:,} times" for number, n in sorted(golds.items())))
-        except DatasetError as error:
-            undecided = str(error)
-    else:
-        seen.append(f"answer: {_show(columns['answer'])}")
-        rows, faults = parse_words(table, spec)
-        seen.append(f"{len(rows):,} questions")
-    if faults:
-        seen.append(describe_faults(faults, len(table.rows)).replace("left out", "bad", 1))
-    return Proposal(table, kind, columns, tuple(seen), undecided, rows, faults)
+def _line(name: str, value: Any, undecided: str | None) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=float("inf")).strip()
+    text = text.removesuffix("...").strip()
+    if undecided is not None:
+        return f"{name}: {'' if value is None else text}  # decide: {' '.join(undecided.split())}"
+    return f"{name}: {text}"
 
 
-def _find(names: Iterable[str], columns: Sequence[str]) -> list[str]:
-    """The columns that are called one of `names`, whatever their case, in the order of the names."""
-    known = {column.strip().lower().replace(" ", "_").replace("-", "_"): column for column in columns}
-    return [known[name] for name in names if name in known]
+def _as_named(column: Any) -> Any:
+    """Columns without a name by their number."""
+    if isinstance(column, list):
+        return [_as_named(each) for each in column]
+    return int(column) if isinstance(column, str) and column.isdigit() and str(int(column)) == column else column
 
 
-def _option_columns(columns: Sequence[str], found: Mapping[str, Any], records: Sequence[Record]) -> Any:
-    """One column with the options, or a column for each of A, B, C or 1, 2, 3; None if there are none."""
-    for column in found.get("options", ()):
-        if any(isinstance(_value(record, column), (tuple, dict, str)) for record in records):
-            return column
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for column in columns:
-        labelled = _LABELLED.fullmatch(column)
-        if labelled is not None:
-            groups.setdefault(labelled[1].lower(), []).append((labelled[2].lower(), column))
-    runs = [_in_order(group) for group in groups.values()]
-    longest = max(runs, key=len, default=[])
-    return longest if len(longest) > 1 else None
+def _find_stem(draft: Draft) -> str | None:
+    """The column of the questions, by its name or because it alone holds texts that ask."""
+    sample = draft.sample
+    grouped = {column for group in find_groups(sample.columns) if len(group.columns) > 2 for column in group.columns}
+    texts = [column for column in sample.columns if is_text(sample.filled(column))]
+    named = [] if sample.is_numbered else [each for each in find_named("stem", texts, 2) if each not in grouped]
+    if not named:
+        asking = [each for each in texts if share(asks, sample.filled(each)) >= HALF and not rank("options", each)]
+        longest = max(texts, key=lambda each: length(sample.filled(each)), default=None)
+        named = asking if len(asking) == 1 else [each for each in asking if sample.is_numbered and each == longest]
+        draft.seen += [f"stem: {column}, whose texts end as questions do" for column in named]
+    if named:
+        draft.columns["stem"] = named[0]
+    return named[0] if named else None
 
 
-def _in_order(group: Sequence[tuple[str, str]]) -> list[str]:
-    """The columns from the first label on, as long as labels follow each other."""
-    ordered = sorted(group, key=lambda each: (len(each[0]), each[0]))
-    if ordered[0][0] not in ("a", "0", "1"):
-        return []
-    codes = [int(label) if label.isdigit() else ord(label) for label, _ in ordered]
-    end = next((place for place, (one, two) in enumerate(pairwise(codes), start=1) if two != one + 1), len(codes))
-    return [column for _, column in ordered[:end]]
-
-
-def _look_like(
-    stem: str, options: Any, base: Mapping[str, str], answers: Sequence[str], records: Sequence[Record]
-) -> OwnKind:
-    if options or all(split_marked(str(_value(record, stem) or "")) for record in records):
+def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
+    """Put options and answer; returns the kind of the questions, which is another if they are answered in words."""
+    found = _find_choice(draft.sample, stem)
+    if found is None:
+        return _propose_fixed(draft, kind)
+    source, fits = found
+    draft.columns |= source.settings
+    try:
+        options = source.read(draft.whole, stem)
+    except DatasetError as error:
+        draft.ask("marks", f"labels or text: {str(error).partition(': say')[0]}")
         return "choice"
-    contexts = [str(_value(record, base.get("context", "")) or "") for record in records]
-    said = [_value(record, answers[0]) for record in records]
-    inside = [
-        (isinstance(each, str) and each in context) or isinstance(each, Mapping)
-        for each, context in zip(said, contexts, strict=True)
-    ]
-    return "spans" if any(contexts) and all(inside) else "short_answer"
+    if fits:
+        decide_answer(draft, options, fits)
+    else:
+        draft.ask("answer", _which_answer(draft, source))
+    return "choice"
 
 
-def _value(record: Record, column: str) -> Any:
-    with suppress(KeyError):
-        value = get(record, column)
-        return tuple(value) if isinstance(value, list) else value
+def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
+    """The first source of options that an answer fits, else the first that is certain; None if there is none."""
+    likely: tuple[Source, list[Fit]] | None = None
+    for source in find_sources(sample, stem):
+        try:
+            options = source.read(sample.table, stem)
+        except DatasetError:
+            likely = likely or ((source, []) if source.is_certain else None)
+            continue
+        source, options = _with_sign(sample.table, stem, source, options)
+        fits = find_answers(sample, stem, source, options)
+        if fits and fits[0].share >= HALF and (source.is_certain or fits[0].share == 1):
+            return source, fits
+        if likely is None and source.is_certain:
+            likely = source, fits
+    return likely
+
+
+def _with_sign(table: SourceTable, stem: str, source: Source, options: list[Settled]) -> tuple[Source, list[Settled]]:
+    """The source and its options without a sign at the right ones, if they have one."""
+    sign = find_sign(options)
+    if sign is None:
+        return source, options
+    signed = Source({**source.settings, "right_mark": sign}, source.used, source.is_certain)
+    return signed, signed.read(table, stem)
+
+
+def _which_answer(draft: Draft, source: Source | None) -> str:
+    used = {*(source.used if source is not None else ()), *draft.used}
+    names = ", ".join(column for column in draft.sample.columns if column not in used) or "none is left"
+    return f"which column holds the right answer: {names}; or set dataset.answers: {{path: key.csv, on: id}}"
+
+
+def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
+    """Options that every question has, such as yes and no; asks if answers look as if options were missing."""
+    sample = draft.sample
+    named = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns, 1)
+    named = [column for column in named if sample.filled(column)]
+    if not named:
+        draft.ask("answer", _which_answer(draft, None))
+        return "choice"
+    values = sample.filled(named[0])
+    said = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
+    folded = {each.casefold() for each in said}
+    words = next((each for each in _FIXED if {*each[:2]} <= folded <= {*each}), None)
+    if words is not None:
+        draft.columns["choices"] = sorted(said, key=lambda each: words.index(each.casefold()))
+        draft.columns |= {"answer": named[0], "answer_as": "text"} if named[0] != KEYED else {"answer_as": "text"}
+        return "choice"
+    few = len(values) >= _ENOUGH_ROWS and len(said) <= min(_FEW_ANSWERS, len(values) // 3)
+    rest = [each for each in sample.columns if each != named[0] and rank("context", each) is None]
+    lists = [each for each in rest if holds_options(sample.filled(each), named=False) is not None]
+    if kind != "choice" and not few and not lists and not all(_MARK.fullmatch(each) for each in said):
+        return "spans" if _are_spans(sample, named[0]) else "short_answer"
+    why = (
+        f"{show(lists)} looks like options" if lists else f"answers such as {', '.join(said[:3])} are those of a choice"
+    )
+    what = f"{why}: which column holds the options: {', '.join(rest)}; or set kind: short_answer"
+    draft.ask("options", what)
+    if named[0] != KEYED:
+        draft.columns["answer"] = named[0]
+    return "choice"
+
+
+def _are_spans(sample: Sample, answer: str) -> bool:
+    """Whether all answers stand in a context."""
+    column = next(iter(find_named("context", sample.columns)), None)
+    if column is None:
+        return False
+    pairs = list(zip(sample.filled(column), sample.filled(answer), strict=False))
+    return len(sample.filled(column)) == len(sample.filled(answer)) and all(
+        isinstance(said, Mapping) or (isinstance(said, str) and said in str(context)) for context, said in pairs
+    )
+
+
+def _propose_words(draft: Draft, kind: OwnKind) -> None:
+    named = [column for column in find_named("answer", draft.sample.columns, 1) if draft.sample.filled(column)]
+    if KEYED not in draft.whole.columns:
+        if named:
+            draft.columns["answer"] = named[0]
+        else:
+            draft.ask("answer", _which_answer(draft, None))
+    if kind == "spans" and not find_named("context", draft.sample.columns):
+        draft.ask("context", f"which column holds the text: {', '.join(draft.sample.columns)}")
+
+
+def _find_language(draft: Draft) -> Language | None:
+    columns = [draft.columns.get(name) for name in ("stem", "options", "context")]
+    names = [each for column in columns for each in columns_in(column)]
+    found = find_language(str(value) for name in names for value in draft.sample.filled(name))
+    if found in get_args(Language):
+        draft.seen.append(f"language: {found}, by its words; prompts and retrieval go by it")
+        return found  # type: ignore[return-value]
+    what = "the texts do not tell it, so it is en" if found is None else f"{found}, for which prompts are in English"
+    draft.seen.append(f"language: {what}")
     return None
 
 
-def _show(column: Any) -> str:
-    return column if isinstance(column, str) else ", ".join(column)
+def _read(draft: Draft, kind: OwnKind) -> tuple[Row, ...] | tuple[TaskRow, ...]:
+    """The questions of the whole file as drafted, with what is seen of them; none if something is open."""
+    columns = draft.columns
+    shown = [f"{name}: {show(column)}" for name, column in columns.items() if column and name != "answer"]
+    draft.seen[1:1] = shown
+    if kind == "choice" and not {"options", "choices"} & columns.keys() and "stem" in columns:
+        draft.seen.append("options: at the end of the question")
+    if not {*draft.open} <= {"columns.several", "columns.context"}:
+        return ()
+    columns = {name: column for name, column in columns.items() if f"columns.{name}" not in draft.open}
+    rows: tuple[Row, ...] | tuple[TaskRow, ...]
+    faults: Sequence[Fault]
+    spec = make_spec(draft.whole, kind, columns)
+    try:
+        if kind == "choice":
+            read = parse_choice(draft.whole, spec)
+            rows, faults = read.reading.rows, read.reading.faults
+            by = show(columns.get("answer", columns.get("right_mark", "the key")))
+            draft.seen += [f"answer: {by}, read as {WAYS.get(read.way, 'nothing')}", *_count(rows)]
+        else:
+            rows, faults = parse_words(draft.whole, spec)
+            draft.seen += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(rows):,} questions"]
+    except OpenAnswersError as error:
+        draft.ask(error.field, error.detail)
+        return ()
+    except DatasetError as error:
+        draft.ask("answer", str(error))
+        return ()
+    if faults:
+        total = len(draft.whole.rows)
+        bad = describe_faults(faults, total).replace("left out", "bad", 1)
+        draft.seen.append(bad)
+        draft.open["skip_bad"] = f"correct them, or set skip_bad: {enough(len(faults), total)}: {bad}"
+    return rows
+
+
+def _count(rows: Sequence[Row]) -> list[str]:
+    counts = Counter(len(row.question.options) for row in rows)
+    golds = Counter(row.gold for row in rows)
+    by_count = [f"{n:,} rows of {options} options" for options, n in counts.most_common()]
+    return [
+        ", ".join(by_count),
+        "right: " + ", ".join(f"option {number} {n:,} times" for number, n in sorted(golds.items(), key=str)),
+    ]

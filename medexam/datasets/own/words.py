@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from medexam.datasets.own.columns import UNGROUPED, Columns, Keys, reading_notes
+from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.options import CellError
-from medexam.datasets.own.tables import Record, SourceTable, read_own_table, unpack
+from medexam.datasets.own.tables import Record, SourceTable, unpack
 from medexam.datasets.rows import Fault, TaskReading, TaskRow, parse_whole_number
 from medexam.datasets.squad import read_squad
 from medexam.specs import DatasetSpec
@@ -16,7 +17,7 @@ VERSION = "own"
 
 def read_words(spec: DatasetSpec) -> TaskReading:
     """The questions of a spec; raises `DatasetError` if rows are bad and may not be left out."""
-    table = read_own_table(spec)
+    table = read_questions(spec)
     rows, faults = parse_words(table, spec)
     total = len(rows) + len(faults)
     notes = reading_notes(table.source, faults, total, spec)

@@ -12,7 +12,8 @@ from medexam.datasets.loading import read_rows
 from medexam.datasets.locating import locate_files
 from medexam.datasets.own.choice import parse_choice
 from medexam.datasets.own.columns import Columns
-from medexam.datasets.own.tables import SourceTable, read_own_table
+from medexam.datasets.own.keys import read_questions
+from medexam.datasets.own.tables import SourceTable
 from medexam.errors import DatasetError
 from medexam.inputs import open_parquet, parquet_rows
 from medexam.questions import Question
@@ -40,8 +41,8 @@ def read_originals(spec: DatasetSpec) -> Iterator[tuple[Question, bytes | None]]
                 held = _bytes_of(embedded.get((question.exam.name, question.number)))
                 yield question, held or _read_file(reading.folder, question.image, shortened=True)
         return
-    table = read_own_table(spec)
-    columns = Columns(spec.columns, table, ("stem", "answer"))
+    table = read_questions(spec)
+    columns = Columns(spec.columns, table, ("stem",))
     for question in (row.question for row in parse_choice(table, spec).reading.rows):
         if question.image is not None:
             held = _bytes_of(_image_of(table, columns, question))

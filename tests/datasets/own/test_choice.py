@@ -205,10 +205,13 @@ def test_a_spec_may_say_how_answers_are_read(tmp_path, answers, columns, expecte
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (_with_options([2, 1, 3, 1], list(map(list, OPTIONS))), "numbering: zero, or numbering: one"),
+        (_with_options([2, 1, 3, 1], list(map(list, OPTIONS))), "numbering: zero or one"),
         (_with_options([0, 1, 4, 1], list(map(list, OPTIONS))), "0 of line 1 can only be one of numbers from 0, and 4"),
-        (_with_options(["4", "2", "8", "2"], [["1", "2", "4", "8", "9", "7", "6", "5"]] * 4), "answer_as"),
-        (_with_options([[0, 1], [1, 0], [0, 1], [0, 1]], [["yes", "no"]] * 4), "answer_as: one_hot"),
+        (
+            _with_options(["4", "2", "8", "2"], [["1", "2", "4", "8", "9", "7", "6", "5"]] * 4),
+            "answer_as: letter, number or text",
+        ),
+        (_with_options([[0, 1], [1, 0], [0, 1], [0, 1]], [["yes", "no"]] * 4), "answer_as: one_hot or number"),
         (_with_options(["X", "Y", "Z", "Q"], list(map(list, OPTIONS))), "no answer names an option, such as 'X'"),
     ],
 )
@@ -299,8 +302,10 @@ def test_bad_rows_are_named_by_number_and_column(tmp_path) -> None:
     said = str(error.value)
     assert "4 of 8 rows are bad: row 5, column answer: is 'D', which names none of its 2 options (x / y); " in said
     assert "row 6, column stem: is empty; row 7, column options: a question needs at least two" in said
-    assert said.endswith("and 1 more; correct them, or leave them out with dataset.skip_bad: true")
-    exams = _load(path, skip_bad=True)
+    assert said.endswith("and 1 more; correct them, or leave them out with dataset.skip_bad: 0.5")
+    with pytest.raises(DatasetError, match=r"skip_bad: 0\.5"):
+        _load(path, skip_bad=True)
+    exams = _load(path, skip_bad=0.5)
     assert len(exams.questions) == 4
     assert exams.notes[0].startswith("4 of 8 rows are left out: row 5, column answer")
 

@@ -70,7 +70,7 @@ def test_spans_stand_in_their_context(tmp_path, row) -> None:
 def test_a_bad_row_is_named(tmp_path, change, said) -> None:
     with pytest.raises(DatasetError, match=said):
         _load(tmp_path, {**SPAN, **change}, kind="spans")
-    tasks = _load(tmp_path, SPAN, {**SPAN, **change}, kind="spans", skip_bad=True)
+    tasks = _load(tmp_path, SPAN, {**SPAN, **change}, kind="spans", skip_bad=0.5)
     assert (len(tasks.questions), len(tasks.notes)) == (1, 1)
 
 

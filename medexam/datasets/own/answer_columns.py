@@ -1,0 +1,166 @@
+"""Which column of a table holds the right answers: one that all rows and all other such columns agree with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medexam.datasets.own.answers import Numbers, OpenAnswersError, RawAnswer, is_word_of_letters, read_answers
+from medexam.datasets.own.columns import KEYED
+from medexam.datasets.own.drafts import MOST, Draft, Sample, make_spec, show, value_of
+from medexam.datasets.own.names import find_groups, find_named
+from medexam.datasets.own.options import ReadOptions, Settled
+from medexam.datasets.own.sources import Source
+from medexam.datasets.own.tables import SourceTable
+from medexam.errors import DatasetError
+
+HALF = 0.5
+"""The share of questions that a column answers at least if it may hold the answers."""
+_SUSPICIOUS = 10
+"""Questions of which not all have the same option right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How well a column answers the questions."""
+
+    settings: Mapping[str, Any]
+    """Of `columns`: the column, and how it is read; empty if a sign at the options says what is right."""
+    ways: Mapping[str, Sequence[Numbers | None]]
+    """Ways in which it may be read -> the right options of each row; several if that is open."""
+    share: float
+    """Of the questions, those that it answers."""
+    asks: tuple[str, str] | None = None
+    """The field that decides between several ways, and what is asked."""
+
+    @property
+    def golds(self) -> Sequence[Numbers | None]:
+        """The right options of each row, in the first of the ways."""
+        return next(iter(self.ways.values()), ())
+
+    @property
+    def name(self) -> str:
+        """The column for messages."""
+        return show(self.settings["answer"]) if self.settings else "the sign at the options"
+
+
+def find_answers(sample: Sample, stem: str, source: Source, options: Sequence[Settled]) -> list[Fit]:
+    """The columns that answer the questions, the likeliest first; without a fitting name only if all rows agree."""
+    if KEYED in sample.table.columns:
+        return [fit_answers(sample.table, {"answer": KEYED}, options)]
+    if source.settings.get("shuffled"):
+        right = {"answer": source.settings["options"][0], "answer_as": "text"}
+        return [fit_answers(sample.table, right, options)]
+    rest = [column for column in sample.columns if column not in (stem, *source.used)]
+    fits = [fit_answers(sample.table, {"answer": column}, options) for column in find_named("answer", rest, 2)]
+    marks: list[Any] = [list(each.columns) for each in find_groups(rest)]
+    if isinstance(column := source.settings.get("options"), str):
+        records = [each for row in sample.filled(column) if isinstance(row, list) for each in row]
+        names = dict.fromkeys(name for each in records if isinstance(each, Mapping) for name in each)
+        marks += [f"{column}.{name}" for name in names]
+    by_mark = [fit_answers(sample.table, {"answer": each, "answer_as": "one_hot"}, options) for each in marks]
+    if "right_mark" in source.settings:
+        by_mark.append(fit_answers(sample.table, {}, options))
+    fits += [fit for fit in by_mark if fit.share >= MOST]
+    if any(fit.share >= HALF for fit in fits):
+        return sorted(fits, key=lambda fit: fit.share < MOST)
+    # Numbers that fit by chance are many: how hard a question is, or its exam.
+    named = ("letter", "named", "both", "text") if len(rest) > 1 else ("letter", "named", "both", "text", "zero", "one")
+    by_content = [fit_answers(sample.table, {"answer": column}, options) for column in rest]
+    told = [each for each in by_content if each.share == 1 and {*each.ways} <= {*named} and len(set(each.golds)) > 1]
+    return [*told, *fits]
+
+
+def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequence[Settled]) -> Fit:
+    """How a column answers the questions of a table."""
+    raw: list[tuple[int, RawAnswer]] = []
+    for place, (row, found) in enumerate(zip(table.rows, options, strict=True)):
+        if isinstance(found, ReadOptions):
+            value = _answer(row.record, settings.get("answer"), found)
+            if value is not None and value != []:
+                raw.append((place, RawAnswer(row.place, value, found)))
+    spec = make_spec(table, "choice", settings or {"answer_as": "one_hot"}).columns
+    asks = None
+    ways: Mapping[str, Sequence[Numbers | None]] = {}
+    try:
+        read = read_answers([answer for _, answer in raw], spec, show(settings.get("answer"))) if raw else None
+        ways = {} if read is None else {read.way: read.numbers}
+    except OpenAnswersError as error:
+        ways, asks = error.readings, (error.field, error.detail)
+    except DatasetError:
+        pass
+    spread = {way: _spread(numbers, raw, len(options)) for way, numbers in ways.items()}
+    answered = max((sum(gold is not None for gold in golds) for golds in spread.values()), default=0)
+    readable = sum(isinstance(found, ReadOptions) for found in options)
+    fit = Fit(settings, spread, answered / readable if readable else 0.0, asks)
+    words = any(isinstance(each.value, str) and is_word_of_letters(each.value) for _, each in raw)
+    if words and fit.share < 1 and "answer" in settings and "answer_as" not in settings:
+        apart = fit_answers(table, {**settings, "answer_as": "letter"}, options)
+        return apart if apart.share > fit.share else fit
+    return fit
+
+
+def decide_answer(draft: Draft, options: Sequence[Settled], fits: Sequence[Fit]) -> None:
+    """Put the answer's column if all columns that look like it agree in every row; else leave it open."""
+    fitting = [fit for fit in fits if fit.share >= HALF] or fits[:1]
+    whole = [fit_answers(draft.whole, fit.settings, options) for fit in fitting]
+    best = next((fit for fit in whole if len(fit.ways) == 1), whole[0])
+    for fit in whole:
+        differing = [_differences(golds, best.golds) for golds in fit.ways.values()]
+        if fit is not best and len(best.ways) == 1 and differing and all(differing):
+            places = min(differing, key=len)
+            row, mine, its = draft.whole.rows[places[0]].place, best.golds[places[0]], fit.golds[places[0]]
+            draft.ask(
+                "answer",
+                f"{' or '.join(each.name for each in whole)}: they contradict in {len(places):,} of "
+                f"{len(options):,} rows, such as {row}, where {best.name} says option {_numbers(mine)} and {fit.name} "
+                f"option {_numbers(its)}",
+            )
+            return
+    draft.columns |= {name: value for name, value in best.settings.items() if value != KEYED}
+    if not best.ways:
+        draft.ask("answer", f"which column holds the right answer: {best.name} names no option")
+    elif best.asks is not None:
+        draft.ask(best.asks[0], best.asks[1])
+    else:
+        if len(whole) > 1:
+            draft.seen.append(f"the same answers by {' and by '.join(each.name for each in whole)}")
+        _check_golds(draft, best)
+
+
+def _check_golds(draft: Draft, best: Fit) -> None:
+    golds = [gold for gold in best.golds if gold is not None]
+    if len(golds) >= _SUSPICIOUS and len(set(golds)) == 1 and not draft.columns.get("shuffled"):
+        draft.ask("answer", f"{best.name}, if option {_numbers(golds[0])} is right in all {len(golds):,} questions")
+    several = sum(len(gold) > 1 for gold in golds)
+    if several:
+        draft.ask(
+            "several",
+            f"any, if one right answer is enough, or all: {several:,} of {len(golds):,} questions have several",
+        )
+
+
+def _answer(record: object, column: Any, options: ReadOptions) -> Any:
+    if column is None:
+        return list(options.right) if options.right and any(options.right) else None
+    if isinstance(column, str):
+        return value_of(record, column)
+    values = [value_of(record, each) for each in column]
+    return values if any(value is not None for value in values) else None
+
+
+def _spread(numbers: Sequence[Numbers | None], raw: Sequence[tuple[int, RawAnswer]], rows: int) -> list[Numbers | None]:
+    """The right options by row, also of rows that have no answer."""
+    golds: list[Numbers | None] = [None] * rows
+    for (place, _), gold in zip(raw, numbers, strict=True):
+        golds[place] = gold
+    return golds
+
+
+def _differences(one: Sequence[Numbers | None], two: Sequence[Numbers | None]) -> list[int]:
+    """The rows in which both say something, and not the same."""
+    pairs = enumerate(zip(one, two, strict=True))
+    return [place for place, (mine, its) in pairs if mine is not None and its is not None and mine != its]
+
+
+def _numbers(gold: Numbers | None) -> str:
+    return " and ".join(map(str, gold or ("none",)))

@@ -1,0 +1,112 @@
+"""The right answers of a table that stand apart from its questions: in another file, or as a list."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from medexam.datasets.locating import find_own_file
+from medexam.datasets.own.columns import KEYED
+from medexam.datasets.own.tables import Record, SourceTable, TableRow, get, read_file, read_own_table
+from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError, decode, read_bytes
+from medexam.specs import DatasetSpec
+from medexam.specs.columns import KeySpec
+
+_TEXTS = (".txt", ".key", "")
+"""Endings of files that hold a letter for each question, perhaps behind its number."""
+_NUMBERED = re.compile(r"(\d+)\s*[-.):=\t ]\s*([A-Za-z*]|\d{1,2})(?=[\s,;]|$)[\s,;]*")
+_LETTERS = re.compile(r"[A-Za-z0-9]")
+
+
+def read_questions(spec: DatasetSpec) -> SourceTable:
+    """The table of a spec with the answers of its key; raises `DatasetError` if one cannot be read or does not fit."""
+    table = read_own_table(spec)
+    return table if spec.answers is None else add_key(table, spec.answers)
+
+
+def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
+    """The table with a column `KEYED`, empty where the key has no answer; raises `DatasetError` if it does not fit."""
+    source = "dataset.answers" if key.path is None else str(key.path)
+    column, other = (key.on, key.on) if key.on is None or isinstance(key.on, str) else (key.on[0], key.on[-1])
+    if column is not None and column.partition(".")[0] not in table.columns:
+        raise DatasetError(f"{table.source}: answers.on is {column!r}, no column: they are {', '.join(table.columns)}")
+    answers = _read_key(key.path, other, key.answer) if key.path is not None else list(enumerate(key.given or ()))
+    if column is None:
+        if len(answers) != len(table.rows):
+            raise DatasetError(
+                f"{source}: holds {len(answers):,} answers, and {table.source} {len(table.rows):,} rows: name the "
+                "column that both have with answers: {on: ...}"
+            )
+        found = [answer for _, answer in answers]
+        return _with_answers(table, found)
+    by_name: dict[str, Any] = {}
+    for name, answer in answers:
+        if by_name.setdefault(_plain(name), answer) != answer:
+            raise DatasetError(f"{source}: has two answers for {column} {_plain(name)!r}: make it unique")
+    names = [_plain(_get(row.record, column)) for row in table.rows]
+    if by_name.keys().isdisjoint(names):
+        raise DatasetError(
+            f"{source}: none of its {column} (such as {next(iter(by_name), None)!r}) stands in {table.source} (such as "
+            f"{names[0]!r}): name the column that both have with answers: {{on: ...}}"
+        )
+    twice = next((name for name, after in zip(sorted(names), sorted(names)[1:], strict=False) if name == after), "")
+    if twice:
+        raise DatasetError(f"{table.source}: several rows have {column} {twice!r}: the key cannot say which it means")
+    return _with_answers(table, [by_name.get(name) for name in names])
+
+
+def _with_answers(table: SourceTable, answers: Sequence[Any]) -> SourceTable:
+    rows = [
+        row if isinstance(row.record, str) else TableRow(row.number, row.place, {**row.record, KEYED: answer})
+        for row, answer in zip(table.rows, answers, strict=True)
+    ]
+    return replace(table, columns=(*table.columns, KEYED), rows=tuple(rows))
+
+
+def _read_key(path: Path, on: str | None, answer: str | None) -> list[tuple[Any, Any]]:
+    """What a key is joined on and its answer, one by one; without `on` in order."""
+    path = find_own_file(path)
+    if path.suffix.lower() in _TEXTS:
+        return _read_letters(path, numbered=on is not None)
+    table = read_file(path)
+    others = [column for column in table.columns if column != on]
+    named = [column for column in others if column.lower() in ("answer", "key", "correct")]
+    column = answer or (named or others)[0] if others else answer
+    missing = next((each for each in (on, column) if each is not None and each not in table.columns), None)
+    if column is None or missing is not None or (answer is None and len(named or others) != 1):
+        what = f"has no column {missing!r}" if missing is not None else "has several columns that may be the answer"
+        raise DatasetError(
+            f"{path}: {what}: its columns are {', '.join(table.columns)}; say which with answers: {{path: {path.name}, "
+            "on: ..., answer: ...}"
+        )
+    return [(row.number if on is None else _get(row.record, on), _get(row.record, column)) for row in table.rows]
+
+
+def _read_letters(path: Path, *, numbered: bool) -> list[tuple[Any, Any]]:
+    """A text such as `1. B, 2. D` or `BDAC`."""
+    try:
+        text = decode(read_bytes(path)).strip()
+    except (OSError, UnreadableError) as error:
+        raise DatasetError(f"{path}: cannot be read ({error}): save it as UTF-8") from None
+    pairs = _NUMBERED.findall(text)
+    if pairs and not _NUMBERED.sub("", text):
+        return list(pairs)
+    if numbered or re.search(r"[A-Za-z]{2,}\s*[:=]|[^\sA-Za-z0-9,;]", text):
+        raise DatasetError(
+            f"{path}: holds more than numbers and letters, {text!r:.40}: write it as `1. B` on each line"
+        )
+    return list(enumerate(_LETTERS.findall(text)))
+
+
+def _get(record: Record | str, column: str) -> Any:
+    try:
+        return get(record, column) if isinstance(record, Mapping) else None
+    except KeyError:
+        return None
+
+
+def _plain(name: Any) -> str:
+    """A number or a name alike in both tables: 1, "1" and 1.0 are one."""
+    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name).strip()

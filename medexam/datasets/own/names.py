@@ -1,0 +1,164 @@
+"""What columns are called in other people's files: by field, in the languages of exams, whatever their spelling.
+
+It says what a name may mean, never what a column holds.
+"""
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
+
+_LISTS = """\
+stem: stem question question_text question_stem qtext query prompt sent1 problem problem_text question_body body item
+stem: q ques input pregunta enunciado pergunta questao enonce intitule frage fragetext fragestellung aufgabe domanda
+stem: quesito item_stem questions 问题 题目 题干 問題 問題文 設問 вопрос текст_вопроса 질문 문제 السؤال
+options: options choices answer_choices alternatives endings option choice answer_options options_list choices_list
+options: opciones alternativas opcoes opzioni alternative propositions antwortmoglichkeiten antwortoptionen
+options: 选项 選択肢 варианты варианты_ответов 보기 answers candidates respuestas reponses risposte antworten respostas
+answer: answer answers label gold answer_idx answer_index answer_key answerkey cop correct correct_answer correct_option
+answer: correct_answers right ra target solution answer_letter key final_decision correct_choice correct_index
+answer: correct_idx correct_id correct_option_id correct_answer_id right_answer gold_answer gold_label golden ans
+answer: expected expected_answer ideal answer_label respuesta respuesta_correcta correcta opcion_correcta solucion clave
+answer: resposta resposta_correta correta gabarito alternativa_correta reponse bonne_reponse reponse_correcte
+answer: reponses_correctes correct_reponse antwort richtige_antwort losung richtig risposta risposta_corretta corretta
+answer: risposta_esatta esatta soluzione 答案 正确答案 正解 解答 ответ правильный_ответ 정답 الاجابة
+wrong: incorrect_answers wrong_answers distractors incorrect wrong distractor incorrect_answer wrong_answer false
+wrong: incorrect_options wrong_options respuestas_incorrectas incorrecta errada incorreta mauvaise falsch sbagliata
+context: context contexts passage vignette case text background scenario clinical_case case_text abstract paragraph
+context: caso caso_clinico contexto contexte cas_clinique kontext fallbeschreibung contesto 背景 контекст
+explanation: explanation exp rationale reasoning explicacion explicacao explication erklarung spiegazione justificacion
+image: image image_path picture figure img image_url imagen imagem bild immagine
+subject: subject topic category discipline subject_name specialty area materia tema asignatura especialidad disciplina
+subject: assunto matiere specialite fach thema argomento
+year: year ano anno annee jahr
+exam: exam exam_name exam_id booklet examen exame prova esame prufung convocatoria
+id: id qid question_id uid index unique_id sample_id item_id id_pregunta
+split: split
+start: start answer_start
+weak: answers candidates respuestas reponses risposte antworten respostas choice alternative
+in stem: question pregunta enunciado pergunta questao enonce frage domanda stem
+in answer: answer correct gold correcta correta corretta respuesta resposta reponse antwort risposta solution
+in options: option options opcion opciones opcao opzione choice choices answer alternative alternativa op opt ending
+in options: respuesta resposta reponse risposta antwort proposition item ans o a r 选项 選択肢 вариант
+in neither: id number num no nr n type category image count year difficulty level format class source options choices
+in neither: start rationale explanation reason time score points comment length user student wrong incorrect false
+in neither: incorrectas distractor is has url"""
+_BY_LIST: dict[str, tuple[str, ...]] = {}
+for _name, _, _words in (line.partition(": ") for line in _LISTS.splitlines()):
+    _BY_LIST[_name] = (*_BY_LIST.get(_name, ()), *_words.split())
+NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {name: words for name, words in _BY_LIST.items() if " " not in name and name != "weak"}
+)
+"""Field -> the names that its column often has, the likeliest first; `wrong` are options that are not right."""
+WEAK = frozenset(_BY_LIST["weak"])
+"""Names of options that right answers have as well."""
+_CORES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {field: frozenset(_BY_LIST[f"in {field}"]) for field in ("stem", "answer")}
+)
+"""Field -> words that say so within a longer name."""
+_NOT = frozenset(_BY_LIST["in neither"])
+"""Words that make a longer name mean something else."""
+_OPTION_WORDS = frozenset(_BY_LIST["in options"])
+_COUNTED = MappingProxyType({"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6"})
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
+_LABEL = re.compile(r"[a-t]|\d{1,2}")
+_ENDING = re.compile(r"([a-z]{2,})([a-j])")
+_ALIKE = 0.82
+"""How alike a misspelt name is to the one that is meant, 0 to 1."""
+
+
+def plain_name(column: str) -> str:
+    """A name in small letters without accents, its words apart by `_`: `correctAnswer` is `correct_answer`."""
+    outer, _, inner = column.rpartition(".")
+    apart = _CAMEL.sub("_", column if inner.isdigit() or not outer else inner)
+    letters = unicodedata.normalize("NFKD", apart).casefold()
+    bare = "".join(each for each in letters if not unicodedata.combining(each))
+    return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFC", bare)).strip("_")
+
+
+def rank(field: str, column: str) -> tuple[int, int] | None:
+    """How near a column's name is to those of a field, smaller is nearer; None if it is none.
+
+    The first number is 0 for one of its names, 1 for a longer name with one of its words, 2 for a misspelling.
+    """
+    name = plain_name(column)
+    joined = name.replace("_", "")
+    for place, known in enumerate(NAMES[field]):
+        if known == name or known.replace("_", "") == joined:
+            return 0, place
+    words = name.split("_")
+    core = _CORES.get(field, frozenset())
+    if {words[0], words[-1]} & core and not _NOT & {*words} and not (field == "stem" and _CORES["answer"] & {*words}):
+        return 1, len(words)
+    if field in _CORES and len(name) > 4:
+        near = difflib.get_close_matches(name, NAMES[field], n=1, cutoff=_ALIKE)
+        if near:
+            return 2, NAMES[field].index(near[0])
+    return None
+
+
+def find_named(field: str, columns: Iterable[str], most: int = 0) -> list[str]:
+    """The columns whose names are a field's, the nearest first; `most` is the highest first number of `rank`."""
+    ranked = [(found, column) for column in columns if (found := rank(field, column)) is not None and found[0] <= most]
+    return [column for _, column in sorted(ranked, key=lambda each: each[0])]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Columns that differ by a letter or a number that counts on: `Option A`, `Option B`."""
+
+    name: str
+    """What they have in common, `#` for the label."""
+    columns: tuple[str, ...]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the name is one that options have."""
+        words = {word for word in self.name.replace("#", "_").split("_") if word}
+        return not words or (bool(words & _OPTION_WORDS) and not self.is_wrong)
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the name says that they hold wrong options."""
+        return self.name.replace("#", "").strip("_") in NAMES["wrong"]
+
+
+def find_groups(columns: Sequence[str]) -> list[Group]:
+    """The groups of two columns or more that begin with A, 0 or 1, the longest first."""
+    by_name: dict[str, dict[str, str]] = {}
+    for column in columns:
+        for name, label in _labels(column):
+            by_name.setdefault(name, {}).setdefault(label, column)
+    for labelled in by_name.values():
+        # Of columns of the same name, pandas calls the second `option.1` and leaves the first as it is.
+        first = next((each for each in columns if labelled.get("1") == f"{each}.1"), None)
+        if first is not None:
+            labelled["0"] = first
+    groups = [Group(name, run) for name, labelled in by_name.items() if len(run := _run(labelled)) > 1]
+    return sorted(groups, key=lambda group: (not group.is_known, -len(group.columns)))
+
+
+def _labels(column: str) -> Iterable[tuple[str, str]]:
+    """What a name may be without its label, and the label."""
+    words = [_COUNTED.get(word, word) for word in plain_name(column).split("_")]
+    outer = column.rpartition(".")[0]
+    for place, word in enumerate(words):
+        if _LABEL.fullmatch(word):
+            rest = "_".join([*words[:place], "#", *words[place + 1 :]])
+            yield f"{outer}{rest}", str(int(word)) if word.isdigit() else word
+    ending = _ENDING.fullmatch(words[-1])
+    if ending is not None:
+        yield f"{outer}{'_'.join([*words[:-1], ending[1]])}#", ending[2]
+
+
+def _run(labelled: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns from the first label on, as long as labels follow each other."""
+    ordered = sorted(labelled, key=lambda label: (len(label), label))
+    if ordered[0] not in ("a", "0", "1"):
+        return ()
+    codes = [int(label) if label.isdigit() else ord(label) for label in ordered]
+    end = next((place for place, (one, two) in enumerate(pairwise(codes), start=1) if two != one + 1), len(codes))
+    return tuple(labelled[label] for label in ordered[:end])

@@ -1,0 +1,142 @@
+"""Which columns hold what stands beside question, options and answer, and which only have such a name."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any
+
+from medexam.datasets.own.choice import parse_choice
+from medexam.datasets.own.columns import STANDARD, parse_split
+from medexam.datasets.own.drafts import MOST, Draft, make_spec, value_of
+from medexam.datasets.own.names import find_named, plain_name
+from medexam.datasets.rows import Row, parse_whole_number
+from medexam.errors import DatasetError
+from medexam.specs.dataset import OwnKind
+
+_SAYS_SO = re.compile(
+    r"answer|correct|right|respuesta|resposta|correta|réponse|antwort|richtig|risposta|corretta|gabarito|答案|正解",
+    re.IGNORECASE,
+)
+_FEW_WORDS = 5
+"""Words of a context on average; a column of fewer is what a question belongs to."""
+_FEW = 0.1
+"""The share of contexts that may hold the right answer by chance."""
+_FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "yes": 1, "no": 0, "1.0": 1, "0.0": 0}
+
+
+def propose_others(draft: Draft, kind: OwnKind) -> None:
+    """Put the columns of the other fields, and switch off those that only have a field's name."""
+    fields = ("context", "explanation", "image", "subject", "year", "exam", "id", "split")
+    if kind != "choice":
+        fields = ("context", "subject", "id", "split", *(("start",) if kind == "spans" else ()))
+    for name in fields:
+        for column in find_named(name, draft.sample.columns):
+            if column in draft.used or not draft.sample.filled(column):
+                continue
+            wrong = _CHECKS[name](draft, column) if name in _CHECKS and kind in ("choice", *_ALWAYS[name]) else None
+            if wrong is None:
+                draft.columns.setdefault(name, column)
+                break
+            draft.seen.append(f"{name}: not column {column}, {wrong}")
+            if column in STANDARD[name]:
+                draft.columns[name] = None
+
+
+def _check_context(draft: Draft, column: str) -> str | None:
+    """Why a column is not shown before the question; asks if it may give the answer away."""
+    texts = [
+        " ".join(map(str, each)) if isinstance(each, (list, tuple)) else str(each)
+        for each in draft.sample.filled(column)
+    ]
+    words = sum(len(text.split()) if text.isascii() else len(text) for text in texts)
+    if words < _FEW_WORDS * len(texts) and plain_name(column) not in ("context", "contexts", "passage"):
+        return f"which holds a few words, such as {texts[0]!r:.40}"
+    rows = _parse(draft)
+    contexts = {row.number: value_of(row.record, column) for row in draft.sample.table.rows}
+    pairs = [(str(text), row) for row in rows if (text := contexts.get(row.question.number)) is not None]
+    away = sum(_gives_away(text, row) for text, row in pairs)
+    if pairs and away >= MOST * len(pairs):
+        return f"which names the right answer, as {pairs[0][0]!r:.40} does"
+    alone = 0 if draft.columns.get("choices") else sum(_holds_only(text, row) for text, row in pairs)
+    for count, what in ((away, "names the right answer"), (alone, "holds the right option and no other")):
+        if count > 1 and count >= (_FEW if count is away else MOST) * len(pairs):
+            draft.ask("context", f"{column} if it is to be shown: it {what} in {count:,} of {len(pairs):,} rows")
+            break
+    return None
+
+
+def _parse(draft: Draft) -> Sequence[Row]:
+    """The sample's questions with a right answer, as far as the draft reads them."""
+    with suppress(DatasetError):
+        if not draft.open:
+            table = draft.sample.table
+            return [
+                row for row in parse_choice(table, make_spec(table, "choice", draft.columns)).reading.rows if row.gold
+            ]
+    return ()
+
+
+def _gives_away(text: str, row: Row) -> bool:
+    """Whether a text says which option is right, such as `The answer is B`."""
+    right = _right(row).casefold()
+    for found in _SAYS_SO.finditer(text):
+        behind = text[found.end() : found.end() + len(right) + 20]
+        words = re.findall(r"\w+", behind)[:4]
+        if chr(ord("A") + (row.gold or 1) - 1) in words or str(row.gold) in words or right in behind.casefold():
+            return True
+    return False
+
+
+def _holds_only(text: str, row: Row) -> bool:
+    """Whether the right option stands in a text, and none of the others does."""
+    there = [option.number for option in row.question.options if option.text.casefold() in text.casefold()]
+    return there == [row.gold]
+
+
+def _right(row: Row) -> str:
+    return next(option.text for option in row.question.options if option.number == row.gold)
+
+
+def _check_image(draft: Draft, column: str) -> str | None:
+    values = [value for value in draft.sample.filled(column) if value not in ([], ())]
+    flags = [_FLAGS.get(str(value).strip().casefold()) for value in values]
+    if None not in flags:
+        return f"which names no picture and marks {sum(map(bool, flags)):,} of {len(draft.sample.table.rows):,} rows"
+    lists = sum(isinstance(value, (list, tuple)) for value in values)
+    return f"which holds a list of pictures in {lists:,} rows: none is shown" if lists else None
+
+
+def _check_year(draft: Draft, column: str) -> str | None:
+    bad = next((value for value in _all(draft, column) if parse_whole_number(value) is None), None)
+    return None if bad is None else f"which holds {bad!r:.40}, no year"
+
+
+def _check_split(draft: Draft, column: str) -> str | None:
+    bad = next((value for value in _all(draft, column) if parse_split(str(value)) is None), None)
+    return None if bad is None else f"which holds {bad!r:.40}, not train, dev or test"
+
+
+def _check_id(draft: Draft, column: str) -> str | None:
+    values = [str(value) for value in _all(draft, column)]
+    rows = sum(not isinstance(row.record, str) for row in draft.whole.rows)
+    if len(values) < rows:
+        return f"which is empty in {rows - len(values):,} rows"
+    twice = len(values) - len(set(values))
+    return f"which repeats itself in {twice:,} rows" if twice else None
+
+
+def _all(draft: Draft, column: str) -> list[Any]:
+    """The values of all rows that are not empty."""
+    values = (value_of(row.record, column) for row in draft.whole.rows)
+    return [value for value in values if value is not None]
+
+
+_CHECKS: Mapping[str, Callable[[Draft, str], str | None]] = MappingProxyType(
+    {"context": _check_context, "image": _check_image, "year": _check_year, "split": _check_split, "id": _check_id}
+)
+"""Field -> what says why a column of its name is not read; None if it is."""
+_ALWAYS: Mapping[str, tuple[OwnKind, ...]] = MappingProxyType(
+    {"context": (), "image": (), "year": (), "split": ("short_answer", "spans"), "id": ("short_answer", "spans")}
+)
+"""Field -> the kinds beside choice for which that is looked at."""

@@ -1,0 +1,101 @@
+"""Where the options of a table may stand: in one column, a column each, beside wrong ones, or within the question."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from medexam.datasets.own.choice import read_all_options
+from medexam.datasets.own.columns import Columns
+from medexam.datasets.own.drafts import MOST, Sample, holds_options, is_flat, length, make_spec, share, splits
+from medexam.datasets.own.names import WEAK, Group, find_groups, find_named, plain_name, rank
+from medexam.datasets.own.options import ReadOptions, Settled
+from medexam.datasets.own.tables import SourceTable
+
+_SIGNS = ("**", "*", "✓", "✔", "√", "=", "+", "[x]", "(x)", "(*)", "(correct)", "[correct]", "(correcta)", "(richtig)")
+"""What stands beside a right option."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where options may stand."""
+
+    settings: Mapping[str, Any]
+    """Of `columns`."""
+    used: tuple[str, ...]
+    """Columns that hold no answer."""
+    is_certain: bool
+    """Whether its name or form says so; else an answer has to fit."""
+
+    def read(self, table: SourceTable, stem: str) -> list[Settled]:
+        """The options of each row; raises `DatasetError` if it is not clear whether letters before them are labels."""
+        spec = make_spec(table, "choice", {"stem": stem, "options": None, **self.settings})
+        return read_all_options(table, Columns(spec.columns, table, ("stem",)))
+
+
+def find_sources(sample: Sample, stem: str) -> Iterator[Source]:
+    """Where the options may stand, the likeliest first."""
+    if sample.is_numbered:
+        yield from _find_places(sample, stem)
+        return
+    rest = [column for column in sample.columns if column != stem]
+    named = {column: found for column in rest if (found := rank("options", column)) is not None}
+    single = {column: sample.filled(column) for column in rest}
+    held = {
+        column: Source({"options": column, **how}, (column,), is_certain=plain_name(column) not in WEAK)
+        for column, values in single.items()
+        if (how := holds_options(values, named=column in named)) is not None
+    }
+    yield from (held[column] for column in sorted(named, key=named.__getitem__) if column in held)
+    groups = [group for group in find_groups(rest) if _holds_texts(sample, group)]
+    yield from (
+        Source({"options": list(each.columns)}, each.columns, is_certain=True) for each in groups if each.is_known
+    )
+    yield from _find_wrong(sample, rest, groups)
+    if share(splits, sample.filled(stem)) >= MOST:
+        yield Source({}, (), is_certain=True)
+    for column, source in held.items():
+        if column not in named and not any(rank(other, column) for other in ("context", "answer", "wrong", "image")):
+            yield replace(source, is_certain=False)
+    for group in groups:
+        if not group.is_known and not group.is_wrong and len(group.columns) > 2:
+            yield Source({"options": list(group.columns)}, group.columns, is_certain=False)
+
+
+def find_sign(options: Sequence[Settled]) -> str | None:
+    """The sign that stands beside one option of each question and no other; None if none does."""
+    texts = [row.texts for row in options if isinstance(row, ReadOptions)]
+    for sign in _SIGNS:
+        signed = [sum(text.startswith(sign) or text.endswith(sign) for text in row) for row in texts]
+        if share(lambda count: count == 1, signed) >= MOST:
+            return sign
+    return None
+
+
+def _holds_texts(sample: Sample, group: Group) -> bool:
+    """Whether most rows have two options in these columns."""
+    values = [sample.filled(column) for column in group.columns]
+    rows = len(sample.table.rows)
+    return all(share(is_flat, each) >= MOST for each in values if each) and len(values[1]) >= 0.5 * rows
+
+
+def _find_wrong(sample: Sample, rest: Sequence[str], groups: Sequence[Group]) -> Iterator[Source]:
+    """Wrong options in columns of their own, beside the right one."""
+    wrong = next((each.columns for each in groups if each.is_wrong), tuple(find_named("wrong", rest)[:1]))
+    right = [column for column in find_named("answer", rest, 1) if column not in wrong]
+    if wrong and right and all(map(is_flat, sample.filled(right[0]))):
+        yield Source({"options": [right[0], *wrong], "shuffled": True}, wrong, is_certain=True)
+
+
+def _find_places(sample: Sample, stem: str) -> Iterator[Source]:
+    """Columns without names: the options stand behind the question, up to the answer or to the end."""
+    columns = sample.table.columns
+    first = columns.index(stem) + 1
+    if first == len(columns) or (first == len(columns) - 1 and share(splits, sample.filled(stem)) >= MOST):
+        yield Source({}, (), is_certain=True)
+    for end in range(len(columns), first + 1, -1):
+        block = columns[first:end]
+        values = [sample.filled(column) for column in block]
+        lengths = sorted(map(length, values))
+        alike = lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
+        if alike and all(is_flat(value) for each in values for value in each):
+            yield Source({"options": list(block)}, block, is_certain=False)
