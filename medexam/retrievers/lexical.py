@@ -21,6 +21,7 @@ from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import Corpus
 from medexam.specs.identity import digest
+from medexam.text import composed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -193,7 +194,7 @@ def _drop_articles(text: str, language: Language) -> str:
     A capital inside a sentence ("hepatitis A") stays. In a text without small letters all of them stay.
     """
     single = _SINGLE[language]
-    text = re.sub(rf"(?<!\w['\u2019])\b[{single}]\b", " ", text)
+    text = re.sub(rf"(?<!\w['\u2019])\b[{single}]\b", " ", composed(text))
     if not text.isupper():
         text = re.sub(_OPENING % single.upper(), r"\1 ", text)
     return text.lower()

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sys
+import unicodedata
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -205,6 +206,17 @@ def test_a_single_letter_or_digit_is_a_word(method, language, query, first) -> N
 def test_articles_and_what_follows_an_apostrophe_are_no_words(method, language, query) -> None:
     letters = [Passage(text, "", text, "s") for text in LETTERS[language]]
     assert method(build_corpus("letters", letters, source="here"), language).search([query], 3) == [[]]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_an_accent_finds_its_word_however_it_is_written(method, spanish, form) -> None:
+    apart = [Passage(one.id, "", unicodedata.normalize(form, one.content), "s") for one in spanish.passages]
+    written = build_corpus("apart", apart, source="here")
+    query = "La alimentación del niño con anemia ferropénica: ¿cuál es la más frecuente?"
+    expected = _summary(method(spanish, "es").search([query], 5))
+    for other in ("NFC", "NFD"):
+        assert _summary(method(written, "es").search([unicodedata.normalize(other, query)], 5)) == expected
+    assert len(expected[0]) == 5
 
 
 def test_digest_tells_corpus_method_and_language_apart(corpus, spanish) -> None:
