@@ -222,8 +222,7 @@ def test_a_complete_run_is_resumed_and_nothing_is_asked(medexam, runs, run) -> N
     if run.startswith("schema_1"):
         medexam("run", "--resume", runs / run)
     elif run.startswith(LOOKED_UP):
-        medexam("run", "--resume", runs / run, code=2)
-        return
+        medexam("run", "--resume", runs / run, *NO_MLFLOW, code=2)
     else:
         (document,) = json.loads(medexam("run", "--resume", runs / run, "--json", *NO_MLFLOW))
         assert (document["run_id"], document["spec_digest"]) == (run, run.rpartition("-")[2])

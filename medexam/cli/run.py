@@ -220,9 +220,12 @@ def _warn(planned: "Plan") -> "Plan":
 
 
 def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as_json: bool) -> None:
-    if as_json:
-        from medexam.experiments.store.stored_run import run_document
+    from medexam.experiments.store.stored_run import describe_lookups, run_document
 
+    for run in runs:
+        if (empty := describe_lookups(run.metrics)) is not None:
+            say(f"warning: {run.folder.name}: {empty}")
+    if as_json:
         print_json([run_document(stored) for stored in runs])
     if as_json or not runs:
         return
@@ -230,7 +233,6 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
     from medexam.experiments.report.run_blocks import overview_blocks
     from medexam.experiments.report.run_tables import failure_tables
     from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.store.stored_run import warn_of_lookups
 
     print_blocks(Terminal(), [*overview_blocks(runs), *(table for run in runs for table in failure_tables(run))])
     for run in runs:
@@ -238,8 +240,6 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
             say(f"warning: {run.folder.name}: {run.note}")
         if run.record.stopped is not None:
             say(f"{run.folder.name} {run.record.stopped.describe()}")
-        for line in warn_of_lookups(run.metrics):
-            say(f"warning: {run.folder.name}: {line}")
     where = f"--tracking-uri {hide_address(tracking_uri)}" if tracking_uri else f"--runs-dir {runs_dir}"
     sys.stderr.write(f"Runs are in {runs_dir}.\n")
     sys.stderr.write(f"A page of every question and reply: {sys.argv[0]} report {runs_dir} --html report.html\n")

@@ -118,13 +118,10 @@ def test_a_run_says_that_its_queries_found_nothing(medexam, tmp_path, program, o
     ]
     (tmp_path / "spec.yaml").write_text("name: own\n", encoding="utf-8")
     changes = [word for setting in settings for word in ("--set", setting)]
-    code, out, err = medexam("run", "spec.yaml", "--json", *changes)
-    assert code == 0, err
-    (document,) = json.loads(out)
-    line = "looking up found no passage for 1 of 4 questions"
-    assert any(warning.startswith(line) for warning in document["warnings"]) is said
-    assert (line in medexam("run", "spec.yaml", *changes)[2]) is said
-    assert (line in " ".join(medexam("report", document["run_dir"])[1].split())) is said
+    for form in ([], ["--json"]):
+        code, _, err = medexam("run", "spec.yaml", *form, *changes)
+        assert code == 0, err
+        assert ("looking up found no passage for 1 of 4 questions: see whether the corpus" in err) is said
 
 
 def test_a_run_finds_the_index_of_the_same_chunks(medexam, run, corpus, encoder, cache, tmp_path) -> None:

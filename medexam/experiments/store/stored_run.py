@@ -193,19 +193,19 @@ def stored_run(
             if isinstance(found, SpecError)
         ]
     stopped = [record.stopped.describe()] if record.stopped is not None else []
-    record = replace(record, warnings=(*record.warnings, *stopped, *warn_of_lookups(metrics), *unscored))
+    record = replace(record, warnings=(*record.warnings, *stopped, *unscored))
     failures = count_failures(predictions.values(), frozenset(record.questions))
     return StoredRun(folder, record, metrics, folder.read_environment(), failures, find_answerers(folder, record))
 
 
-def warn_of_lookups(metrics: RunMetrics) -> list[str]:
-    """Return what to say if looking up found nothing for more than a tenth of the questions; usually empty."""
+def describe_lookups(metrics: RunMetrics) -> str | None:
+    """Return what to say if looking up found nothing for more than a tenth of the questions; usually None."""
     if metrics.found_nothing <= _FOUND_NOTHING * metrics.n:
-        return []
-    return [
+        return None
+    return (
         f"looking up found no passage for {metrics.found_nothing:,} of {metrics.n:,} questions: "
         "see whether the corpus is in the language of the questions and was read right"
-    ]
+    )
 
 
 def describe_unscored(metric: str, error: SpecError, *, shown: bool) -> str:
