@@ -9,6 +9,7 @@ Sentences are cut by a rule of punctuation that knows no abbreviations: "Dr. Smi
 import difflib
 import os
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import TypeVar
 from urllib.parse import quote
@@ -64,6 +65,11 @@ def writable(value: Value) -> Value:
         kept = [writable(each) for each in value]
         return kept if isinstance(value, list) else tuple(kept)  # type: ignore[return-value]
     return value
+
+
+def composed(text: str) -> str:
+    """Return the text in Unicode's NFC: an accented letter is one character, as keyboards write it, not two."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def visible(text: str) -> str:

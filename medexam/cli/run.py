@@ -223,9 +223,12 @@ def _warn(planned: "Plan") -> "Plan":
 
 
 def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as_json: bool) -> None:
-    if as_json:
-        from medexam.experiments.store.stored_run import run_document
+    from medexam.experiments.store.stored_run import describe_lookups, run_document
 
+    for run in runs:
+        if (empty := describe_lookups(run.metrics)) is not None:
+            say(f"warning: {run.folder.name}: {empty}")
+    if as_json:
         print_json([run_document(stored) for stored in runs])
     if as_json or not runs:
         return

@@ -161,6 +161,10 @@ class RunMetrics(Protocol):
         """Items without a legal answer."""
 
     @property
+    def found_nothing(self) -> int:
+        """Items scored whose query found no passage."""
+
+    @property
     def failed(self) -> int:
         """Items whose asking failed."""
 
@@ -314,6 +318,11 @@ class Metrics(PublishedScores):
     """What counts as replies are read strictly, and leniently; `metrics.json` has no such key if both are the same."""
     own: OwnMeasures
     """What the user's own metrics say."""
+
+    @property
+    def found_nothing(self) -> int:
+        """Scored questions whose query found no passage."""
+        return 0 if self.retrieval is None else self.retrieval.without_passages
 
     @property
     def complete(self) -> bool:

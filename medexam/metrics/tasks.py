@@ -51,6 +51,8 @@ class TaskMetrics(FrozenModel):
     """The asking failed; the task is pending again."""
     missing: int
     """There is no prediction yet."""
+    found_nothing: Annotated[int, Field(exclude_if=lambda count: count == 0)] = 0
+    """Scored tasks whose query found no passage; left out if there are none."""
     prompt_tokens: int | None
     """Sum over the predictions that report it; None if none does."""
     completion_tokens: int | None
@@ -118,12 +120,14 @@ def count_tasks(tasks: Sequence[Task], predictions: Mapping[str, Prediction]) ->
     found = [predictions.get(task.key) for task in tasks]
     statuses = [each.status for each in found if each is not None]
     failed = statuses.count(Status.FAILED)
+    found_nothing = sum(each.passages == () for each in found if each is not None and each.status is not Status.FAILED)
     return {
         "selected": len(tasks),
         "n": len(statuses) - failed,
         "unanswered": statuses.count(Status.UNANSWERED),
         "failed": failed,
         "missing": len(tasks) - len(statuses),
+        **({"found_nothing": found_nothing} if found_nothing else {}),
         **count_costs((task.key for task in tasks), predictions),
     }
 

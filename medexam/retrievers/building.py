@@ -28,6 +28,7 @@ from medexam.retrievers.index_manifest import (
     rebuild,
 )
 from medexam.retrievers.languages import warn_of_language
+from medexam.retrievers.lexical import WORDS_VERSION
 from medexam.retrievers.reranking import find_cross_encoder
 from medexam.specs import RetrieverSpec
 from medexam.specs.identity import digest
@@ -173,7 +174,7 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     elif spec.uses_vectors:
         identity["encoder"] = revision = find_encoder(encoder, spec.revision).revision
     if spec.uses_words:
-        identity["language"] = spec.language
+        identity["language"], identity["words"] = spec.language, WORDS_VERSION
     if spec.kind == "fusion":
         identity["constant"] = spec.fusion_constant
     if spec.rerank is not None:

@@ -24,6 +24,7 @@ from medexam.retrievers.corpus_rows import (
     read_hub,
     read_licence,
 )
+from medexam.text import composed
 
 DEFAULT_FILE = "corpus/passages.jsonl.gz"
 """What is read in `$MEDEXAM_DATA` where no corpus is named."""
@@ -129,7 +130,7 @@ def _parse(row: Mapping[str, Any] | Unreadable, corpus: str, collections: dict[s
     stated = row.get("source")
     before, mark, _ = key.partition("_")
     collection = stated if isinstance(stated, str) and stated else before if mark and before else corpus
-    return Passage(key, title or "", content, collections.setdefault(collection, collection))
+    return Passage(key, composed(title or ""), composed(content), collections.setdefault(collection, collection))
 
 
 def stated_id(row: Mapping[str, Any] | Unreadable) -> str | None:

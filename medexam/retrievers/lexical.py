@@ -1,12 +1,15 @@
 """Retrievers that compare words: BM25 through bm25s, TF-IDF through scikit-learn.
 
-They hold no model. A passage that shares no word with a query (stop words aside) is no hit of it.
+They hold no model. A passage that shares no word with a query (stop words aside) is no hit of it. A single letter or
+digit is a word, since it tells vitamin K from vitamin C and type 1 from type 2.
 """
 
 import importlib
 import json
+import re
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,7 @@ from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import Corpus
 from medexam.specs.identity import digest
+from medexam.text import composed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,8 +29,13 @@ if TYPE_CHECKING:
 
 LANGUAGE_NAMES = {"en": "english", "es": "spanish"}
 """The languages as PyStemmer and bm25s call them."""
-WORD_PATTERN = r"(?u)\b\w\w+\b"
-"""A word has two characters or more; the default of bm25s and of scikit-learn."""
+WORDS_VERSION = 2
+"""Raised when texts are cut into other words than before; rankings of another version are found anew."""
+WORD_PATTERN = r"(?u)\b\w\w+\b|(?<!\w['\u2019])\b[^\W_]\b"
+"""A word of bm25s and scikit-learn, or a single letter or digit; the s of "Crohn's" is none."""
+_SINGLE = {"en": "a", "es": "aeoy"}
+"""The stop words of one letter: alone in small letters, or as a capital where a sentence begins with it."""
+_OPENING = r"(?m)((?:^|[.!?:])[^\w\n]{0,6})\b[%s]\b(?=\s+\w)"
 BM25_SETTINGS = {"k1": 1.5, "b": 0.75, "method": "lucene", "dtype": "float32"}
 STAMP_FILE = "medexam.json"
 
@@ -35,7 +44,8 @@ class BM25Retriever:
     """BM25 over stems (Robertson and Zaragoza 2009, as bm25s computes it: Lù 2024, arXiv 2407.03618).
 
     k1 = 1.5, b = 0.75 and the variant `lucene` are the defaults of bm25s. Words are lower-cased, bm25s's stop words of
-    the language are dropped (33 English ones, 313 Spanish), and PyStemmer's Snowball stemmer takes the endings off.
+    the language are dropped (33 English ones, 313 Spanish; "A" only as an article), and PyStemmer's Snowball stemmer
+    takes the endings off.
     Title and content are searched as one text. Scores are sums of single-precision numbers, without an upper bound.
     """
 
@@ -54,7 +64,7 @@ class BM25Retriever:
                 "method": "bm25",
                 "corpus": corpus.fingerprint,
                 "language": language,
-                "word": WORD_PATTERN,
+                "words": WORDS_VERSION,
                 **BM25_SETTINGS,
                 "bm25s": bm25s.__version__,
                 "PyStemmer": stemmer.version(),
@@ -98,12 +108,12 @@ class BM25Retriever:
 
     def _tokenize(self, texts: Sequence[str], *, return_ids: bool) -> Any:
         """Stems of each text. A stemmer of its own for each call: threads may not share one."""
-        name = LANGUAGE_NAMES[self.language]
         return _import("bm25s").tokenize(
-            list(texts),
+            [_drop_articles(text, self.language) for text in texts],
+            lower=False,
             token_pattern=WORD_PATTERN,
-            stopwords=name,
-            stemmer=_import("Stemmer").Stemmer(name),
+            stopwords=_stop_words(self.language),
+            stemmer=_import("Stemmer").Stemmer(LANGUAGE_NAMES[self.language]),
             return_ids=return_ids,
             show_progress=False,
         )
@@ -126,21 +136,24 @@ class TfidfRetriever:
 
         Raises `DatasetError` if scikit-learn or bm25s, whose stop words it takes, are not installed.
         """
-        sklearn, text, stopwords = (
-            _import(name) for name in ("sklearn", "sklearn.feature_extraction.text", "bm25s.stopwords")
-        )
+        sklearn, text = _import("sklearn"), _import("sklearn.feature_extraction.text")
         self.corpus = corpus
-        words = {"en": stopwords.STOPWORDS_EN, "es": stopwords.STOPWORDS_SPANISH}[language]
+        words = _stop_words(language)
         self._vectorizer = text.TfidfVectorizer(
-            ngram_range=(1, 2), stop_words=sorted(words), token_pattern=WORD_PATTERN, sublinear_tf=False, norm="l2"
+            preprocessor=partial(_drop_articles, language=language),
+            ngram_range=(1, 2),
+            stop_words=words,
+            token_pattern=WORD_PATTERN,
+            sublinear_tf=False,
+            norm="l2",
         )
         self.digest = digest(
             {
                 "method": "tfidf",
                 "corpus": corpus.fingerprint,
                 "language": language,
-                "word": WORD_PATTERN,
-                "stop_words": sorted(words),
+                "words": WORDS_VERSION,
+                "stop_words": words,
                 "ngrams": [1, 2],
                 "scikit-learn": sklearn.__version__,
             }
@@ -173,6 +186,25 @@ class TfidfRetriever:
                     raise _no_words(self.corpus) from None
                 self._by_term = documents.T.tocsr()
             return self._by_term
+
+
+def _drop_articles(text: str, language: Language) -> str:
+    """Return the text in small letters, without the stop words of one letter.
+
+    A capital inside a sentence ("hepatitis A") stays. In a text without small letters all of them stay.
+    """
+    single = _SINGLE[language]
+    text = re.sub(rf"(?<!\w['\u2019])\b[{single}]\b", " ", composed(text))
+    if not text.isupper():
+        text = re.sub(_OPENING % single.upper(), r"\1 ", text)
+    return text.lower()
+
+
+def _stop_words(language: Language) -> list[str]:
+    """Return the stop words of bm25s that have two letters or more, in alphabetical order."""
+    lists = _import("bm25s.stopwords")
+    words = {"en": lists.STOPWORDS_EN, "es": lists.STOPWORDS_SPANISH}[language]
+    return sorted(word for word in words if len(word) > 1)
 
 
 def check_k(k: int, corpus: Corpus) -> None:

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import signal
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,30 @@ def test_a_run_over_bad_rows_names_the_way_out_or_tells_their_number(run, bad_co
     assert f"medexam: warning: {told}" in err
     (folder,) = (tmp_path / "runs").glob("*bm25*")
     assert told in (folder / "report.md").read_text()
+
+
+@pytest.mark.parametrize("program", ["retrieve_then_answer", "relevance"])
+@pytest.mark.parametrize(("of_no_use", "said"), [(0, False), (1, True)])
+def test_a_run_says_that_its_queries_found_nothing(medexam, tmp_path, program, of_no_use, said) -> None:
+    (tmp_path / "replies.yaml").write_text('"*": "{Answer: 1}"')
+    words = ["riñón", "hígado", "corazón", "tórax"]
+    rows = [{"stem": f"El {word}?", "options": ["uno", "dos"], "answer": "A"} for word in words]
+    (tmp_path / "own.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    passages = [unicodedata.normalize("NFD", word) for word in words] + ["otra"]
+    lines = [json.dumps({"id": f"{at}", "content": text}) for at, text in enumerate(passages[of_no_use:])]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    settings = [
+        *("dataset.kind=choice", "dataset.path=own.jsonl", "dataset.language=es", "model.engine=scripted"),
+        *("model.path=replies.yaml", f"program.kind={program}", "program.k=1", "program.retriever.kind=bm25"),
+        *("program.retriever.language=es", "program.retriever.corpus=corpus.jsonl"),
+        *(["program.query=stem"] if program == "retrieve_then_answer" else []),
+    ]
+    (tmp_path / "spec.yaml").write_text("name: own\n", encoding="utf-8")
+    changes = [word for setting in settings for word in ("--set", setting)]
+    for form in ([], ["--json"]):
+        code, _, err = medexam("run", "spec.yaml", *form, *changes)
+        assert code == 0, err
+        assert ("looking up found no passage for 1 of 4 questions: see whether the corpus" in err) is said
 
 
 def test_a_run_finds_the_index_of_the_same_chunks(medexam, run, corpus, encoder, cache, tmp_path) -> None:

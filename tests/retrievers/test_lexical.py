@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sys
+import unicodedata
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -49,19 +50,29 @@ def _summary(found) -> list[list[tuple[str, float, int]]]:
     return [[(hit.passage.id, hit.score, hit.rank) for hit in hits] for hits in found]
 
 
+def _words(text: str) -> list[str]:
+    """The English words of a text, by hand: no stop words, and of single characters only letters and digits."""
+    from bm25s.stopwords import STOPWORDS_EN
+
+    kept = []
+    for word in re.finditer(r"\w+", text):
+        before, after = text[: word.start()], text[word.end() :]
+        article = word[0] == "A" and re.search(r"(^|[.!?:\n])[^\w\n]*$", before) and re.match(r"\s+\w", after)
+        stopped = article if word[0] == "A" else word[0].lower() in STOPWORDS_EN
+        possessive = len(word[0]) == 1 and re.search(r"\w['\u2019]$", before)
+        if not (stopped or possessive or word[0] == "_"):
+            kept.append(word[0].lower())
+    return kept
+
+
 def test_bm25_ranks_as_bm25s_does(corpus, queries) -> None:
     import bm25s
     import Stemmer
 
     stemmer = Stemmer.Stemmer("english")
     index = bm25s.BM25()
-    index.index(
-        bm25s.tokenize(
-            [passage.text for passage in corpus.passages], stopwords="en", stemmer=stemmer, show_progress=False
-        ),
-        show_progress=False,
-    )
-    tokens = bm25s.tokenize(queries, stopwords="en", stemmer=stemmer, show_progress=False)
+    index.index([stemmer.stemWords(_words(passage.text)) for passage in corpus.passages], show_progress=False)
+    tokens = [stemmer.stemWords(_words(query)) for query in queries]
     expected, scores = index.retrieve(tokens, k=10, show_progress=False)
     found = BM25Retriever(corpus, "en").search(queries, 10)
     assert sum(map(len, found)) > 900
@@ -77,10 +88,9 @@ def test_bm25_ranks_as_bm25s_does(corpus, queries) -> None:
 
 def _by_hand(corpus: Corpus, queries: list[str]) -> np.ndarray:
     """Row i is query i, column j is passage j: the cosine of TF-IDF vectors, from the formula."""
-    from bm25s.stopwords import STOPWORDS_EN
 
     def _terms(text: str) -> Counter[str]:
-        words = [word for word in re.findall(r"\w\w+", text.lower()) if word not in STOPWORDS_EN]
+        words = _words(text)
         return Counter([*words, *(f"{a} {b}" for a, b in pairwise(words))])
 
     documents = [_terms(passage.text) for passage in corpus.passages]
@@ -152,6 +162,61 @@ def test_spanish_stems_and_stop_words(spanish) -> None:
     words = [set(re.findall(r"\w+", hit.passage.content.lower())) for hit in plural]
     assert sum("paciente" in found for found in words) == 11
     assert sum("pacientes" in found for found in words) == 2
+
+
+LETTERS = {
+    "en": [
+        *("Vitamin A deficiency blinds.", "Vitamin K deficiency bleeds.", "Vitamin C deficiency is scurvy."),
+        *("Hepatitis A virus is RNA.", "Hepatitis B virus is DNA.", "Factor V of Leiden.", "Factor X of clotting."),
+        *("Diabetes type 1.", "Diabetes type 2.", "Interferon-\u03b1 therapy.", "Interferon-β therapy."),
+        *("A patient with a cold. A doctor.", "Crohn's disease.", "Vitamins: D, then E and B."),
+    ],
+    "es": [
+        *("La vitamina A y la vista.", "La vitamina E y la piel.", "La vitamina K y la sangre."),
+        *("Grupo sanguíneo O.", "Grupo sanguíneo B.", "Hepatitis E aguda.", "Y a la semana mejora o no."),
+        *("A los 3 años.", "A los 6 años.", "Linfocitos T.", "Linfocitos B."),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "query", "first"),
+    [
+        *(("en", f"What is vitamin {letter}?", f"Vitamin {letter} ") for letter in "AKC"),
+        *(("en", f"hepatitis {letter}", f"Hepatitis {letter} ") for letter in "AB"),
+        *(("en", f"factor {letter}", f"Factor {letter} ") for letter in "VX"),
+        *(("en", f"a type {digit} diabetes", f"Diabetes type {digit}.") for digit in "12"),
+        *(("en", f"{letter} interferon", f"Interferon-{letter} ") for letter in "\u03b1β"),
+        *(("en", "vitamin k", "Vitamin K "), ("en", "VITAMIN A", "Vitamin A "), ("en", "A, B, D", "Vitamins: D")),
+        *(("es", f"¿Qué vitamina {letter}?", f"La vitamina {letter} ") for letter in "AEK"),
+        *(("es", f"del grupo {letter} sanguíneo", f"Grupo sanguíneo {letter}.") for letter in "OB"),
+        *(("es", f"a los {digit} años", f"A los {digit} ") for digit in "36"),
+        ("es", "los linfocitos T y B", "Linfocitos "),
+    ],
+)
+def test_a_single_letter_or_digit_is_a_word(method, language, query, first) -> None:
+    texts = LETTERS[language]
+    letters = build_corpus("letters", [Passage(text, "", text, "s") for text in texts], source="here")
+    hits = method(letters, language).search([query], 3)[0]
+    assert hits[0].passage.id.startswith(first)
+    assert first == "Linfocitos " or len(hits) == 1 or hits[0].score > hits[1].score
+
+
+@pytest.mark.parametrize(("language", "query"), [("en", "A the, a of it's? A is"), ("es", "A la y o. Y a las, e")])
+def test_articles_and_what_follows_an_apostrophe_are_no_words(method, language, query) -> None:
+    letters = [Passage(text, "", text, "s") for text in LETTERS[language]]
+    assert method(build_corpus("letters", letters, source="here"), language).search([query], 3) == [[]]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_an_accent_finds_its_word_however_it_is_written(method, spanish, form) -> None:
+    apart = [Passage(one.id, "", unicodedata.normalize(form, one.content), "s") for one in spanish.passages]
+    written = build_corpus("apart", apart, source="here")
+    query = "La alimentación del niño con anemia ferropénica: ¿cuál es la más frecuente?"
+    expected = _summary(method(spanish, "es").search([query], 5))
+    for other in ("NFC", "NFD"):
+        assert _summary(method(written, "es").search([unicodedata.normalize(other, query)], 5)) == expected
+    assert len(expected[0]) == 5
 
 
 def test_digest_tells_corpus_method_and_language_apart(corpus, spanish) -> None:

@@ -26,6 +26,7 @@ from medexam.retrievers.encoders import Progress
 from medexam.specs import RetrievalSettings
 from medexam.specs.identity import digest
 from medexam.tasks import Task
+from medexam.text import composed
 
 Query = str
 Asked = TypeVar("Asked", bound=Question | Task)
@@ -114,7 +115,7 @@ class Retrieval:
         """
         missing = [query for query in dict.fromkeys(queries) if (query, k) not in self._texts]
         if missing:
-            hits = self._open(None).search(missing, k)
+            hits = self._open(None).search([composed(query) for query in missing], k)
             found = dict(zip(missing, map(list, hits), strict=True))
             self.cache.write(found, k)
             self._texts |= {(query, k): each for query, each in found.items()}
@@ -186,7 +187,7 @@ class Retrieval:
         return {number: self._found[query] for number, query in self.queries(question).items()}
 
     def queries(self, question: Question | Task) -> dict[int, Query]:
-        """What is looked up for a question, by the option that it is for; 0 stands for the whole question."""
+        """What is looked up for a question, in NFC, by the option that it is for; 0 stands for the whole question."""
         if self.settings.query == "written":
             return {}
         stem, options = _stem_and_options(self.asked(question))
@@ -257,8 +258,8 @@ def _marks(k: int) -> list[Hit]:
 def _stem_and_options(asked: Question | Task) -> tuple[str, dict[int, str]]:
     """What is asked, and the options by their printed numbers, or by their places where they have none."""
     if isinstance(asked, Question):
-        return asked.stem, {option.number: option.text for option in asked.options}
-    return asked.question, dict(enumerate(asked.options, start=1))
+        return composed(asked.stem), {option.number: composed(option.text) for option in asked.options}
+    return composed(asked.question), dict(enumerate(map(composed, asked.options), start=1))
 
 
 def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:

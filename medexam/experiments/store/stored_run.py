@@ -40,6 +40,8 @@ _COMPARED = 80
 _MOST_KINDS = 5
 """Kinds of failure of one class of error that are counted apart; the others are one more."""
 _OTHERS = "others"
+_FOUND_NOTHING = 0.1
+"""The share of questions that may be asked without a passage before it is said."""
 M = TypeVar("M", bound=RunMetrics)
 M_co = TypeVar("M_co", bound=RunMetrics, covariant=True)
 
@@ -196,6 +198,16 @@ def stored_run(
     record = replace(record, warnings=(*record.warnings, *stopped, *map(str, told), *unscored))
     failures = count_failures(predictions.values(), frozenset(record.questions))
     return StoredRun(folder, record, metrics, environment, failures, find_answerers(folder, record))
+
+
+def describe_lookups(metrics: RunMetrics) -> str | None:
+    """Return what to say if looking up found nothing for more than a tenth of the questions; usually None."""
+    if metrics.found_nothing <= _FOUND_NOTHING * metrics.n:
+        return None
+    return (
+        f"looking up found no passage for {metrics.found_nothing:,} of {metrics.n:,} questions: "
+        "see whether the corpus is in the language of the questions and was read right"
+    )
 
 
 def describe_unscored(metric: str, error: SpecError, *, shown: bool) -> str:
