@@ -28,8 +28,8 @@ from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import MISFORMED
 
-PROBE_TIMEOUT_S = 60.0
-"""A busy server answers late."""
+PROBE_TIMEOUT_S = 30.0
+"""Seconds of silence after which a server is given up. A busy one answers late, and all that is asked is short."""
 DEADLINE_S = 300.0
 """What a server may take for all that the probe asks; on a busy CPU it takes a minute or two."""
 

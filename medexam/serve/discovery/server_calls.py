@@ -133,7 +133,7 @@ class ServerCalls:
                 return {}
 
         try:
-            return await ask_again(attempt, timeout_s=self.timeout_s)
+            return await ask_again(attempt, timeout_s=self.timeout_s, patience_s=self.timeout_s)
         except TransportError:
             self.lost = what or address.removeprefix(self.endpoint.root)
             raise
@@ -169,6 +169,8 @@ class ServerCalls:
     async def _get(self, address: str) -> httpx.Response:
         try:
             return await self.client.get(address)
+        except httpx.TimeoutException:
+            raise
         except httpx.TransportError:
             # A server that has just answered HTTP 500 may close the connection behind it.
             return await self.client.get(address)

@@ -95,6 +95,8 @@ class LiteLLMEngine(HostedEngine):
         super().__init__(AdaptiveLimit(spec.timeout_s, initial=_INITIAL, sharers=sharers))
         self.model = spec.name
         self.timeout_s = spec.timeout_s
+        self.patience_s: float | None = None
+        """Seconds after which no fault is waited out; None: as long as a run waits."""
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
         self._asked_as = self.model
         """What litellm is asked for: `openai/NAME` at an endpoint of one's own."""
@@ -251,7 +253,10 @@ class LiteLLMEngine(HostedEngine):
     async def chat(
         self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
     ) -> Response:
-        """One reply; an HTTP status of `refusing` is not asked again, and no fault after `patience_s` seconds."""
+        """One reply; an HTTP status of `refusing` is not asked again, and no fault after `patience_s` seconds.
+
+        None stands for the engine's own patience.
+        """
         call = {**self.settings, **self.fit(fields)}
 
         async def attempt() -> Response:
@@ -266,6 +271,7 @@ class LiteLLMEngine(HostedEngine):
                     raise ProviderError(fault.message, status=fault.status) from fault
                 raise
 
+        patience_s = self.patience_s if patience_s is None else patience_s
         response = await ask_again(attempt, timeout_s=self.timeout_s, patience_s=patience_s)
         self.count_prompt(call["messages"], response)
         return self.cut(response, fields)

@@ -30,6 +30,7 @@ from medexam.serve.chat_messages import no_sight
 from medexam.serve.choice_schema import CHOICE_FORMS, IMPOSSIBLE, ChoiceForm
 from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.discovery.capabilities import HostedCapabilities
+from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
 from medexam.serve.discovery.sight import reads_pictures
 from medexam.serve.discovery.token_counts import counts_more, find_limit
 from medexam.serve.engines.hosted import check_needs
@@ -65,6 +66,9 @@ async def connect_litellm(spec: ModelSpec, needs: EngineNeeds, sharers: int = 1)
 async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
     """The engine, after it has found out what the model honours; it is closed if the model cannot be used."""
     probe = HostedProbe(engine, spec)
+    # A reply that thinks takes longer, and all others are short.
+    silence_s = PROBE_TIMEOUT_S * (2 if engine.record.thinks else 1)
+    engine.timeout_s, engine.patience_s = min(spec.timeout_s, silence_s), silence_s
     try:
         probe.check_key()
         await probe.check_settings()
@@ -79,6 +83,7 @@ async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
         if isinstance(error, LM15Error | ImportError):
             raise EngineError(describe_refusal(engine.record, error)) from None
         raise
+    engine.timeout_s, engine.patience_s = spec.timeout_s, None
     return engine
 
 
