@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.plan.document import prompt_of
 from medexam.experiments.store.environment import list_prices
+from medexam.serve.request_settings import thinking_room
 
 _COUNTED = 40
 """Questions whose prompts are counted, spread over all that are pending."""
@@ -46,9 +47,20 @@ def estimate_price(planned: AnyCell) -> Estimate | None:
 
 
 def _longest_reply(planned: AnyCell) -> int:
-    """Tokens that a reply of the program may have."""
-    budget = planned.cell.program.budget(planned.cell.model.max_tokens)
-    return max(budget.values()) if isinstance(budget, Mapping) else budget or 0
+    """Tokens that a reply of the program may have, with those of its thinking."""
+    from medexam.serve.engines.provider_tables import read_tables
+
+    model = planned.cell.model
+    budget = planned.cell.program.budget(model.max_tokens)
+    written = max(budget.values()) if isinstance(budget, Mapping) else budget or 0
+    if model.endpoints or not written:
+        return written
+    return written + thinking_room(model, thinks=read_tables(str(model.name)).thinks)
+
+
+def _dollars(usd: float) -> str:
+    """Dollars and cents, and more places of what is less than ten cents."""
+    return f"${usd:.2f}" if usd >= 0.1 or not usd else f"${usd:.4f}"
 
 
 def describe_prices(cells: Sequence[AnyCell]) -> str | None:
@@ -60,4 +72,5 @@ def describe_prices(cells: Sequence[AnyCell]) -> str | None:
     half = (
         " Batches are counted at their own price." if any(one.cell.model.engine == "batch" for one, _ in found) else ""
     )
-    return f"Price, by litellm's list: ${prompts:.2f} for prompts, at most ${most:.2f} with the longest replies.{half}"
+    spent = f"{_dollars(prompts)} for prompts, at most {_dollars(most)} with the longest replies"
+    return f"Price, by litellm's list: {spent}.{half}"
