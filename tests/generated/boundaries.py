@@ -199,6 +199,14 @@ SPANS = {
 }
 
 
+MOODLE = b"""<quiz><question type="multichoice"><questiontext><text>Which?</text></questiontext>
+<answer fraction="0"><text>x</text></answer><answer fraction="100"><text>y</text></answer></question></quiz>"""
+QTI = b"""<assessmentItem identifier="i"><responseDeclaration identifier="R"><correctResponse><value>b</value>
+</correctResponse></responseDeclaration><itemBody>Which?<choiceInteraction responseIdentifier="R">
+<simpleChoice identifier="a">x</simpleChoice><simpleChoice identifier="b">y</simpleChoice></choiceInteraction>
+</itemBody></assessmentItem>"""
+
+
 def _tables(folder: Path, closing: ExitStack) -> Boundary:
     write_scene(folder)
     header = ",".join(OWN[0])
@@ -208,6 +216,11 @@ def _tables(folder: Path, closing: ExitStack) -> Boundary:
         "own.json": changed_json([OWN, {"questions": OWN}]),
         "own.jsonl": changed_bytes([b"".join(json_bytes(row) + b"\n" for row in OWN)]),
         "own.xlsx": changed_bytes([_excel(OWN)]),
+        "own.txt": changed_bytes(
+            [b"Which?\nA. x\nB. y\nANSWER: B\n", b"#separator:tab\n#tags column:2\na\tb\tc\n", csv]
+        ),
+        "own.gift": changed_bytes([b"::t::Which? {~%50%x#no =y}\n\nIs it? {T}\n"]),
+        "own.xml": changed_bytes([MOODLE, QTI]),
     }
     inputs = st.sampled_from(list(either)).flatmap(lambda name: st.tuples(st.just(name), either[name]))
 

@@ -6,6 +6,7 @@ place.
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,6 +18,8 @@ from typing import Any
 
 from medexam.datasets.own.grids import LOOKED_AT, Cells, Header, count_names, find_header, name_cells
 from medexam.datasets.own.json_shapes import as_row, is_wrapper, rows_of_document, split_case
+from medexam.datasets.own.quiz_texts import is_aiken, is_gift, read_aiken, read_gift
+from medexam.datasets.own.quiz_xml import read_quiz_xml
 from medexam.datasets.own.text_files import open_text
 from medexam.datasets.own.texts import check_text_length
 from medexam.inputs import (
@@ -29,6 +32,16 @@ from medexam.inputs import (
     parse_json,
 )
 
+_INSTEAD = {
+    ".apkg": "export its notes as plain text",
+    ".xls": "save it as .xlsx or CSV",
+    ".ods": "save it as .xlsx or CSV",
+}
+_ANKI_LINE = re.compile(
+    r"#((?:separator|html|columns|tags|deck|notetype|guid|if matches)(?: column)?):(.*)\r?\n", re.IGNORECASE
+)
+_ANKI_DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "colon": ":", "space": " "}
+"""What Anki calls a delimiter -> the delimiter."""
 _DELIMITERS = (",", ";", "\t", "|")
 _SAMPLE = 1 << 22
 """Characters at the beginning of a CSV file that tell its delimiter."""
@@ -54,9 +67,15 @@ def open_format(path: Path) -> Iterator[RawTable]:
     """
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix not in _READERS:
-        raise UnreadableError(f"questions are read from files that end in {', '.join(_READERS)}, or .gz behind it")
+        instead = f"; {_INSTEAD[suffix]}" if suffix in _INSTEAD else ""
+        known = ", ".join(_READERS)
+        raise UnreadableError(f"questions are read from files that end in {known}, or .gz behind it{instead}")
     with ExitStack() as closing:
-        yield _READERS[suffix](path, closing)
+        closing.callback(csv.field_size_limit, csv.field_size_limit(LONGEST_TEXT))
+        try:
+            yield _READERS[suffix](path, closing)
+        except OSError as error:
+            raise UnreadableError(f"cannot be read ({error}): copy it again") from None
 
 
 def _named(*parts: str) -> str:
@@ -108,8 +127,45 @@ def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
     return ((f"row {number}", row) for number, row in enumerate(rows, start=1))
 
 
+def _read_plain(path: Path, closing: ExitStack) -> RawTable:
+    """A text file: what Anki, Aiken, GIFT or JSON write, or else a table."""
+    text = open_text(path, closing)[0].read()
+    if _ANKI_LINE.match(text):
+        return _read_anki(text)
+    if is_aiken(text):
+        return RawTable("Aiken", (), read_aiken(text.split("\n")))
+    if is_gift(text):
+        return RawTable("GIFT", (), read_gift(text))
+    if text.lstrip()[:1] in ("[", "{"):
+        return _read_lines(path, closing)
+    table = _read_csv(path, closing)
+    if len(table.columns) < 2:
+        raise UnreadableError("holds no table, and no questions as Aiken, GIFT or Anki write them")
+    return table
+
+
+def _read_anki(text: str) -> RawTable:
+    """The notes that Anki exports as text, below lines such as `#separator:tab`."""
+    settings: dict[str, str] = {}
+    while setting := _ANKI_LINE.match(text):
+        settings[setting[1].lower()] = setting[2]
+        text = text[setting.end() :]
+    separator = settings.get("separator", "tab")
+    delimiter = _ANKI_DELIMITERS.get(separator.lower(), separator)[:1] or "\t"
+    rows = [(line + len(settings), cells) for line, cells in _cut_lines(io.StringIO(text, newline=""), delimiter)]
+    width = max((len(cells) for _, cells in rows), default=0)
+    names = settings["columns"].split(delimiter) if "columns" in settings else [str(n + 1) for n in range(width)]
+    for kind in ("guid", "notetype", "deck", "tags"):
+        place = settings.get(f"{kind} column", "")
+        if place.isdecimal() and 1 <= int(place) <= len(names):
+            names[int(place) - 1] = kind
+    fields = [place for place, name in enumerate(names) if name.isdecimal()]
+    if len(fields) == 2:
+        names[fields[0]], names[fields[1]] = "question", "answer"
+    return RawTable("Anki", tuple(names), _name_cells(rows, Header(tuple(names), 0, ())))
+
+
 def _read_csv(path: Path, closing: ExitStack) -> RawTable:
-    closing.callback(csv.field_size_limit, csv.field_size_limit(LONGEST_TEXT))
     with ExitStack() as sampling:
         sample = open_text(path, sampling)[0].read(_SAMPLE)
     delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
@@ -241,7 +297,11 @@ _READERS: Mapping[str, Callable[[Path, ExitStack], RawTable]] = MappingProxyType
         ".json": _read_json,
         ".csv": _read_csv,
         ".tsv": _read_csv,
+        ".txt": _read_plain,
         ".parquet": _read_parquet,
         ".xlsx": _read_excel,
+        ".gift": lambda path, closing: RawTable("GIFT", (), read_gift(open_text(path, closing)[0].read())),
+        ".xml": lambda path, _: RawTable("a quiz in XML", (), read_quiz_xml(path)),
+        ".zip": lambda path, _: RawTable("a quiz in XML", (), read_quiz_xml(path)),
     }
 )

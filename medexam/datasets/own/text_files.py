@@ -34,15 +34,13 @@ _UNLIKELY = re.compile(
 def open_text(path: Path, closing: ExitStack, newline: str | None = "") -> tuple[TextIO, str]:
     """A text file, packed or not, and what to say of its encoding: empty if that is UTF-8.
 
-    Raises `UnreadableError` that says what to do if the file is missing, damaged or in no encoding that can be told.
+    Raises `OSError`, and `UnreadableError` that says what to do if it is damaged or in no encoding that can be told.
     """
     try:
         encoding = _find_encoding(path)
         stream = closing.enter_context(open_unpacked(path))
     except UnreadableError as error:
         raise UnreadableError(f"{error}: save it as UTF-8, or copy it again") from None
-    except OSError as error:
-        raise UnreadableError(f"cannot be read ({error}): copy it again") from None
     said = "" if encoding == "utf-8-sig" else {"cp1252": "Windows-1252"}.get(encoding, encoding.upper()[:6])
     return closing.enter_context(TextIOWrapper(stream, encoding, newline=newline)), said
 

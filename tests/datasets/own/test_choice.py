@@ -323,7 +323,7 @@ def test_bad_rows_are_named_by_number_and_column(tmp_path) -> None:
         ("a.jsonl", '{"stem": "Which?", "options": ["x", "y"], "answer": "B"}\n{"st', "line 2: is not JSON"),
         ("a.json", '{"one": [], "two": []}', r"an object with 2 lists \(one, two\)"),
         ("a.csv", "", "holds no row"),
-        ("a.txt", "x", r"files that end in \.jsonl, "),
+        ("a.doc", "x", r"files that end in \.jsonl, "),
         ("a.parquet", "x", "not a whole Parquet file"),
     ],
 )
