@@ -61,13 +61,26 @@ def find_answers(sample: Sample, stem: str, source: Source, options: Sequence[Se
     if "right_mark" in source.settings:
         by_mark.append(fit_answers(sample.table, {}, options))
     fits += [fit for fit in by_mark if fit.share >= MOST]
-    if any(fit.share >= HALF for fit in fits):
-        return sorted(fits, key=lambda fit: fit.share < MOST)
-    # Numbers that fit by chance are many: how hard a question is, or its exam.
-    named = ("letter", "named", "both", "text") if len(rest) > 1 else ("letter", "named", "both", "text", "zero", "one")
+    if any(fit.share > 0 or fit.asks for fit in fits) or [fit for fit in fits if sample.filled(fit.name)]:
+        return sorted(fits, key=lambda fit: (fit.share < HALF, fit.share < MOST))
     by_content = [fit_answers(sample.table, {"answer": column}, options) for column in rest]
-    told = [each for each in by_content if each.share == 1 and {*each.ways} <= {*named} and len(set(each.golds)) > 1]
+    told = [each for each in by_content if each.share == 1 and _is_told(each, options, alone=len(rest) == 1)]
     return [*told, *fits]
+
+
+def _is_told(fit: Fit, options: Sequence[Settled], *, alone: bool) -> bool:
+    """Whether what a column holds says enough, without a name.
+
+    Letters and numbers fit by chance, as those of a difficulty do. They have to name every option of some question, and
+    numbers in the only column that is left.
+    """
+    different = {gold for gold in fit.golds if gold is not None}
+    if fit.ways.keys() <= {"text", "both"}:
+        return len(different) > 1
+    most = max(len(row.texts) for row in options if isinstance(row, ReadOptions))
+    return {number for gold in different for number in gold} == {*range(1, most + 1)} and (
+        alone or fit.ways.keys() <= {"letter", "named"}
+    )
 
 
 def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequence[Settled]) -> Fit:

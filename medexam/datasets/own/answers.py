@@ -89,6 +89,10 @@ def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
     if columns.answer_as == "letter":
         answers = [replace(each, value=_apart(each.value)) for each in answers]
     ways = ("zero", "one") if columns.numbering else _ALLOWED.get(columns.answer_as or "", tuple(WAYS))
+    if any(_is_mixed(each.options) for each in answers):
+        ways = tuple(way for way in ways if way not in ("letter", "zero", "one"))
+        if not ways:
+            raise DatasetError(f"column {column}: options have letters out of order, so numbers do not count them")
     alike = [_what_counts(each) for each in answers]
     found: dict[str, tuple[Numbers | None, ...]] = {}
     # Options' texts are looked at last, and no further than a row that they do not fit where another way fits all.
@@ -208,8 +212,16 @@ def is_word_of_letters(value: str) -> bool:
 
 def _whole(item: Any) -> int | None:
     """A number, also as pandas writes it where a column has empty cells: 2.0."""
-    number = _FLOAT.fullmatch(item.strip()) if isinstance(item, str) else None
-    return parse_whole_number(number[1] if number else item)
+    if isinstance(item, str):
+        item = _normal(item)
+        number = _FLOAT.fullmatch(item)
+        item = number[1] if number else item
+    return parse_whole_number(item)
+
+
+def _normal(text: str) -> str:
+    """A letter or number without what only its writing adds: `①` is 1."""
+    return text.strip() if text.isascii() else unicodedata.normalize("NFKC", text).strip()
 
 
 def _several(value: Any, number_of: Callable[[Any], int | None]) -> Numbers | None:
@@ -226,15 +238,21 @@ def _named(value: Any, options: ReadOptions) -> Numbers | None:
 
     def number_of(item: Any) -> int | None:
         whole = _whole(item)
-        label = str(item).strip() if whole is None else str(whole)
+        label = _normal(str(item)) if whole is None else str(whole)
         return labels.get(label.casefold(), labels.get(label.translate(_BARE).casefold()))
 
     return _several(value, number_of)
 
 
+def _is_mixed(options: ReadOptions) -> bool:
+    """Whether the options have letters or numbers out of order: then it is not told what counting them means."""
+    labels = options.labels or ()
+    return all(len(label) < 3 for label in labels) and [*labels] != sorted(labels, key=lambda each: (len(each), each))
+
+
 def _lettered(value: Any, options: ReadOptions) -> Numbers | None:
     def number_of(item: Any) -> int | None:
-        letter = _CALLED.sub("", unicodedata.normalize("NFKC", str(item)).strip()).translate(_BARE).upper()
+        letter = _CALLED.sub("", _normal(str(item))).translate(_BARE).upper()
         number = ord(letter) - ord("A") + 1 if len(letter) == 1 else 0
         return number if 1 <= number <= len(options.texts) else None
 

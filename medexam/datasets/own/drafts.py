@@ -21,7 +21,8 @@ MOST = 0.9
 _BETWEEN = ("\n", "|", ";", " / ", ",")
 """What stands between the options of one cell that have no letters."""
 _ASKS = re.compile(r"[?？؟:：…_]|\.\.\.")  # noqa: RUF001 - as Chinese and Arabic write it
-_LABEL = re.compile(r"[(\[]?(?:[A-Za-z]|\d{1,4})(?:\.0)?[)\].]?")
+_LABEL = re.compile(r"[(\[]?(?:[A-Za-z]|(?:[A-Za-z]+[\W_]*)?\d{1,4}(?:\.0)?)[)\].]?")
+"""A letter, or a number such as `12` or `Question 12`."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,11 @@ def _are_options(value: object) -> bool:
         return found is not None and not found.stem
     if isinstance(value, Mapping):
         return _is_options(value)
-    return isinstance(value, (list, tuple)) and len(value) > 1 and not any(isinstance(each, list) for each in value)
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) > 1
+        and not any(isinstance(each, list) and len(each) != 2 for each in value)
+    )
 
 
 def _is_options(value: Mapping[str, Any]) -> bool:

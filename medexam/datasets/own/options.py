@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from medexam.datasets.own.names import plain_name
 from medexam.datasets.own.tables import Record, get, unpack
 from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec
@@ -25,6 +26,12 @@ _IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_MARK}[ \t]+")
 _BARE = re.compile(r"(?m)^[ \t]*()([A-Z]|[①-⑳])[ \t]+")
 _OWN_MARK = re.compile(rf"\s*{_SIGN}\s*{_MARK}\s+")
 _BREAK = re.compile(r"\s*<br ?/?>\s*", re.IGNORECASE)
+_CUE = re.compile(
+    r"\s+(?:(?:the|correct|right)\s)*(?:answer|ans|key|respuesta|réponse|antwort|risposta|resposta|答案|正解|ответ)"
+    r"(?:\s\w+)?\s?[:：]\s*(.*)\Z",  # noqa: RUF001 - a full-width colon
+    re.IGNORECASE | re.DOTALL,
+)
+"""What asks for the answer, behind the last option."""
 _NAMES = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
 _TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text", "answer_text", "title", "body")
 _EMPTY = frozenset({"", "nan", "n/a", "#n/a", "<na>", "-", "--", "–", "—"})  # noqa: RUF001 - dashes of texts
@@ -119,6 +126,8 @@ def _of_value(stem: str, value: Any, column: str, between: str | None) -> ReadOp
         else:
             return ReadOptions(stem, tuple(option_text(filled[label], column) for label in names), tuple(names), column)
     if isinstance(value, (list, tuple)):
+        if value and all(isinstance(each, (list, tuple)) and len(each) == 2 for each in value):
+            value = [{"label": label, "text": text} for label, text in value]
         if value and all(isinstance(each, Mapping) for each in value):
             return ReadOptions(stem, *_of_mappings(value, column), column)
         return ReadOptions(stem, tuple(option_text(each, column) for each in value), None, column)
@@ -126,9 +135,9 @@ def _of_value(stem: str, value: Any, column: str, between: str | None) -> ReadOp
 
 
 def _of_mappings(entries: Sequence[Mapping[str, Any]], column: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    shared = [name for name in entries[0] if all(name in entry for entry in entries)]
-    name = next((each for each in _NAMES if each in shared), None)
-    text = next((each for each in _TEXTS if each in shared and each != name), None)
+    shared = {plain_name(name): name for name in entries[0] if all(name in entry for entry in entries)}
+    name = next((shared[each] for each in _NAMES if each in shared), None)
+    text = next((shared[each] for each in _TEXTS if each in shared and shared[each] != name), None)
     if text is None:
         # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
         filled = [[(label, value) for label, value in entry.items() if value is not None] for entry in entries]
@@ -237,9 +246,24 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
             best = max(chains, key=lambda chain: (not _plain(chain[0][2]).isdigit(), len(chain), chain[0].start()))
             best = _with_stray(marks, best, at_lines=at_lines)
             ends = [after.start() for _, after in pairwise(best)] + [len(text)]
-            texts = tuple(mark[1] + text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True))
-            return ReadOptions(text[: best[0].start()].strip(), texts, tuple(_plain(mark[2]) for mark in best))
+            texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True)]
+            texts = _without_separators([*texts[:-1], _without_cue(texts[-1])])
+            return ReadOptions(text[: best[0].start()].strip(), tuple(texts), tuple(_plain(mark[2]) for mark in best))
     return None
+
+
+def _without_cue(text: str) -> str:
+    """The last option without `Answer:` behind it; raises `CellError` if an answer follows."""
+    cue = _CUE.search(text)
+    if cue is not None and cue[1]:
+        raise CellError("", f"holds the answer behind its options, {cue[0].strip()!r:.40}")
+    return text if cue is None else text[: cue.start()]
+
+
+def _without_separators(texts: list[str]) -> list[str]:
+    """The options without the sign that stands behind each but the last."""
+    ends = {text[-1:] for text in texts[:-1]}
+    return [text.rstrip(" ,;|/") for text in texts] if len(ends) == 1 and ends <= {*",;|/"} else texts
 
 
 def _with_stray(marks: Sequence[re.Match[str]], chain: list[re.Match[str]], *, at_lines: bool) -> list[re.Match[str]]:

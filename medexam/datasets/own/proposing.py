@@ -48,7 +48,7 @@ _FIXED = (
     *(("ja", "nein"), ("verdadero", "falso"), ("vrai", "faux"), ("vero", "falso"), ("wahr", "falsch"), ("да", "нет")),
 )
 """Answers that are the options of every question; the first two are both there."""
-_MARK = re.compile(r"[(\[]?(?:[A-Za-z]|\d{1,2})(?:\.0)?[)\].]?")
+_MARK = re.compile(r"(?:option |choice )?[(\[]?(?:[A-Z]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?(?:[,;].*)?$", re.IGNORECASE)
 _ENOUGH_ROWS, _FEW_ANSWERS = 10, 5
 """Rows of which only a few different answers are strange, and how many are few."""
 _ORDER = (
@@ -225,7 +225,9 @@ def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
     few = len(values) >= _ENOUGH_ROWS and len(said) <= min(_FEW_ANSWERS, len(values) // 3)
     rest = [each for each in sample.columns if each != named[0] and rank("context", each) is None]
     lists = [each for each in rest if holds_options(sample.filled(each), named=False) is not None]
-    if kind != "choice" and not few and not lists and not all(_MARK.fullmatch(each) for each in said):
+    lists += named[:1] if len(named) > 1 and holds_options(values, named=False) is not None else []
+    lists += [each for each in rest if each not in lists and rank("options", each) is not None]
+    if kind != "choice" and not few and not lists and share(_MARK.match, said) < HALF:
         return "spans" if _are_spans(sample, named[0]) else "short_answer"
     why = (
         f"{show(lists)} looks like options" if lists else f"answers such as {', '.join(said[:3])} are those of a choice"

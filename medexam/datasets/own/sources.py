@@ -54,19 +54,25 @@ def find_sources(sample: Sample, stem: str) -> Iterator[Source]:
     if share(splits, sample.filled(stem)) >= MOST:
         yield Source({}, (), is_certain=True)
     for column, source in held.items():
-        if column not in named and not any(rank(other, column) for other in ("context", "answer", "wrong", "image")):
+        others = ("context", "wrong", "image", *(() if _are_records(single[column]) else ("answer",)))
+        if column not in named and not any(rank(other, column) for other in others):
             yield replace(source, is_certain=False)
     for group in groups:
         if not group.is_known and not group.is_wrong and len(group.columns) > 2:
             yield Source({"options": list(group.columns)}, group.columns, is_certain=False)
 
 
+def _are_records(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, list) and all(isinstance(each, Mapping) for each in value) for value in values)
+
+
 def find_sign(options: Sequence[Settled]) -> str | None:
-    """The sign that stands beside one option of each question and no other; None if none does."""
+    """The sign that stands beside some options of each question, mostly one, and not the others; None if none does."""
     texts = [row.texts for row in options if isinstance(row, ReadOptions)]
     for sign in _SIGNS:
         signed = [sum(text.startswith(sign) or text.endswith(sign) for text in row) for row in texts]
-        if share(lambda count: count == 1, signed) >= MOST:
+        some = [0 < count < len(row) for count, row in zip(signed, texts, strict=True)]
+        if share(bool, some) >= MOST and signed.count(1) > len(signed) / 2:
             return sign
     return None
 
