@@ -6,15 +6,13 @@ from typing import Any
 
 from medexam.datasets.own.answers import Numbers, OpenAnswersError, RawAnswer, is_word_of_letters, read_answers
 from medexam.datasets.own.columns import KEYED
-from medexam.datasets.own.drafts import MOST, Draft, Sample, make_spec, show, value_of
+from medexam.datasets.own.drafts import HALF, MOST, Draft, Sample, make_spec, show, value_of
 from medexam.datasets.own.names import find_groups, find_named
 from medexam.datasets.own.options import ReadOptions, Settled
 from medexam.datasets.own.sources import Source
 from medexam.datasets.own.tables import SourceTable
 from medexam.errors import DatasetError
 
-HALF = 0.5
-"""The share of questions that a column answers at least if it may hold the answers."""
 _SUSPICIOUS = 10
 """Questions of which not all have the same option right."""
 
@@ -63,9 +61,10 @@ def find_answers(sample: Sample, stem: str, source: Source, options: Sequence[Se
     fits += [fit for fit in by_mark if fit.share >= MOST]
     if any(fit.share > 0 or fit.asks for fit in fits) or [fit for fit in fits if sample.filled(fit.name)]:
         return sorted(fits, key=lambda fit: (fit.share < HALF, fit.share < MOST))
+    rest = rest if source.answer is None else [source.answer]
     by_content = [fit_answers(sample.table, {"answer": column}, options) for column in rest]
-    told = [each for each in by_content if each.share == 1 and _is_told(each, options, alone=len(rest) == 1)]
-    return [*told, *fits]
+    alone = len(rest) == 1 and (source.answer is None or int(source.answer) > int(stem))
+    return [each for each in by_content if each.share == 1 and _is_told(each, options, alone=alone)]
 
 
 def _is_told(fit: Fit, options: Sequence[Settled], *, alone: bool) -> bool:

@@ -13,11 +13,12 @@ from typing import Any, get_args
 
 import yaml
 
-from medexam.datasets.own.answer_columns import HALF, Fit, decide_answer, find_answers
+from medexam.datasets.own.answer_columns import Fit, decide_answer, find_answers
 from medexam.datasets.own.answers import WAYS, OpenAnswersError
 from medexam.datasets.own.choice import parse_choice
 from medexam.datasets.own.columns import KEYED, describe_faults, enough
 from medexam.datasets.own.drafts import (
+    HALF,
     Draft,
     Sample,
     asks,
@@ -145,7 +146,8 @@ def _find_stem(draft: Draft) -> str | None:
     texts = [column for column in sample.columns if is_text(sample.filled(column))]
     named = [] if sample.is_numbered else [each for each in find_named("stem", texts, 2) if each not in grouped]
     if not named:
-        asking = [each for each in texts if share(asks, sample.filled(each)) >= HALF and not rank("options", each)]
+        open_ = [each for each in texts if holds_options(sample.filled(each), named=False) is None]
+        asking = [each for each in open_ if share(asks, sample.filled(each)) >= HALF and not rank("options", each)]
         longest = max(texts, key=lambda each: length(sample.filled(each)), default=None)
         named = asking if len(asking) == 1 else [each for each in asking if sample.is_numbered and each == longest]
         draft.seen += [f"stem: {column}, whose texts end as questions do" for column in named]
@@ -186,7 +188,7 @@ def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
         fits = find_answers(sample, stem, source, options)
         if fits and fits[0].share >= HALF and (source.is_certain or fits[0].share == 1):
             return source, fits
-        if likely is None and source.is_certain:
+        if likely is None and (source.is_certain or not find_named("answer", sample.columns, 1)):
             likely = source, fits
     return likely
 

@@ -6,7 +6,18 @@ from typing import Any
 
 from medexam.datasets.own.choice import read_all_options
 from medexam.datasets.own.columns import Columns
-from medexam.datasets.own.drafts import MOST, Sample, holds_options, is_flat, length, make_spec, share, splits
+from medexam.datasets.own.drafts import (
+    HALF,
+    MOST,
+    Sample,
+    holds_options,
+    is_flat,
+    is_mark,
+    length,
+    make_spec,
+    share,
+    splits,
+)
 from medexam.datasets.own.names import WEAK, Group, find_groups, find_named, plain_name, rank
 from medexam.datasets.own.options import ReadOptions, Settled
 from medexam.datasets.own.tables import SourceTable
@@ -25,6 +36,8 @@ class Source:
     """Columns that hold no answer."""
     is_certain: bool
     """Whether its name or form says so; else an answer has to fit."""
+    answer: str | None = None
+    """The only column that may hold the answers, if columns have no names."""
 
     def read(self, table: SourceTable, stem: str) -> list[Settled]:
         """The options of each row; raises `DatasetError` if it is not clear whether letters before them are labels."""
@@ -72,7 +85,8 @@ def find_sign(options: Sequence[Settled]) -> str | None:
     for sign in _SIGNS:
         signed = [sum(text.startswith(sign) or text.endswith(sign) for text in row) for row in texts]
         some = [0 < count < len(row) for count, row in zip(signed, texts, strict=True)]
-        if share(bool, some) >= MOST and signed.count(1) > len(signed) / 2:
+        alone = any(text == sign for row in texts for text in row)
+        if not alone and share(bool, some) >= MOST and signed.count(1) > len(signed) / 2:
             return sign
     return None
 
@@ -81,7 +95,7 @@ def _holds_texts(sample: Sample, group: Group) -> bool:
     """Whether most rows have two options in these columns."""
     values = [sample.filled(column) for column in group.columns]
     rows = len(sample.table.rows)
-    return all(share(is_flat, each) >= MOST for each in values if each) and len(values[1]) >= 0.5 * rows
+    return all(share(is_flat, each) > HALF for each in values if each) and len(values[1]) >= HALF * rows
 
 
 def _find_wrong(sample: Sample, rest: Sequence[str], groups: Sequence[Group]) -> Iterator[Source]:
@@ -96,12 +110,15 @@ def _find_places(sample: Sample, stem: str) -> Iterator[Source]:
     """Columns without names: the options stand behind the question, up to the answer or to the end."""
     columns = sample.table.columns
     first = columns.index(stem) + 1
+    values = {column: sample.filled(column) for column in columns}
     if first == len(columns) or (first == len(columns) - 1 and share(splits, sample.filled(stem)) >= MOST):
         yield Source({}, (), is_certain=True)
     for end in range(len(columns), first + 1, -1):
         block = columns[first:end]
-        values = [sample.filled(column) for column in block]
-        lengths = sorted(map(length, values))
-        alike = lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
-        if alike and all(is_flat(value) for each in values for value in each):
-            yield Source({"options": list(block)}, block, is_certain=False)
+        lengths = sorted(length(values[column]) for column in block)
+        marks = [share(is_mark, values[column]) >= MOST for column in block]
+        alike = len(set(marks)) == 1 and lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
+        if alike and not any(len(set(map(str, values[column]))) == 1 for column in block):
+            # The answer stands behind the options, or before the question.
+            for answer in columns[end : end + 1] or columns[: first - 1]:
+                yield Source({"options": list(block)}, block, is_certain=False, answer=answer)
