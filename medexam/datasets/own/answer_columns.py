@@ -13,9 +13,6 @@ from medexam.datasets.own.sources import Source
 from medexam.datasets.own.tables import SourceTable
 from medexam.errors import DatasetError
 
-_SUSPICIOUS = 10
-"""Questions of which not all have the same option right."""
-
 
 @dataclass(frozen=True, slots=True)
 class Fit:
@@ -111,44 +108,32 @@ def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequen
     return fit
 
 
-def decide_answer(draft: Draft, options: Sequence[Settled], fits: Sequence[Fit]) -> None:
+def decide_answer(draft: Draft, stem: str, source: Source, fits: Sequence[Fit]) -> None:
     """Put the answer's column if all columns that look like it agree in every row; else leave it open."""
     fitting = [fit for fit in fits if fit.share >= HALF] or fits[:1]
-    whole = [fit_answers(draft.whole, fit.settings, options) for fit in fitting]
-    best = next((fit for fit in whole if len(fit.ways) == 1), whole[0])
-    for fit in whole:
+    if len(fitting) > 1:
+        options = source.read(draft.whole, stem)
+        fitting = [fit_answers(draft.whole, fit.settings, options) for fit in fitting]
+    best = next((fit for fit in fitting if len(fit.ways) == 1), fitting[0])
+    for fit in fitting:
         differing = [_differences(golds, best.golds) for golds in fit.ways.values()]
         if fit is not best and len(best.ways) == 1 and differing and all(differing):
             places = min(differing, key=len)
             row, mine, its = draft.whole.rows[places[0]].place, best.golds[places[0]], fit.golds[places[0]]
             draft.ask(
                 "answer",
-                f"{' or '.join(each.name for each in whole)}: they contradict in {len(places):,} of "
-                f"{len(options):,} rows, such as {row}, where {best.name} says option {_numbers(mine)} and {fit.name} "
-                f"option {_numbers(its)}",
+                f"{' or '.join(each.name for each in fitting)}: they contradict in {len(places):,} of "
+                f"{len(best.golds):,} rows, such as {row}, where {best.name} says option {_numbers(mine)} and "
+                f"{fit.name} option {_numbers(its)}",
             )
             return
     draft.columns |= {name: value for name, value in best.settings.items() if value != KEYED}
     if not best.ways:
         draft.ask("answer", f"which column holds the right answer: {best.name} names no option")
     elif best.asks is not None:
-        draft.ask(best.asks[0], best.asks[1])
-    else:
-        if len(whole) > 1:
-            draft.seen.append(f"the same answers by {' and by '.join(each.name for each in whole)}")
-        _check_golds(draft, best)
-
-
-def _check_golds(draft: Draft, best: Fit) -> None:
-    golds = [gold for gold in best.golds if gold is not None]
-    if len(golds) >= _SUSPICIOUS and len(set(golds)) == 1 and not draft.columns.get("shuffled"):
-        draft.ask("answer", f"{best.name}, if option {_numbers(golds[0])} is right in all {len(golds):,} questions")
-    several = sum(len(gold) > 1 for gold in golds)
-    if several:
-        draft.ask(
-            "several",
-            f"any, if one right answer is enough, or all: {several:,} of {len(golds):,} questions have several",
-        )
+        draft.ask(*best.asks)
+    elif len(fitting) > 1:
+        draft.seen.append(f"the same answers by {' and by '.join(each.name for each in fitting)}")
 
 
 def _answer(record: object, column: Any, options: ReadOptions) -> Any:

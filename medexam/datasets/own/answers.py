@@ -12,7 +12,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
-from medexam.datasets.own.options import ReadOptions
+from medexam.datasets.own.options import OpenFieldError, ReadOptions
 from medexam.datasets.own.tables import unpack
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
@@ -61,15 +61,13 @@ class RawAnswer:
     options: ReadOptions
 
 
-class OpenAnswersError(DatasetError):
+class OpenAnswersError(OpenFieldError):
     """Answers that can be read in several ways, which differ."""
 
     def __init__(
-        self, column: str, field: str, values: str, facts: str, readings: Mapping[str, Sequence[Numbers | None]]
+        self, column: str, facts: str, field: str, values: str, readings: Mapping[str, Sequence[Numbers | None]]
     ) -> None:
-        super().__init__(f"column {column}: {facts}; say which with columns: {{{field}: {values}}}")
-        self.field, self.detail = field, f"{values}: {facts}"
-        """What of `columns` decides, and its values with what speaks for each."""
+        super().__init__(f"column {column}: ", facts, field, values)
         self.readings = readings
         """Way -> the right options of each row in it."""
 
@@ -144,7 +142,7 @@ def _read_all(way: str, answers: Sequence[RawAnswer], alike: Sequence[tuple[obje
 
 
 def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]]) -> tuple[str, str, str]:
-    """The field that decides which of several readings is meant, its values, and the first row that they differ in."""
+    """The first row in which several readings differ, the field that decides, and its values."""
     place = next(place for place in range(len(answers)) if len({numbers[place] for numbers in found.values()}) > 1)
     example = answers[place]
     meant = ", ".join(
@@ -153,7 +151,7 @@ def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | No
     field, values = "answer_as", "one_hot or number" if "one_hot" in found else "letter, number or text"
     if {*found} == {"zero", "one"}:
         field, values = "numbering", "zero or one"
-    return field, values, f"{example.value!r:.60} of {example.place} is option {meant}"
+    return f"{example.value!r:.60} of {example.place} is option {meant}", field, values
 
 
 def _check_stated(
@@ -186,7 +184,7 @@ def _check_numbering(
     only = next(place for place, (mine, its) in enumerate(pairs) if mine is not None and its is None)
     one, two = (f"{answers[place].value!r} of {answers[place].place}" for place in (only, against))
     facts = f"{one} can only be one of {WAYS[way]}, and {two} only one of {WAYS[other]}"
-    raise OpenAnswersError(column, "numbering", "zero or one", facts, {each: found[each] for each in (way, other)})
+    raise OpenAnswersError(column, facts, "numbering", "zero or one", {each: found[each] for each in (way, other)})
 
 
 def _items(value: Any) -> list[Any]:

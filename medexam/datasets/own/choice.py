@@ -88,7 +88,8 @@ def _options(columns: Columns, row: TableRow) -> Settled:
             return ReadOptions(stem, columns.spec.choices, None)
         return read_options(stem, columns.of("options"), row.record, columns.spec)
     except CellError as error:
-        return error
+        # Its traceback would keep the row.
+        return error.with_traceback(None)
 
 
 def _answer(columns: Columns, record: Record, options: ReadOptions, *, by_sign: bool) -> Any:

@@ -34,7 +34,8 @@ _CUE = re.compile(
 """What asks for the answer, behind the last option."""
 _NAMES = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
 _TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text", "answer_text", "title", "body")
-_EMPTY = frozenset({"", "nan", "n/a", "#n/a", "<na>", "-", "--", "–", "—"})  # noqa: RUF001 - dashes of texts
+_WITHOUT = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"))
+_DASHES = frozenset(("-", "--", "–", "—"))  # noqa: RUF001 - dashes of texts
 """What a cell without an option may say."""
 MARKED_ROWS = 0.95
 """The share of rows through which labels run where they are labels."""
@@ -47,6 +48,15 @@ class CellError(ValueError):
         super().__init__(detail)
         self.column = column
         self.detail = detail
+
+
+class OpenFieldError(DatasetError):
+    """Rows that can be read in several ways, between which a field of `columns` decides."""
+
+    def __init__(self, where: str, facts: str, field: str, values: str) -> None:
+        super().__init__(f"{where}{facts}: say which with columns: {{{field}: {values}}}")
+        self.field, self.detail = field, f"{values}: {facts}"
+        """The field, and its values with what speaks for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,20 +174,21 @@ def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
 
 def _cut_labels(rows: Sequence[Settled], *, stated: bool) -> list[Settled]:
     """The options without labels at the beginning of their texts, if these run through the rows of the table."""
+    if not any(isinstance(row, ReadOptions) and row.texts and _OWN_MARK.match(row.texts[0]) for row in rows):
+        return list(rows)
     marked = [_own_labels(row) if isinstance(row, ReadOptions) else None for row in rows]
     some = sum(each is not None for each in marked)
-    if not some:
-        return list(rows)
     running = [each for each in marked if each is not None and _run(each)]
     without = sum(isinstance(row, ReadOptions) for row in rows) - some
     if not stated:
         if 2 * len(running) <= some + without:
             return list(rows)
         if without > (1 - MARKED_ROWS) * (some + without):
-            raise DatasetError(
+            facts = (
                 f"the options of {len(running):,} rows begin with letters or numbers in order, and those of "
-                f"{without:,} do not: say what they are with columns: {{marks: labels}}, or {{marks: text}}"
+                f"{without:,} do not"
             )
+            raise OpenFieldError("", facts, "marks", "labels or text")
     ordered = all(map(_in_order, running))
     return [
         _without_labels(row, labels, ordered=ordered) if isinstance(row, ReadOptions) else row
@@ -322,7 +333,7 @@ def _plain(label: str) -> str:
 def _asked_once(stem: str, texts: Sequence[str]) -> str:
     """The stem without the same options at its end."""
     try:
-        inside = split_marked(stem) if texts and texts[-1] and texts[-1] in stem else None
+        inside = split_marked(stem)
     except CellError:
         return stem
     return inside.stem if inside is not None and inside.stem and inside.texts == tuple(texts) else stem
@@ -331,15 +342,17 @@ def _asked_once(stem: str, texts: Sequence[str]) -> str:
 def _without_empty(found: ReadOptions) -> ReadOptions:
     """The options up to the last one that says something; the cells of the others are empty or say so."""
     texts = found.texts
-    signs = any(text and not any(map(str.isalnum, text)) and text not in _EMPTY for text in texts)
-    empty = _EMPTY if not signs else {each for each in _EMPTY if each.isalnum() or not each}
-    filled = max((place for place, text in enumerate(texts, 1) if text.casefold() not in empty), default=0)
-    if any(text.casefold() in empty for text in texts[:filled]):
-        texts = tuple("" if text.casefold() in empty else text for text in texts)
-    if filled == len(texts):
-        return replace(found, texts=texts)
-    labels = None if found.labels is None or len(found.labels) != len(texts) else found.labels[:filled]
-    return replace(found, texts=texts[:filled], labels=labels if found.labels is not None else None)
+    if _WITHOUT.isdisjoint(texts) and _DASHES.isdisjoint(texts):
+        return found
+    # A minus beside a plus is an option.
+    signs = any(text not in _WITHOUT | _DASHES and not any(map(str.isalnum, text)) for text in texts)
+    empty = _WITHOUT if signs else _WITHOUT | _DASHES
+    filled = max((place for place, text in enumerate(texts, 1) if text not in empty), default=0)
+    texts = tuple("" if text in empty else text for text in texts[:filled])
+    labels = found.labels
+    if labels is not None and len(labels) == len(found.texts):
+        labels = labels[:filled]
+    return replace(found, texts=texts, labels=labels)
 
 
 def _checked(found: ReadOptions, *, shuffled: bool) -> Settled:
@@ -353,7 +366,7 @@ def _checked(found: ReadOptions, *, shuffled: bool) -> Settled:
         return CellError(found.column, f"option {place + 1} is empty")
     if found.labels is not None and len(found.labels) != len(found.texts):
         return CellError(found.column, f"holds {len(found.labels)} labels and {len(found.texts)} texts")
-    if found.column:
+    if found.column and found.texts[-1] in found.stem:
         found = replace(found, stem=_asked_once(found.stem, found.texts))
     if shuffled:
         order = sorted(found.texts, key=lambda text: hashlib.sha256(f"{found.stem}\0{text}".encode()).digest())

@@ -7,14 +7,14 @@ the spec as a line to fill in. A run never guesses: it reads what its spec says.
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
 import yaml
 
 from medexam.datasets.own.answer_columns import Fit, decide_answer, find_answers
-from medexam.datasets.own.answers import WAYS, OpenAnswersError
+from medexam.datasets.own.answers import WAYS
 from medexam.datasets.own.choice import parse_choice
 from medexam.datasets.own.columns import KEYED, describe_faults, enough
 from medexam.datasets.own.drafts import (
@@ -33,7 +33,7 @@ from medexam.datasets.own.drafts import (
 from medexam.datasets.own.keys import add_key
 from medexam.datasets.own.language import find_language
 from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
-from medexam.datasets.own.options import Settled
+from medexam.datasets.own.options import OpenFieldError, Settled
 from medexam.datasets.own.other_columns import propose_others
 from medexam.datasets.own.sources import Source, find_sign, find_sources
 from medexam.datasets.own.tables import SourceTable, read_file
@@ -163,13 +163,10 @@ def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
         return _propose_fixed(draft, kind)
     source, fits = found
     draft.columns |= source.settings
-    try:
-        options = source.read(draft.whole, stem)
-    except DatasetError as error:
-        draft.ask("marks", f"labels or text: {str(error).partition(': say')[0]}")
-        return "choice"
+    if source.asks is not None:
+        draft.ask("marks", source.asks)
     if fits:
-        decide_answer(draft, options, fits)
+        decide_answer(draft, stem, source, fits)
     else:
         draft.ask("answer", _which_answer(draft, source))
     return "choice"
@@ -181,9 +178,9 @@ def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
     for source in find_sources(sample, stem):
         try:
             options = source.read(sample.table, stem)
-        except DatasetError:
-            likely = likely or ((source, []) if source.is_certain else None)
-            continue
+        except OpenFieldError as error:
+            source = replace(source, settings={**source.settings, "marks": "labels"}, asks=error.detail)
+            options = source.read(sample.table, stem)
         source, options = _with_sign(sample.table, stem, source, options)
         fits = find_answers(sample, stem, source, options)
         if fits and fits[0].share >= HALF and (source.is_certain or fits[0].share == 1):
@@ -198,7 +195,7 @@ def _with_sign(table: SourceTable, stem: str, source: Source, options: list[Sett
     sign = find_sign(options)
     if sign is None:
         return source, options
-    signed = Source({**source.settings, "right_mark": sign}, source.used, source.is_certain)
+    signed = replace(source, settings={**source.settings, "right_mark": sign})
     return signed, signed.read(table, stem)
 
 
@@ -294,10 +291,11 @@ def _read(draft: Draft, kind: OwnKind) -> tuple[Row, ...] | tuple[TaskRow, ...]:
             rows, faults = read.reading.rows, read.reading.faults
             by = show(columns.get("answer", columns.get("right_mark", "the key")))
             draft.seen += [f"answer: {by}, read as {WAYS.get(read.way, 'nothing')}", *_count(rows)]
+            _check_golds(draft, read.reading.rows, by)
         else:
             rows, faults = parse_words(draft.whole, spec)
             draft.seen += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(rows):,} questions"]
-    except OpenAnswersError as error:
+    except OpenFieldError as error:
         draft.ask(error.field, error.detail)
         return ()
     except DatasetError as error:
@@ -309,6 +307,15 @@ def _read(draft: Draft, kind: OwnKind) -> tuple[Row, ...] | tuple[TaskRow, ...]:
         draft.seen.append(bad)
         draft.open["skip_bad"] = f"correct them, or set skip_bad: {enough(len(faults), total)}: {bad}"
     return rows
+
+
+def _check_golds(draft: Draft, rows: Sequence[Row], column: str) -> None:
+    several = sum(bool(row.others) for row in rows)
+    if several:
+        facts = f"{several:,} of {len(rows):,} questions have several right answers"
+        draft.ask("several", f"any, if one of them is enough, or all: {facts}")
+    elif len(rows) >= _ENOUGH_ROWS and len({row.gold for row in rows}) == 1 and not draft.columns.get("shuffled"):
+        draft.ask("answer", f"{column}, if option {rows[0].gold} is right in all {len(rows):,} questions")
 
 
 def _count(rows: Sequence[Row]) -> list[str]:

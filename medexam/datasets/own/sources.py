@@ -38,6 +38,8 @@ class Source:
     """Whether its name or form says so; else an answer has to fit."""
     answer: str | None = None
     """The only column that may hold the answers, if columns have no names."""
+    asks: str | None = None
+    """What has to be said of the letters before the options; None if nothing."""
 
     def read(self, table: SourceTable, stem: str) -> list[Settled]:
         """The options of each row; raises `DatasetError` if it is not clear whether letters before them are labels."""

@@ -284,7 +284,7 @@ OPEN: dict[str, tuple[list[dict[str, Any]], str, str, dict[str, Any]]] = {
     "several right answers": (
         [{"question": s, **_cols(o), "answer": L[g] if n else "BA"} for n, (s, o, g) in enumerate(ROWS)],
         "columns.several",
-        "any, if one right answer is enough, or all: 1 of 6 questions have several",
+        "any, if one of them is enough, or all: 1 of 6 questions have several right answers",
         {"columns": {"several": "any"}},
     ),
     "a row without an answer": (
