@@ -6,17 +6,12 @@ from typing import Any
 
 from medexam.datasets.own.answers import Numbers, OpenAnswersError, RawAnswer, is_word_of_letters, read_answers
 from medexam.datasets.own.columns import KEYED
-from medexam.datasets.own.drafts import MOST, Draft, Sample, make_spec, show, value_of
+from medexam.datasets.own.drafts import HALF, MOST, Draft, Sample, make_spec, show, value_of
 from medexam.datasets.own.names import find_groups, find_named
 from medexam.datasets.own.options import ReadOptions, Settled
 from medexam.datasets.own.sources import Source
 from medexam.datasets.own.tables import SourceTable
 from medexam.errors import DatasetError
-
-HALF = 0.5
-"""The share of questions that a column answers at least if it may hold the answers."""
-_SUSPICIOUS = 10
-"""Questions of which not all have the same option right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +56,27 @@ def find_answers(sample: Sample, stem: str, source: Source, options: Sequence[Se
     if "right_mark" in source.settings:
         by_mark.append(fit_answers(sample.table, {}, options))
     fits += [fit for fit in by_mark if fit.share >= MOST]
-    if any(fit.share >= HALF for fit in fits):
-        return sorted(fits, key=lambda fit: fit.share < MOST)
-    # Numbers that fit by chance are many: how hard a question is, or its exam.
-    named = ("letter", "named", "both", "text") if len(rest) > 1 else ("letter", "named", "both", "text", "zero", "one")
+    if any(fit.share > 0 or fit.asks for fit in fits) or [fit for fit in fits if sample.filled(fit.name)]:
+        return sorted(fits, key=lambda fit: (fit.share < HALF, fit.share < MOST))
+    rest = rest if source.answer is None else [source.answer]
     by_content = [fit_answers(sample.table, {"answer": column}, options) for column in rest]
-    told = [each for each in by_content if each.share == 1 and {*each.ways} <= {*named} and len(set(each.golds)) > 1]
-    return [*told, *fits]
+    alone = len(rest) == 1 and (source.answer is None or int(source.answer) > int(stem))
+    return [each for each in by_content if each.share == 1 and _is_told(each, options, alone=alone)]
+
+
+def _is_told(fit: Fit, options: Sequence[Settled], *, alone: bool) -> bool:
+    """Whether what a column holds says enough, without a name.
+
+    Letters and numbers fit by chance, as those of a difficulty do. They have to name every option of some question, and
+    numbers in the only column that is left.
+    """
+    different = {gold for gold in fit.golds if gold is not None}
+    if fit.ways.keys() <= {"text", "both"}:
+        return len(different) > 1
+    most = max(len(row.texts) for row in options if isinstance(row, ReadOptions))
+    return {number for gold in different for number in gold} == {*range(1, most + 1)} and (
+        alone or fit.ways.keys() <= {"letter", "named"}
+    )
 
 
 def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequence[Settled]) -> Fit:
@@ -99,44 +108,32 @@ def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequen
     return fit
 
 
-def decide_answer(draft: Draft, options: Sequence[Settled], fits: Sequence[Fit]) -> None:
+def decide_answer(draft: Draft, stem: str, source: Source, fits: Sequence[Fit]) -> None:
     """Put the answer's column if all columns that look like it agree in every row; else leave it open."""
     fitting = [fit for fit in fits if fit.share >= HALF] or fits[:1]
-    whole = [fit_answers(draft.whole, fit.settings, options) for fit in fitting]
-    best = next((fit for fit in whole if len(fit.ways) == 1), whole[0])
-    for fit in whole:
+    if len(fitting) > 1:
+        options = source.read(draft.whole, stem)
+        fitting = [fit_answers(draft.whole, fit.settings, options) for fit in fitting]
+    best = next((fit for fit in fitting if len(fit.ways) == 1), fitting[0])
+    for fit in fitting:
         differing = [_differences(golds, best.golds) for golds in fit.ways.values()]
         if fit is not best and len(best.ways) == 1 and differing and all(differing):
             places = min(differing, key=len)
             row, mine, its = draft.whole.rows[places[0]].place, best.golds[places[0]], fit.golds[places[0]]
             draft.ask(
                 "answer",
-                f"{' or '.join(each.name for each in whole)}: they contradict in {len(places):,} of "
-                f"{len(options):,} rows, such as {row}, where {best.name} says option {_numbers(mine)} and {fit.name} "
-                f"option {_numbers(its)}",
+                f"{' or '.join(each.name for each in fitting)}: they contradict in {len(places):,} of "
+                f"{len(best.golds):,} rows, such as {row}, where {best.name} says option {_numbers(mine)} and "
+                f"{fit.name} option {_numbers(its)}",
             )
             return
     draft.columns |= {name: value for name, value in best.settings.items() if value != KEYED}
     if not best.ways:
         draft.ask("answer", f"which column holds the right answer: {best.name} names no option")
     elif best.asks is not None:
-        draft.ask(best.asks[0], best.asks[1])
-    else:
-        if len(whole) > 1:
-            draft.seen.append(f"the same answers by {' and by '.join(each.name for each in whole)}")
-        _check_golds(draft, best)
-
-
-def _check_golds(draft: Draft, best: Fit) -> None:
-    golds = [gold for gold in best.golds if gold is not None]
-    if len(golds) >= _SUSPICIOUS and len(set(golds)) == 1 and not draft.columns.get("shuffled"):
-        draft.ask("answer", f"{best.name}, if option {_numbers(golds[0])} is right in all {len(golds):,} questions")
-    several = sum(len(gold) > 1 for gold in golds)
-    if several:
-        draft.ask(
-            "several",
-            f"any, if one right answer is enough, or all: {several:,} of {len(golds):,} questions have several",
-        )
+        draft.ask(*best.asks)
+    elif len(fitting) > 1:
+        draft.seen.append(f"the same answers by {' and by '.join(each.name for each in fitting)}")
 
 
 def _answer(record: object, column: Any, options: ReadOptions) -> Any:

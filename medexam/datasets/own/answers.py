@@ -12,7 +12,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
-from medexam.datasets.own.options import ReadOptions
+from medexam.datasets.own.options import OpenFieldError, ReadOptions
 from medexam.datasets.own.tables import unpack
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
@@ -61,15 +61,13 @@ class RawAnswer:
     options: ReadOptions
 
 
-class OpenAnswersError(DatasetError):
+class OpenAnswersError(OpenFieldError):
     """Answers that can be read in several ways, which differ."""
 
     def __init__(
-        self, column: str, field: str, values: str, facts: str, readings: Mapping[str, Sequence[Numbers | None]]
+        self, column: str, facts: str, field: str, values: str, readings: Mapping[str, Sequence[Numbers | None]]
     ) -> None:
-        super().__init__(f"column {column}: {facts}; say which with columns: {{{field}: {values}}}")
-        self.field, self.detail = field, f"{values}: {facts}"
-        """What of `columns` decides, and its values with what speaks for each."""
+        super().__init__(f"column {column}: ", facts, field, values)
         self.readings = readings
         """Way -> the right options of each row in it."""
 
@@ -89,6 +87,10 @@ def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
     if columns.answer_as == "letter":
         answers = [replace(each, value=_apart(each.value)) for each in answers]
     ways = ("zero", "one") if columns.numbering else _ALLOWED.get(columns.answer_as or "", tuple(WAYS))
+    if any(_is_mixed(each.options) for each in answers):
+        ways = tuple(way for way in ways if way not in ("letter", "zero", "one"))
+        if not ways:
+            raise DatasetError(f"column {column}: options have letters out of order, so numbers do not count them")
     alike = [_what_counts(each) for each in answers]
     found: dict[str, tuple[Numbers | None, ...]] = {}
     # Options' texts are looked at last, and no further than a row that they do not fit where another way fits all.
@@ -140,7 +142,7 @@ def _read_all(way: str, answers: Sequence[RawAnswer], alike: Sequence[tuple[obje
 
 
 def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]]) -> tuple[str, str, str]:
-    """The field that decides which of several readings is meant, its values, and the first row that they differ in."""
+    """The first row in which several readings differ, the field that decides, and its values."""
     place = next(place for place in range(len(answers)) if len({numbers[place] for numbers in found.values()}) > 1)
     example = answers[place]
     meant = ", ".join(
@@ -149,7 +151,7 @@ def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | No
     field, values = "answer_as", "one_hot or number" if "one_hot" in found else "letter, number or text"
     if {*found} == {"zero", "one"}:
         field, values = "numbering", "zero or one"
-    return field, values, f"{example.value!r:.60} of {example.place} is option {meant}"
+    return f"{example.value!r:.60} of {example.place} is option {meant}", field, values
 
 
 def _check_stated(
@@ -182,7 +184,7 @@ def _check_numbering(
     only = next(place for place, (mine, its) in enumerate(pairs) if mine is not None and its is None)
     one, two = (f"{answers[place].value!r} of {answers[place].place}" for place in (only, against))
     facts = f"{one} can only be one of {WAYS[way]}, and {two} only one of {WAYS[other]}"
-    raise OpenAnswersError(column, "numbering", "zero or one", facts, {each: found[each] for each in (way, other)})
+    raise OpenAnswersError(column, facts, "numbering", "zero or one", {each: found[each] for each in (way, other)})
 
 
 def _items(value: Any) -> list[Any]:
@@ -208,8 +210,16 @@ def is_word_of_letters(value: str) -> bool:
 
 def _whole(item: Any) -> int | None:
     """A number, also as pandas writes it where a column has empty cells: 2.0."""
-    number = _FLOAT.fullmatch(item.strip()) if isinstance(item, str) else None
-    return parse_whole_number(number[1] if number else item)
+    if isinstance(item, str):
+        item = _normal(item)
+        number = _FLOAT.fullmatch(item)
+        item = number[1] if number else item
+    return parse_whole_number(item)
+
+
+def _normal(text: str) -> str:
+    """A letter or number without what only its writing adds: `①` is 1."""
+    return text.strip() if text.isascii() else unicodedata.normalize("NFKC", text).strip()
 
 
 def _several(value: Any, number_of: Callable[[Any], int | None]) -> Numbers | None:
@@ -226,15 +236,21 @@ def _named(value: Any, options: ReadOptions) -> Numbers | None:
 
     def number_of(item: Any) -> int | None:
         whole = _whole(item)
-        label = str(item).strip() if whole is None else str(whole)
+        label = _normal(str(item)) if whole is None else str(whole)
         return labels.get(label.casefold(), labels.get(label.translate(_BARE).casefold()))
 
     return _several(value, number_of)
 
 
+def _is_mixed(options: ReadOptions) -> bool:
+    """Whether the options have letters or numbers out of order: then it is not told what counting them means."""
+    labels = options.labels or ()
+    return all(len(label) < 3 for label in labels) and [*labels] != sorted(labels, key=lambda each: (len(each), each))
+
+
 def _lettered(value: Any, options: ReadOptions) -> Numbers | None:
     def number_of(item: Any) -> int | None:
-        letter = _CALLED.sub("", unicodedata.normalize("NFKC", str(item)).strip()).translate(_BARE).upper()
+        letter = _CALLED.sub("", _normal(str(item))).translate(_BARE).upper()
         number = ord(letter) - ord("A") + 1 if len(letter) == 1 else 0
         return number if 1 <= number <= len(options.texts) else None
 

@@ -14,6 +14,8 @@ from medexam.questions import Question
 from medexam.specs import DatasetSpec
 
 VERSION = "own"
+NO_PICTURE = ("false", "no", "0", "0.0", "none", "nan", "n/a", "-")
+"""What a column of pictures says of a question without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ def _options(columns: Columns, row: TableRow) -> Settled:
             return ReadOptions(stem, columns.spec.choices, None)
         return read_options(stem, columns.of("options"), row.record, columns.spec)
     except CellError as error:
-        return error
+        # Its traceback would keep the row.
+        return error.with_traceback(None)
 
 
 def _answer(columns: Columns, record: Record, options: ReadOptions, *, by_sign: bool) -> Any:
@@ -125,7 +128,8 @@ def _question(
 
 
 def _image(value: Any) -> str | None:
-    return parse_image(value if isinstance(value, (str, dict)) else None)
+    is_none = isinstance(value, str) and value.strip().casefold() in NO_PICTURE
+    return parse_image(value if isinstance(value, (str, dict)) and not is_none else None)
 
 
 def _no_option(raw: RawAnswer) -> str:

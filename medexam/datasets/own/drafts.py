@@ -16,12 +16,13 @@ from medexam.specs.dataset import OwnKind
 
 LOOKED_AT = 400
 """Rows, spread over the file, that show what its columns are; all rows are then read so."""
-MOST = 0.9
-"""The share of rows that show what a column is; the others are bad."""
+MOST, HALF = 0.9, 0.5
+"""The share of rows that show what a column is, the others being bad; and the share that it may be."""
 _BETWEEN = ("\n", "|", ";", " / ", ",")
 """What stands between the options of one cell that have no letters."""
 _ASKS = re.compile(r"[?？؟:：…_]|\.\.\.")  # noqa: RUF001 - as Chinese and Arabic write it
-_LABEL = re.compile(r"[(\[]?(?:[A-Za-z]|\d{1,4})(?:\.0)?[)\].]?")
+_LABEL = re.compile(r"[(\[]?(?:[A-Za-z]|(?:[A-Za-z]+[\W_]*)?\d{1,4}(?:\.0)?)[)\].]?")
+"""A letter, or a number such as `12` or `Question 12`."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,12 @@ def is_flat(value: object) -> bool:
 
 def is_text(values: Sequence[Any]) -> bool:
     """Whether values are texts, and not letters or numbers alone."""
-    return share(lambda value: isinstance(value, str) and not _LABEL.fullmatch(value.strip()), values) >= MOST
+    return share(lambda value: isinstance(value, str) and not is_mark(value), values) >= MOST
+
+
+def is_mark(value: object) -> bool:
+    """Whether a value is a letter or a number alone."""
+    return _LABEL.fullmatch(str(value).strip()) is not None
 
 
 def asks(value: object) -> bool:
@@ -164,7 +170,11 @@ def _are_options(value: object) -> bool:
         return found is not None and not found.stem
     if isinstance(value, Mapping):
         return _is_options(value)
-    return isinstance(value, (list, tuple)) and len(value) > 1 and not any(isinstance(each, list) for each in value)
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) > 1
+        and not any(isinstance(each, list) and len(each) != 2 for each in value)
+    )
 
 
 def _is_options(value: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 _LISTS = """\
 stem: stem question question_text question_stem qtext query prompt sent1 problem problem_text question_body body item
 stem: q ques input pregunta enunciado pergunta questao enonce intitule frage fragetext fragestellung aufgabe domanda
-stem: quesito item_stem questions 问题 题目 题干 問題 問題文 設問 вопрос текст_вопроса 질문 문제 السؤال
+stem: quesito item_stem questiontext questions 问题 题目 题干 問題 問題文 設問 вопрос текст_вопроса 질문 문제 السؤال
 options: options choices answer_choices alternatives endings option choice answer_options options_list choices_list
 options: opciones alternativas opcoes opzioni alternative propositions antwortmoglichkeiten antwortoptionen
 options: 选项 選択肢 варианты варианты_ответов 보기 answers candidates respuestas reponses risposte antworten respostas
@@ -24,7 +24,7 @@ answer: correct_idx correct_id correct_option_id correct_answer_id right_answer 
 answer: expected expected_answer ideal answer_label respuesta respuesta_correcta correcta opcion_correcta solucion clave
 answer: resposta resposta_correta correta gabarito alternativa_correta reponse bonne_reponse reponse_correcte
 answer: reponses_correctes correct_reponse antwort richtige_antwort losung richtig risposta risposta_corretta corretta
-answer: risposta_esatta esatta soluzione 答案 正确答案 正解 解答 ответ правильный_ответ 정답 الاجابة
+answer: risposta_esatta esatta soluzione completion output 答案 正确答案 正解 解答 ответ правильный_ответ 정답 الاجابة
 wrong: incorrect_answers wrong_answers distractors incorrect wrong distractor incorrect_answer wrong_answer false
 wrong: incorrect_options wrong_options respuestas_incorrectas incorrecta errada incorreta mauvaise falsch sbagliata
 context: context contexts passage vignette case text background scenario clinical_case case_text abstract paragraph
@@ -62,7 +62,13 @@ _CORES: Mapping[str, frozenset[str]] = MappingProxyType(
 _NOT = frozenset(_BY_LIST["in neither"])
 """Words that make a longer name mean something else."""
 _OPTION_WORDS = frozenset(_BY_LIST["in options"])
-_COUNTED = MappingProxyType({"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6"})
+_COUNTED: Mapping[str, str] = MappingProxyType(
+    {
+        word: str(number)
+        for words in ("one two three four five six", "first second third fourth fifth sixth", "i ii iii iv v vi")
+        for number, word in enumerate(words.split(), start=1)
+    }
+)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _LABEL = re.compile(r"[a-t]|\d{1,2}")
 _ENDING = re.compile(r"([a-z]{2,})([a-j])")
@@ -143,12 +149,14 @@ def find_groups(columns: Sequence[str]) -> list[Group]:
 
 def _labels(column: str) -> Iterable[tuple[str, str]]:
     """What a name may be without its label, and the label."""
-    words = [_COUNTED.get(word, word) for word in plain_name(column).split("_")]
+    words = plain_name(column).split("_")
     outer = column.rpartition(".")[0]
     for place, word in enumerate(words):
+        rest = "_".join([*words[:place], "#", *words[place + 1 :]])
         if _LABEL.fullmatch(word):
-            rest = "_".join([*words[:place], "#", *words[place + 1 :]])
             yield f"{outer}{rest}", str(int(word)) if word.isdigit() else word
+        if word in _COUNTED:
+            yield f"{outer}{rest}", _COUNTED[word]
     ending = _ENDING.fullmatch(words[-1])
     if ending is not None:
         yield f"{outer}{'_'.join([*words[:-1], ending[1]])}#", ending[2]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from medexam.datasets.own.names import plain_name
 from medexam.datasets.own.tables import Record, get, unpack
 from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec
@@ -25,9 +26,16 @@ _IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_MARK}[ \t]+")
 _BARE = re.compile(r"(?m)^[ \t]*()([A-Z]|[①-⑳])[ \t]+")
 _OWN_MARK = re.compile(rf"\s*{_SIGN}\s*{_MARK}\s+")
 _BREAK = re.compile(r"\s*<br ?/?>\s*", re.IGNORECASE)
+_CUE = re.compile(
+    r"\s+(?:(?:the|correct|right)\s)*(?:answer|ans|key|respuesta|réponse|antwort|risposta|resposta|答案|正解|ответ)"
+    r"(?:\s\w+)?\s?[:：]\s*(.*)\Z",  # noqa: RUF001 - a full-width colon
+    re.IGNORECASE | re.DOTALL,
+)
+"""What asks for the answer, behind the last option."""
 _NAMES = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
 _TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text", "answer_text", "title", "body")
-_EMPTY = frozenset({"", "nan", "n/a", "#n/a", "<na>", "-", "--", "–", "—"})  # noqa: RUF001 - dashes of texts
+_WITHOUT = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"))
+_DASHES = frozenset(("-", "--", "–", "—"))  # noqa: RUF001 - dashes of texts
 """What a cell without an option may say."""
 MARKED_ROWS = 0.95
 """The share of rows through which labels run where they are labels."""
@@ -40,6 +48,15 @@ class CellError(ValueError):
         super().__init__(detail)
         self.column = column
         self.detail = detail
+
+
+class OpenFieldError(DatasetError):
+    """Rows that can be read in several ways, between which a field of `columns` decides."""
+
+    def __init__(self, where: str, facts: str, field: str, values: str) -> None:
+        super().__init__(f"{where}{facts}: say which with columns: {{{field}: {values}}}")
+        self.field, self.detail = field, f"{values}: {facts}"
+        """The field, and its values with what speaks for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +136,8 @@ def _of_value(stem: str, value: Any, column: str, between: str | None) -> ReadOp
         else:
             return ReadOptions(stem, tuple(option_text(filled[label], column) for label in names), tuple(names), column)
     if isinstance(value, (list, tuple)):
+        if value and all(isinstance(each, (list, tuple)) and len(each) == 2 for each in value):
+            value = [{"label": label, "text": text} for label, text in value]
         if value and all(isinstance(each, Mapping) for each in value):
             return ReadOptions(stem, *_of_mappings(value, column), column)
         return ReadOptions(stem, tuple(option_text(each, column) for each in value), None, column)
@@ -126,9 +145,9 @@ def _of_value(stem: str, value: Any, column: str, between: str | None) -> ReadOp
 
 
 def _of_mappings(entries: Sequence[Mapping[str, Any]], column: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    shared = [name for name in entries[0] if all(name in entry for entry in entries)]
-    name = next((each for each in _NAMES if each in shared), None)
-    text = next((each for each in _TEXTS if each in shared and each != name), None)
+    shared = {plain_name(name): name for name in entries[0] if all(name in entry for entry in entries)}
+    name = next((shared[each] for each in _NAMES if each in shared), None)
+    text = next((shared[each] for each in _TEXTS if each in shared and shared[each] != name), None)
     if text is None:
         # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
         filled = [[(label, value) for label, value in entry.items() if value is not None] for entry in entries]
@@ -155,20 +174,21 @@ def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
 
 def _cut_labels(rows: Sequence[Settled], *, stated: bool) -> list[Settled]:
     """The options without labels at the beginning of their texts, if these run through the rows of the table."""
+    if not any(isinstance(row, ReadOptions) and row.texts and _OWN_MARK.match(row.texts[0]) for row in rows):
+        return list(rows)
     marked = [_own_labels(row) if isinstance(row, ReadOptions) else None for row in rows]
     some = sum(each is not None for each in marked)
-    if not some:
-        return list(rows)
     running = [each for each in marked if each is not None and _run(each)]
     without = sum(isinstance(row, ReadOptions) for row in rows) - some
     if not stated:
         if 2 * len(running) <= some + without:
             return list(rows)
         if without > (1 - MARKED_ROWS) * (some + without):
-            raise DatasetError(
+            facts = (
                 f"the options of {len(running):,} rows begin with letters or numbers in order, and those of "
-                f"{without:,} do not: say what they are with columns: {{marks: labels}}, or {{marks: text}}"
+                f"{without:,} do not"
             )
+            raise OpenFieldError("", facts, "marks", "labels or text")
     ordered = all(map(_in_order, running))
     return [
         _without_labels(row, labels, ordered=ordered) if isinstance(row, ReadOptions) else row
@@ -237,9 +257,24 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
             best = max(chains, key=lambda chain: (not _plain(chain[0][2]).isdigit(), len(chain), chain[0].start()))
             best = _with_stray(marks, best, at_lines=at_lines)
             ends = [after.start() for _, after in pairwise(best)] + [len(text)]
-            texts = tuple(mark[1] + text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True))
-            return ReadOptions(text[: best[0].start()].strip(), texts, tuple(_plain(mark[2]) for mark in best))
+            texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True)]
+            texts = _without_separators([*texts[:-1], _without_cue(texts[-1])])
+            return ReadOptions(text[: best[0].start()].strip(), tuple(texts), tuple(_plain(mark[2]) for mark in best))
     return None
+
+
+def _without_cue(text: str) -> str:
+    """The last option without `Answer:` behind it; raises `CellError` if an answer follows."""
+    cue = _CUE.search(text)
+    if cue is not None and cue[1]:
+        raise CellError("", f"holds the answer behind its options, {cue[0].strip()!r:.40}")
+    return text if cue is None else text[: cue.start()]
+
+
+def _without_separators(texts: list[str]) -> list[str]:
+    """The options without the sign that stands behind each but the last."""
+    ends = {text[-1:] for text in texts[:-1]}
+    return [text.rstrip(" ,;|/") for text in texts] if len(ends) == 1 and ends <= {*",;|/"} else texts
 
 
 def _with_stray(marks: Sequence[re.Match[str]], chain: list[re.Match[str]], *, at_lines: bool) -> list[re.Match[str]]:
@@ -298,7 +333,7 @@ def _plain(label: str) -> str:
 def _asked_once(stem: str, texts: Sequence[str]) -> str:
     """The stem without the same options at its end."""
     try:
-        inside = split_marked(stem) if texts and texts[-1] and texts[-1] in stem else None
+        inside = split_marked(stem)
     except CellError:
         return stem
     return inside.stem if inside is not None and inside.stem and inside.texts == tuple(texts) else stem
@@ -307,15 +342,17 @@ def _asked_once(stem: str, texts: Sequence[str]) -> str:
 def _without_empty(found: ReadOptions) -> ReadOptions:
     """The options up to the last one that says something; the cells of the others are empty or say so."""
     texts = found.texts
-    signs = any(text and not any(map(str.isalnum, text)) and text not in _EMPTY for text in texts)
-    empty = _EMPTY if not signs else {each for each in _EMPTY if each.isalnum() or not each}
-    filled = max((place for place, text in enumerate(texts, 1) if text.casefold() not in empty), default=0)
-    if any(text.casefold() in empty for text in texts[:filled]):
-        texts = tuple("" if text.casefold() in empty else text for text in texts)
-    if filled == len(texts):
-        return replace(found, texts=texts)
-    labels = None if found.labels is None or len(found.labels) != len(texts) else found.labels[:filled]
-    return replace(found, texts=texts[:filled], labels=labels if found.labels is not None else None)
+    if _WITHOUT.isdisjoint(texts) and _DASHES.isdisjoint(texts):
+        return found
+    # A minus beside a plus is an option.
+    signs = any(text not in _WITHOUT | _DASHES and not any(map(str.isalnum, text)) for text in texts)
+    empty = _WITHOUT if signs else _WITHOUT | _DASHES
+    filled = max((place for place, text in enumerate(texts, 1) if text not in empty), default=0)
+    texts = tuple("" if text in empty else text for text in texts[:filled])
+    labels = found.labels
+    if labels is not None and len(labels) == len(found.texts):
+        labels = labels[:filled]
+    return replace(found, texts=texts, labels=labels)
 
 
 def _checked(found: ReadOptions, *, shuffled: bool) -> Settled:
@@ -329,7 +366,7 @@ def _checked(found: ReadOptions, *, shuffled: bool) -> Settled:
         return CellError(found.column, f"option {place + 1} is empty")
     if found.labels is not None and len(found.labels) != len(found.texts):
         return CellError(found.column, f"holds {len(found.labels)} labels and {len(found.texts)} texts")
-    if found.column:
+    if found.column and found.texts[-1] in found.stem:
         found = replace(found, stem=_asked_once(found.stem, found.texts))
     if shuffled:
         order = sorted(found.texts, key=lambda text: hashlib.sha256(f"{found.stem}\0{text}".encode()).digest())

@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
-from medexam.datasets.own.choice import parse_choice
+from medexam.datasets.own.choice import NO_PICTURE, parse_choice
 from medexam.datasets.own.columns import STANDARD, parse_split
 from medexam.datasets.own.drafts import MOST, Draft, make_spec, value_of
 from medexam.datasets.own.names import find_named, plain_name
@@ -18,11 +18,12 @@ _SAYS_SO = re.compile(
     r"answer|correct|right|respuesta|resposta|correta|réponse|antwort|richtig|risposta|corretta|gabarito|答案|正解",
     re.IGNORECASE,
 )
+_LABEL = re.compile(r"[A-J]|\d")
 _FEW_WORDS = 5
 """Words of a context on average; a column of fewer is what a question belongs to."""
 _FEW = 0.1
 """The share of contexts that may hold the right answer by chance."""
-_FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "yes": 1, "no": 0, "1.0": 1, "0.0": 0}
+_FLAGS = {"true": 1, "1": 1, "yes": 1, "1.0": 1, **dict.fromkeys(NO_PICTURE, 0)}
 
 
 def propose_others(draft: Draft, kind: OwnKind) -> None:
@@ -78,12 +79,11 @@ def _parse(draft: Draft) -> Sequence[Row]:
 
 
 def _gives_away(text: str, row: Row) -> bool:
-    """Whether a text says which option is right, such as `The answer is B`."""
+    """Whether a text says which option is right, such as `The answer is B`, whatever the order in which it counts."""
     right = _right(row).casefold()
     for found in _SAYS_SO.finditer(text):
         behind = text[found.end() : found.end() + len(right) + 20]
-        words = re.findall(r"\w+", behind)[:4]
-        if chr(ord("A") + (row.gold or 1) - 1) in words or str(row.gold) in words or right in behind.casefold():
+        if right in behind.casefold() or any(_LABEL.fullmatch(word) for word in re.findall(r"\w+", behind)[:4]):
             return True
     return False
 
@@ -101,7 +101,7 @@ def _right(row: Row) -> str:
 def _check_image(draft: Draft, column: str) -> str | None:
     values = [value for value in draft.sample.filled(column) if value not in ([], ())]
     flags = [_FLAGS.get(str(value).strip().casefold()) for value in values]
-    if None not in flags:
+    if None not in flags or 1 in flags:
         return f"which names no picture and marks {sum(map(bool, flags)):,} of {len(draft.sample.table.rows):,} rows"
     lists = sum(isinstance(value, (list, tuple)) for value in values)
     return f"which holds a list of pictures in {lists:,} rows: none is shown" if lists else None

@@ -7,17 +7,18 @@ the spec as a line to fill in. A run never guesses: it reads what its spec says.
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
 import yaml
 
-from medexam.datasets.own.answer_columns import HALF, Fit, decide_answer, find_answers
-from medexam.datasets.own.answers import WAYS, OpenAnswersError
+from medexam.datasets.own.answer_columns import Fit, decide_answer, find_answers
+from medexam.datasets.own.answers import WAYS
 from medexam.datasets.own.choice import parse_choice
 from medexam.datasets.own.columns import KEYED, describe_faults, enough
 from medexam.datasets.own.drafts import (
+    HALF,
     Draft,
     Sample,
     asks,
@@ -32,7 +33,7 @@ from medexam.datasets.own.drafts import (
 from medexam.datasets.own.keys import add_key
 from medexam.datasets.own.language import find_language
 from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
-from medexam.datasets.own.options import Settled
+from medexam.datasets.own.options import OpenFieldError, Settled
 from medexam.datasets.own.other_columns import propose_others
 from medexam.datasets.own.sources import Source, find_sign, find_sources
 from medexam.datasets.own.tables import SourceTable, read_file
@@ -48,7 +49,7 @@ _FIXED = (
     *(("ja", "nein"), ("verdadero", "falso"), ("vrai", "faux"), ("vero", "falso"), ("wahr", "falsch"), ("да", "нет")),
 )
 """Answers that are the options of every question; the first two are both there."""
-_MARK = re.compile(r"[(\[]?(?:[A-Za-z]|\d{1,2})(?:\.0)?[)\].]?")
+_MARK = re.compile(r"(?:option |choice )?[(\[]?(?:[A-Z]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?(?:[,;].*)?$", re.IGNORECASE)
 _ENOUGH_ROWS, _FEW_ANSWERS = 10, 5
 """Rows of which only a few different answers are strange, and how many are few."""
 _ORDER = (
@@ -145,7 +146,8 @@ def _find_stem(draft: Draft) -> str | None:
     texts = [column for column in sample.columns if is_text(sample.filled(column))]
     named = [] if sample.is_numbered else [each for each in find_named("stem", texts, 2) if each not in grouped]
     if not named:
-        asking = [each for each in texts if share(asks, sample.filled(each)) >= HALF and not rank("options", each)]
+        open_ = [each for each in texts if holds_options(sample.filled(each), named=False) is None]
+        asking = [each for each in open_ if share(asks, sample.filled(each)) >= HALF and not rank("options", each)]
         longest = max(texts, key=lambda each: length(sample.filled(each)), default=None)
         named = asking if len(asking) == 1 else [each for each in asking if sample.is_numbered and each == longest]
         draft.seen += [f"stem: {column}, whose texts end as questions do" for column in named]
@@ -161,13 +163,10 @@ def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
         return _propose_fixed(draft, kind)
     source, fits = found
     draft.columns |= source.settings
-    try:
-        options = source.read(draft.whole, stem)
-    except DatasetError as error:
-        draft.ask("marks", f"labels or text: {str(error).partition(': say')[0]}")
-        return "choice"
+    if source.asks is not None:
+        draft.ask("marks", source.asks)
     if fits:
-        decide_answer(draft, options, fits)
+        decide_answer(draft, stem, source, fits)
     else:
         draft.ask("answer", _which_answer(draft, source))
     return "choice"
@@ -179,14 +178,14 @@ def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
     for source in find_sources(sample, stem):
         try:
             options = source.read(sample.table, stem)
-        except DatasetError:
-            likely = likely or ((source, []) if source.is_certain else None)
-            continue
+        except OpenFieldError as error:
+            source = replace(source, settings={**source.settings, "marks": "labels"}, asks=error.detail)
+            options = source.read(sample.table, stem)
         source, options = _with_sign(sample.table, stem, source, options)
         fits = find_answers(sample, stem, source, options)
         if fits and fits[0].share >= HALF and (source.is_certain or fits[0].share == 1):
             return source, fits
-        if likely is None and source.is_certain:
+        if likely is None and (source.is_certain or not find_named("answer", sample.columns, 1)):
             likely = source, fits
     return likely
 
@@ -196,7 +195,7 @@ def _with_sign(table: SourceTable, stem: str, source: Source, options: list[Sett
     sign = find_sign(options)
     if sign is None:
         return source, options
-    signed = Source({**source.settings, "right_mark": sign}, source.used, source.is_certain)
+    signed = replace(source, settings={**source.settings, "right_mark": sign})
     return signed, signed.read(table, stem)
 
 
@@ -225,7 +224,9 @@ def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
     few = len(values) >= _ENOUGH_ROWS and len(said) <= min(_FEW_ANSWERS, len(values) // 3)
     rest = [each for each in sample.columns if each != named[0] and rank("context", each) is None]
     lists = [each for each in rest if holds_options(sample.filled(each), named=False) is not None]
-    if kind != "choice" and not few and not lists and not all(_MARK.fullmatch(each) for each in said):
+    lists += named[:1] if len(named) > 1 and holds_options(values, named=False) is not None else []
+    lists += [each for each in rest if each not in lists and rank("options", each) is not None]
+    if kind != "choice" and not few and not lists and share(_MARK.match, said) < HALF:
         return "spans" if _are_spans(sample, named[0]) else "short_answer"
     why = (
         f"{show(lists)} looks like options" if lists else f"answers such as {', '.join(said[:3])} are those of a choice"
@@ -290,10 +291,11 @@ def _read(draft: Draft, kind: OwnKind) -> tuple[Row, ...] | tuple[TaskRow, ...]:
             rows, faults = read.reading.rows, read.reading.faults
             by = show(columns.get("answer", columns.get("right_mark", "the key")))
             draft.seen += [f"answer: {by}, read as {WAYS.get(read.way, 'nothing')}", *_count(rows)]
+            _check_golds(draft, read.reading.rows, by)
         else:
             rows, faults = parse_words(draft.whole, spec)
             draft.seen += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(rows):,} questions"]
-    except OpenAnswersError as error:
+    except OpenFieldError as error:
         draft.ask(error.field, error.detail)
         return ()
     except DatasetError as error:
@@ -305,6 +307,15 @@ def _read(draft: Draft, kind: OwnKind) -> tuple[Row, ...] | tuple[TaskRow, ...]:
         draft.seen.append(bad)
         draft.open["skip_bad"] = f"correct them, or set skip_bad: {enough(len(faults), total)}: {bad}"
     return rows
+
+
+def _check_golds(draft: Draft, rows: Sequence[Row], column: str) -> None:
+    several = sum(bool(row.others) for row in rows)
+    if several:
+        facts = f"{several:,} of {len(rows):,} questions have several right answers"
+        draft.ask("several", f"any, if one of them is enough, or all: {facts}")
+    elif len(rows) >= _ENOUGH_ROWS and len({row.gold for row in rows}) == 1 and not draft.columns.get("shuffled"):
+        draft.ask("answer", f"{column}, if option {rows[0].gold} is right in all {len(rows):,} questions")
 
 
 def _count(rows: Sequence[Row]) -> list[str]:

@@ -6,7 +6,18 @@ from typing import Any
 
 from medexam.datasets.own.choice import read_all_options
 from medexam.datasets.own.columns import Columns
-from medexam.datasets.own.drafts import MOST, Sample, holds_options, is_flat, length, make_spec, share, splits
+from medexam.datasets.own.drafts import (
+    HALF,
+    MOST,
+    Sample,
+    holds_options,
+    is_flat,
+    is_mark,
+    length,
+    make_spec,
+    share,
+    splits,
+)
 from medexam.datasets.own.names import WEAK, Group, find_groups, find_named, plain_name, rank
 from medexam.datasets.own.options import ReadOptions, Settled
 from medexam.datasets.own.tables import SourceTable
@@ -25,6 +36,10 @@ class Source:
     """Columns that hold no answer."""
     is_certain: bool
     """Whether its name or form says so; else an answer has to fit."""
+    answer: str | None = None
+    """The only column that may hold the answers, if columns have no names."""
+    asks: str | None = None
+    """What has to be said of the letters before the options; None if nothing."""
 
     def read(self, table: SourceTable, stem: str) -> list[Settled]:
         """The options of each row; raises `DatasetError` if it is not clear whether letters before them are labels."""
@@ -54,19 +69,26 @@ def find_sources(sample: Sample, stem: str) -> Iterator[Source]:
     if share(splits, sample.filled(stem)) >= MOST:
         yield Source({}, (), is_certain=True)
     for column, source in held.items():
-        if column not in named and not any(rank(other, column) for other in ("context", "answer", "wrong", "image")):
+        others = ("context", "wrong", "image", *(() if _are_records(single[column]) else ("answer",)))
+        if column not in named and not any(rank(other, column) for other in others):
             yield replace(source, is_certain=False)
     for group in groups:
         if not group.is_known and not group.is_wrong and len(group.columns) > 2:
             yield Source({"options": list(group.columns)}, group.columns, is_certain=False)
 
 
+def _are_records(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, list) and all(isinstance(each, Mapping) for each in value) for value in values)
+
+
 def find_sign(options: Sequence[Settled]) -> str | None:
-    """The sign that stands beside one option of each question and no other; None if none does."""
+    """The sign that stands beside some options of each question, mostly one, and not the others; None if none does."""
     texts = [row.texts for row in options if isinstance(row, ReadOptions)]
     for sign in _SIGNS:
         signed = [sum(text.startswith(sign) or text.endswith(sign) for text in row) for row in texts]
-        if share(lambda count: count == 1, signed) >= MOST:
+        some = [0 < count < len(row) for count, row in zip(signed, texts, strict=True)]
+        alone = any(text == sign for row in texts for text in row)
+        if not alone and share(bool, some) >= MOST and signed.count(1) > len(signed) / 2:
             return sign
     return None
 
@@ -75,7 +97,7 @@ def _holds_texts(sample: Sample, group: Group) -> bool:
     """Whether most rows have two options in these columns."""
     values = [sample.filled(column) for column in group.columns]
     rows = len(sample.table.rows)
-    return all(share(is_flat, each) >= MOST for each in values if each) and len(values[1]) >= 0.5 * rows
+    return all(share(is_flat, each) > HALF for each in values if each) and len(values[1]) >= HALF * rows
 
 
 def _find_wrong(sample: Sample, rest: Sequence[str], groups: Sequence[Group]) -> Iterator[Source]:
@@ -90,12 +112,15 @@ def _find_places(sample: Sample, stem: str) -> Iterator[Source]:
     """Columns without names: the options stand behind the question, up to the answer or to the end."""
     columns = sample.table.columns
     first = columns.index(stem) + 1
+    values = {column: sample.filled(column) for column in columns}
     if first == len(columns) or (first == len(columns) - 1 and share(splits, sample.filled(stem)) >= MOST):
         yield Source({}, (), is_certain=True)
     for end in range(len(columns), first + 1, -1):
         block = columns[first:end]
-        values = [sample.filled(column) for column in block]
-        lengths = sorted(map(length, values))
-        alike = lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
-        if alike and all(is_flat(value) for each in values for value in each):
-            yield Source({"options": list(block)}, block, is_certain=False)
+        lengths = sorted(length(values[column]) for column in block)
+        marks = [share(is_mark, values[column]) >= MOST for column in block]
+        alike = len(set(marks)) == 1 and lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
+        if alike and not any(len(set(map(str, values[column]))) == 1 for column in block):
+            # The answer stands behind the options, or before the question.
+            for answer in columns[end : end + 1] or columns[: first - 1]:
+                yield Source({"options": list(block)}, block, is_certain=False, answer=answer)
