@@ -169,7 +169,7 @@ def test_answers_that_cannot_be_read_are_counted_and_above_a_tenth_refused(impor
             (one,) = importer.take(path, print)
             assert (one.said["unreadable"], one.run.metrics.unanswered) == (4, 4)
             assert one.run.warnings == ("4 answers in the file cannot be read: they count as unanswered",)
-    with pytest.raises(ResultsError, match="5 of 40 answers .*such as 'no idea 0', 'no idea 1', 'no idea 2': "):
+    with pytest.raises(ResultsError, match=r"5 of 40 answers .*such as 'no idea 0', 'no idea 1', 'no idea 2': "):
         list(importer.take(path, print))
     (one,) = Importer(DatasetSpec(name="headqa_sample"), tmp_path / "runs", most_unmatched=0.2).take(path, print)
     assert one.said["unreadable"] == 5
