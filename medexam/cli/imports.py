@@ -39,7 +39,12 @@ class ImportSettings:
         str | None, Setting("Files of results: the measure that chooses answers, such as acc_norm; all by default.")
     ] = None
     most_unmatched: Annotated[
-        float, Setting("Files of results: the share of samples that may match no question, 0 to 1.", min=0, max=1)
+        float,
+        Setting(
+            "Files of results: the share of samples that may match no question, or whose answers no option, 0 to 1.",
+            min=0,
+            max=1,
+        ),
     ] = MOST_UNMATCHED
 
     def read_dataset(self) -> "DatasetSpec | None":

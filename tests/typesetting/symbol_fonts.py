@@ -31,13 +31,17 @@ def make_font(signs: dict[int, str], *, names: bool) -> bytes:
     return content.getvalue()
 
 
-def add_font(document: Document, name: str, base: str, content: bytes, codes: list[int]) -> None:
-    """Put a symbol font into `document` as `name`; what it prints is told as private characters."""
+def add_font(
+    document: Document, name: str, base: str, content: bytes, codes: list[int], told: dict[int, str] | None = None
+) -> None:
+    """Put a symbol font into `document` as `name`; what it prints is told as private characters, or as `told`."""
     first = 100 + len(document.objects)
-    rows = "".join(f"<{code:02X}> <F0{code:02X}>\n" for code in codes)
+    texts = told or {code: chr(0xF000 + code) for code in codes}
+    units = {code: text.encode("utf-16-be", "surrogatepass").hex() for code, text in texts.items()}
+    rows = "".join(f"<{code:02X}> <{unit}>\n" for code, unit in units.items())
     cmap = (
         "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /U def /CMapType 2 def\n"
-        f"1 begincodespacerange <00> <FF> endcodespacerange {len(codes)} beginbfchar\n{rows}endbfchar\n"
+        f"1 begincodespacerange <00> <FF> endcodespacerange {len(texts)} beginbfchar\n{rows}endbfchar\n"
         "endcmap CMapName currentdict /CMap defineresource pop end end"
     ).encode()
     packed = zlib.compress(content)

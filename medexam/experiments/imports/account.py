@@ -31,6 +31,7 @@ def describe(
         **told,
         "notes": list(results.notes),
         **matched.counts(),
+        "unreadable": len(reader.unreadable),
         "other_gold": sum(is_other_gold(reader.target(question), gold) for _, question, gold in pairs),
     }
 
@@ -43,6 +44,8 @@ def warn_of(results: Results, said: dict[str, Any], predictions: Sequence[Predic
         found.append(f"of {said['samples']:,} samples in the file {', '.join(lost)}; they are not counted")
     if said["other_gold"]:
         found.append(f"the file names another right answer than the data set to {said['other_gold']:,} questions")
+    if said["unreadable"]:
+        found.append(f"{said['unreadable']:,} answers in the file cannot be read: they count as unanswered")
     if untold := sum(one.reason is Reason.NOT_TOLD for one in predictions):
         found.append(
             f"the file says of {untold:,} answers only that they are wrong: they count as unanswered, so accuracy is "

@@ -1,7 +1,9 @@
 """From a matched sample to our `Prediction`: what was chosen, in the printed numbers of our question.
 
 The harness's verdict decides. If it says right and its reply names no option, the right option is taken; if it says
-wrong and the file does not say what was chosen, the question counts as unanswered, for nobody knows the option.
+wrong and the file does not say what was chosen, the question counts as unanswered, for nobody knows the option. An
+answer that is no number, letter or text of an option is read as a reply is, leniently; what says nothing even so is
+unreadable, and counted.
 """
 
 import re
@@ -13,16 +15,24 @@ from medexam.experiments.imports.samples import Choice, Results, Sample
 from medexam.items import Gold
 from medexam.predictions import Prediction, Reason, Status
 from medexam.questions import Question
+from medexam.signatures.lenient import read_leniently
+from medexam.text import composed
 
 Pair = tuple[Sample, Question, Gold]
 """A sample, its question in the sample's words, and our gold."""
-Form = Literal["place", "letter", "number", "text"]
+Form = Literal["place", "letter", "number", "text", "statement"]
 """How a file writes a choice; see `possible_choices`."""
 Possible = Mapping[Form, int]
 """Form -> printed number of the option that a choice means in that form."""
 
-_LABEL = re.compile(r"\W*(?:answer\W+)?([A-Za-z]|\d{1,2})\W*", re.IGNORECASE)
-"""An answer that is a letter or a number alone, such as `(B)`, `B.`, `Answer: B` or `3`."""
+_LABEL = re.compile(
+    r"[\W_]*(?:(?:answer|choice|opt|ans)[\W_]+|option[\W_]*)?([A-Z]|\d{1,2})(?:\.0+)?[\W_]*", re.IGNORECASE
+)
+"""An answer that is a letter or a number alone, such as `(B)`, `B.`, `Answer: B`, `option_b`, `3` or `3.0`."""
+_TOKENS = re.compile(r"(?:\s*(?:<\|[^|<>]*\|>|</?s>|<eos>|<end_of_turn>))+\s*\Z", re.IGNORECASE)
+"""What chat templates end a reply with."""
+_NO_ANSWER = frozenset({"", "[invalid]", "nan", "none", "null", "na", "n/a", "no answer", "unanswered", "-", "?"})
+"""How files write that nothing was answered, in small letters."""
 
 
 class ChoiceReader:
@@ -35,6 +45,12 @@ class ChoiceReader:
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self._numbers = {question.key: option_numbers(sample.options, question) for sample, question, _ in pairs}
         self._chosen = self._read((sample.chosen, question) for sample, question, _ in pairs)
+        self.unreadable = [
+            sample
+            for sample, question, _ in pairs
+            if _is_text(sample.chosen) and self._chosen[question.key] is None and sample.right is not True
+        ]
+        """The samples whose answer is a text that names no option, or may mean several, if no verdict says right."""
         self._targets = self._read((sample.target, question) for sample, question, _ in pairs)
 
     def numbers(self, question: Question) -> tuple[int, ...] | None:
@@ -93,7 +109,8 @@ def make_prediction(
     numbers = reader.numbers(question)
     answer = _answer(sample, question, gold, reader)
     if answer is None:
-        reason = Reason.UNPARSED if sample.reply is not None else Reason.NOT_TOLD
+        unparsed = sample.reply is not None or _is_text(sample.chosen)
+        reason = Reason.UNPARSED if unparsed else Reason.EMPTY if sample.right is None else Reason.NOT_TOLD
         return Prediction(**same, status=Status.UNANSWERED, reason=reason)
     if sample.scores is not None and numbers is not None and len(sample.scores) == len(numbers):
         scores = dict(zip(numbers, sample.scores, strict=True))
@@ -134,12 +151,14 @@ def possible_choices(choice: Choice | None, question: Question, numbers: Sequenc
     """Return the printed number of the option that a choice may mean, by each form in which it means one.
 
     `numbers` are those of the sample's options in its order. A place and a letter count these from 0 and from A, a
-    number is the printed one, and a text is an option's own. Empty if the choice is none of these.
+    number is the printed one, a text is an option's own, and a statement says one of these in more words. Empty if the
+    choice is none of these.
     """
     if choice is None:
         return {}
     if isinstance(choice, int):
         return {"place": numbers[choice]} if numbers is not None and 0 <= choice < len(numbers) else {}
+    choice = _TOKENS.sub("", composed(choice))
     possible: dict[Form, int] = {}
     if (label := _LABEL.fullmatch(choice)) is not None:
         if label[1].isdigit():
@@ -151,7 +170,16 @@ def possible_choices(choice: Choice | None, question: Question, numbers: Sequenc
         meant = [option.number for option in question.options if _same(reduce, option.text, choice)]
         if len(meant) == 1:
             return {**possible, "text": meant[0]}
-    return possible
+    if possible or label is not None or numbers is None:
+        return possible
+    texts = {option.number: option.text for option in question.options}
+    stated = read_leniently(choice, {number: texts[number] for number in numbers})
+    return {} if stated is None else {"statement": stated}
+
+
+def _is_text(choice: Choice | None) -> bool:
+    """Whether a choice is written in words, and not as having none."""
+    return isinstance(choice, str) and choice.strip().lower() not in _NO_ANSWER
 
 
 def _same(reduce: Callable[[str], str], text: str, choice: str) -> bool:

@@ -37,6 +37,10 @@ NAME = "imported"
 """What the experiment of imported runs is called."""
 MOST_UNMATCHED = 0.01
 """Share of a file's samples that may be of no question, unless the user says otherwise."""
+MOST_UNREADABLE = 0.1
+"""Share of the answers without a verdict that may name no option, unless more may be unmatched."""
+_SHOWN = 3
+"""Answers that a message repeats."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ class Importer:
     def take(self, path: Path, say: Say, measure: str | None = None) -> Iterator[Imported]:
         """The runs that a file becomes, one for each measure; only `measure` if it is named.
 
-        Raises `ResultsError` if the file cannot be read or too many of its samples are of no question.
+        Raises `ResultsError` if the file cannot be read, or too many of its samples are of no question or of its
+        answers name no option.
         """
         with gc_paused():
             for results in read_results(path, measure):
@@ -102,6 +107,7 @@ class Importer:
         items = replace(self.items, questions=tuple(one for one in self.items.questions if one.key in matched.pairs))
         pairs = self._pairs(matched, items)
         reader = ChoiceReader(pairs)
+        self._check_answers(path, pairs, reader)
         predictions = [
             make_prediction(*pair, results, reader, program=cell.program.label, spec_digest=digest(known))
             for pair in pairs
@@ -131,6 +137,19 @@ class Importer:
         raise ResultsError(
             f"{path}: {lost:,} of {matched.samples:,} samples match no question of {what}, or may be of several{told}; "
             f"name their data set by --dataset and --language{way}"
+        )
+
+    def _check_answers(self, path: Path, pairs: Sequence[Pair], reader: ChoiceReader) -> None:
+        """Raise `ResultsError` if too many answers cannot be read, and no verdict says how they came out."""
+        told = sum(sample.right is None for sample, _, _ in pairs)
+        unreadable = [str(sample.chosen) for sample in reader.unreadable if sample.right is None]
+        if len(unreadable) <= max(self._most, MOST_UNREADABLE) * told:
+            return
+        shown = ", ".join(f"{text!r:.80}" for text in list(dict.fromkeys(unreadable))[:_SHOWN])
+        raise ResultsError(
+            f"{path}: {len(unreadable):,} of {told:,} answers cannot be read, such as {shown}: write the printed "
+            "number, the letter or the text of an option, or leave the answer empty; or --most-unmatched "
+            f"{min(1.0, len(unreadable) / told + 0.005):.2f} to count them as unanswered"
         )
 
     def _pairs(self, matched: Matched, items: ExamSet) -> list[Pair]:

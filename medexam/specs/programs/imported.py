@@ -12,6 +12,7 @@ a plain table of answers."""
 class ImportedSpec(ProgramSpec):
     """Answers that were read from a file; a run of it is complete, and cannot be asked again."""
 
+    version: ClassVar[int] = 2
     by_content: ClassVar[set[str]] = ProgramSpec.by_content | {"file"}
     kind: Literal["imported"] = "imported"
     harness: Harness

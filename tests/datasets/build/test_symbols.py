@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from medexam.datasets.build.pages.characters import UNREADABLE
 from medexam.datasets.build.pages.symbols import find_symbol
 from medexam.datasets.build.suspicious import find_doubts
 from typesetting.booklet import Press, Style
@@ -14,10 +15,12 @@ from typesetting.texts import sample_questions
 QUESTIONS = sample_questions(4)
 
 
-def print_signs(path: Path, base: str, codes: dict[int, str], *, names: bool, told: bool = True) -> Path:
+def print_signs(
+    path: Path, base: str, codes: dict[int, str], *, names: bool, told: dict[int, str] | None = None
+) -> Path:
     """A booklet whose fifth question has one option for each code, as `A <sign> B`."""
     press = Press(Style(cover=False))
-    add_font(press.document, "sign", base, make_font(codes, names=names), list(codes))
+    add_font(press.document, "sign", base, make_font(codes, names=names), list(codes), told)
     for asked in QUESTIONS:
         press.question(asked)
     press.paragraph("5.", "¿Qué signo es?", 0, 24)
@@ -47,6 +50,21 @@ def test_the_font_s_own_names_come_first(tmp_path, base) -> None:
 def test_without_names_the_symbol_font_decides(tmp_path, base, read) -> None:
     codes = {0xE0: "→", 0xFC: "✓"} if "Wing" in base else {0xE0: "→", 0xAF: "↓"}
     assert read_signs(print_signs(tmp_path / "a.pdf", base, codes, names=False)) == read
+
+
+@pytest.mark.parametrize("told", ["𝛼𝛽", "𝛼β\U0001d465", "😀🧬𠀀", "a\U0001d7d0b\U0001d7d1", "\U0001d453\U0001d456"])
+def test_characters_beyond_two_bytes_are_joined(tmp_path, told) -> None:
+    codes = dict(zip((0x61, 0x62, 0x63, 0x64)[: len(told)], "→°≥↓", strict=False))
+    texts = dict(zip(codes, told, strict=True))
+    path = print_signs(tmp_path / "a.pdf", "ABCDEF+CambriaMath", codes, names=False, told=texts)
+    assert read_signs(path) == told
+
+
+@pytest.mark.parametrize("half", [0xD835, 0xDEFC])
+def test_half_a_pair_is_an_unreadable_character(tmp_path, half) -> None:
+    told = {0x61: chr(half), 0x62: "b"}
+    path = print_signs(tmp_path / "a.pdf", "Unheard", {0x61: "→", 0x62: "°"}, names=False, told=told)
+    assert read_signs(path) == f"{UNREADABLE}b"
 
 
 def test_what_nothing_explains_is_listed_by_question_and_page(tmp_path) -> None:

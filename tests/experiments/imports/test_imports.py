@@ -11,6 +11,7 @@ import pytest
 from medexam.experiments.imports.importing import Importer
 from medexam.experiments.imports.reading import read_results
 from medexam.experiments.imports.samples import ResultsError
+from medexam.predictions import Reason
 from medexam.specs import DatasetSpec
 
 LOGS = Path(__file__).parent / "logs"
@@ -119,18 +120,66 @@ def test_a_file_is_imported_once(tmp_path, monkeypatch) -> None:
     ("answer", "number"),
     [
         ("2", 2),
-        ("2.0", None),
+        ("2.0", 2),
         ("b", 2),
         ("(B)", 2),
         ("Answer: B.", 2),
+        ("option_b", 2),
         ("cones and  CANES", 2),
+        ("B. Cones and canes", 2),
+        ("2) Cones and canes.", 2),
+        ("B - Cones and canes", 2),
+        ("The answer is B.", 2),
+        ("The correct answer is (B): cones and canes", 2),
+        ("La respuesta correcta es la B", 2),
+        ("**B**</s>", 2),
+        ("['B']", 2),
+        (r"\boxed{B}", 2),
+        ("B<|eot_id|>", 2),
+        ("B. Horizontal", None),
+        ("A or B", None),
+        ("['A'; 'B']", None),
         ("7", None),
-        ("", None),
+        ("2.5", None),
     ],
 )
 def test_an_answer_is_a_number_a_letter_or_a_text(table, answer, number) -> None:
-    _, predictions = table("question,answer", f"{FIRST},{answer}")
+    found, predictions = table("question,answer", f"{FIRST},{answer}")
     assert predictions[FIRST].answer == number
+    assert found.said["unreadable"] == (number is None)
+    assert predictions[FIRST].reason == (Reason.UNPARSED if number is None else None)
+
+
+@pytest.mark.parametrize("answer", ["", " ", "N/A", "nan", "[invalid]"])
+def test_an_empty_answer_is_none_and_no_fault(table, answer) -> None:
+    found, predictions = table("question,answer", f"{FIRST},{answer}")
+    assert (predictions[FIRST].answer, predictions[FIRST].reason) == (None, Reason.EMPTY)
+    assert found.said["unreadable"] == 0
+    assert found.run.warnings == ()
+
+
+def test_answers_that_cannot_be_read_are_counted_and_above_a_tenth_refused(importer, tmp_path) -> None:
+    keys = [question.key for question in importer.items.questions][:40]
+    path = tmp_path / "answers.csv"
+    for count, doubtful in ((4, "no idea"), (5, "no idea")):
+        answers = [f"{doubtful} {at}" if at < count else "1" for at in range(40)]
+        rows = ["question,answer", *(f"{key},{answer}" for key, answer in zip(keys, answers, strict=True))]
+        path.write_text("\n".join(rows), encoding="utf-8")
+        if count == 4:
+            (one,) = importer.take(path, print)
+            assert (one.said["unreadable"], one.run.metrics.unanswered) == (4, 4)
+            assert one.run.warnings == ("4 answers in the file cannot be read: they count as unanswered",)
+    with pytest.raises(ResultsError, match=r"5 of 40 answers .*such as 'no idea 0', 'no idea 1', 'no idea 2': "):
+        list(importer.take(path, print))
+    (one,) = Importer(DatasetSpec(name="headqa_sample"), tmp_path / "runs", most_unmatched=0.2).take(path, print)
+    assert one.said["unreadable"] == 5
+
+
+def test_a_verdict_stands_beside_an_answer_that_cannot_be_read(table) -> None:
+    found, predictions = table("question,answer,correct", f"{FIRST},I mean it,1", f"{SECOND},no idea,0")
+    assert [predictions[key].answer for key in (FIRST, SECOND)] == [2, None]
+    assert predictions[SECOND].reason == Reason.UNPARSED
+    assert (found.said["unreadable"], found.run.metrics.accuracy) == (1, 0.5)
 
 
 def test_a_verdict_alone_takes_the_right_option_or_none(table) -> None:

@@ -73,7 +73,7 @@ def clean(code: int, find_font: Callable[[], EmbeddedFont], *, guessed: bool, ha
         return _read_glyph_name(font.find_name(code) or "") or find_symbol(code, font.name) or character
     if guessed and not (character.isascii() and character.isprintable()) and not character.isalpha():
         return _TEX_LIGATURES.get(character, UNREADABLE) if has_ink else ""
-    if code == 0 or (character == "\xad" and not has_ink):
+    if code == 0 or unicodedata.category(character) == "Cs" or (character == "\xad" and not has_ink):
         return UNREADABLE if has_ink else ""
     character = _SPELLED_OUT.get(character, character)
     return "" if unicodedata.category(character[0]) in ("Cc", "Cf") else character

@@ -24,6 +24,8 @@ _BEARING = 0.45
 """Of the size: how far an advance may reach beyond the ink before it is not believed."""
 _NO_INK = 0.02
 """Of the size: a box smaller than this in both directions prints nothing."""
+_FIRST_HALVES, _SECOND_HALVES = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
+"""Of the surrogate pairs that stand for characters beyond U+FFFF."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class _Drawn:
     """A character as the library gives it, in the coordinates of the page's content."""
 
     place: int
+    """Among the characters of the page, one beyond U+FFFF counting once."""
     text: str
     guessed: bool
     size: float
@@ -95,7 +98,12 @@ def _read_characters(text: Any) -> Iterator[_Drawn]:
     fonts = PageFonts(text)
     left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
     matrix, loose = pdfium.FS_MATRIX(), pdfium.FS_RECTF()
+    halves = 0
     for place in range(text.count_chars()):
+        code = pdfium.FPDFText_GetUnicode(text, place)
+        if code in _SECOND_HALVES and place and pdfium.FPDFText_GetUnicode(text, place - 1) in _FIRST_HALVES:
+            halves += 1
+            continue
         if pdfium.FPDFText_IsGenerated(text, place) == 1:
             continue
         pdfium.FPDFText_GetCharBox(text, place, left, right, bottom, top)
@@ -105,11 +113,13 @@ def _read_characters(text: Any) -> Iterator[_Drawn]:
         named = pdfium.FPDFText_GetFontSize(text, place)
         size = abs(named) * math.hypot(matrix.c, matrix.d)
         sign = -1.0 if named < 0 else 1.0
-        code = pdfium.FPDFText_GetUnicode(text, place)
+        if code in _FIRST_HALVES and (second := pdfium.FPDFText_GetUnicode(text, place + 1)) in _SECOND_HALVES:
+            # The library gives what its PDF tells in UTF-16, half by half.
+            code = 0x10000 + ((code - _FIRST_HALVES.start) << 10) + second - _SECOND_HALVES.start
         guessed = pdfium.FPDFText_HasUnicodeMapError(text, place) == 1
         has_ink = max(right.value - left.value, top.value - bottom.value) > _NO_INK * size
         yield _Drawn(
-            place=place,
+            place=place - halves,
             text=clean(code, partial(fonts.find_font, place), guessed=guessed, has_ink=has_ink),
             guessed=guessed,
             size=size,
