@@ -169,7 +169,9 @@ class Runner:
             return False
         if planned.run_id not in self._begun:
             # Before anything is asked as well: of a run that is killed, too, the folder says what it ran on.
-            _write_environment(planned, executor, before, Invocation())
+            begun = _write_environment(planned, executor, before, Invocation())
+            # MLflow knows a run by the moment at which it was begun.
+            before = {"started_at": begun["started_at"], **before}
             self._begun.add(planned.run_id)
         try:
             planned = await self._look_up(planned)
@@ -281,10 +283,14 @@ def _check_planned(planned: AnyCell, info: EngineInfo) -> None:
             )
 
 
-def _write_environment(planned: AnyCell, executor: Executor, before: dict[str, Any], invocation: Invocation) -> None:
+def _write_environment(
+    planned: AnyCell, executor: Executor, before: dict[str, Any], invocation: Invocation
+) -> dict[str, Any]:
+    """What is written; `before` is what the run's earlier invocations wrote."""
     environment = build_environment(planned.cell.model, executor.info(planned), before, invocation)
     if (described := executor.describe()) is not None:
         environment["executor"] = described
     if planned.members is not None:
         environment["ensemble"] = planned.members.describe()
     planned.folder.write_json(ENVIRONMENT, environment)
+    return environment

@@ -73,6 +73,25 @@ def test_a_run_is_asked_scored_and_kept(spec, tmp_path) -> None:
     assert "gold" not in lines[0]
 
 
+class Moments(Watcher):
+    """Keeps when the folder says that its run was begun, while the run asks."""
+
+    def __init__(self, folder) -> None:
+        super().__init__()
+        self.folder = folder
+        self.said = set()
+
+    def answered(self, prediction) -> None:
+        (environment,) = self.folder.glob("*/environment.json")
+        self.said.add(json.loads(environment.read_bytes())["started_at"])
+
+
+def test_a_run_was_begun_when_it_was_begun(spec, tmp_path) -> None:
+    (run,), _, watcher = _run(spec, tmp_path, Moments(tmp_path / "runs"))
+    assert watcher.said == {run.environment["started_at"]}
+    assert run.environment["started_at"] < run.environment["ended_at"]
+
+
 def test_the_same_spec_again_asks_nothing(spec, tmp_path) -> None:
     (first,), _, _ = _run(spec, tmp_path)
     (again,), _, watcher = _run(spec, tmp_path)
