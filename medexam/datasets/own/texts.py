@@ -5,13 +5,14 @@ and raised or lowered signs stay such where Unicode has them.
 """
 
 import ast
+import codecs
 import html
 import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, parse_json
+from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, decode, parse_json
 
 EMPTY_WORDS = frozenset(
     (
@@ -47,12 +48,42 @@ _TAG = re.compile(
 )
 _UNSHOWN = re.compile(r"<!--.*?-->|<(style|script)\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
 _MOVED = re.compile(r"<(su[bp])>([^<>]*)</\1>", re.IGNORECASE)
+_LETTERS = "áéíóúüñçàèìòùâêîôûëïöäßãõœæ"
+_SMALL, _LARGE = f"a-z{_LETTERS}", _LETTERS.upper()
+_BETWEEN_WORDS = "‹›“”„‘’–—…•·ºªµ™¢¶\xa0"  # noqa: RUF001 - as they are written
+_AROUND_WORDS = "¿¡«»°€£§©®±²³¹×÷¼½¾"  # noqa: RUF001
+_UNLIKELY = re.compile(
+    f"[^\t\r\n -~{_LETTERS}{_LARGE}{_BETWEEN_WORDS}{_AROUND_WORDS}]|[{_LETTERS}]{{3}}|[{_LARGE}]{{3}}"
+    f"|[{_SMALL}][{_LARGE}{_AROUND_WORDS}]+[{_SMALL}]"
+)
+"""What texts of western Europe do not hold, and bytes of another encoding soon give."""
+_MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_LOOKED_AT = 1 << 16
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 _LINE_ENDS = re.compile(r"[ \t\r]*\n\s*")
 _SIGNS = {
     "sup": str.maketrans("0123456789+-−=()abcdefghijklmnoprstuvwxyz", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"),  # noqa: RUF001
     "sub": str.maketrans("0123456789+-−=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"),  # noqa: RUF001
 }
+
+
+def find_encoding(content: bytes) -> str:
+    """What a text is written in: UTF-8, UTF-16 with its mark or a zero beside each English letter, or Windows-1252.
+
+    Any bytes could be the last, so it is taken only if they give texts of western Europe. Raises `UnreadableError`.
+    """
+    encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "utf-8-sig")
+    if encoding == "utf-8-sig" and content[:_LOOKED_AT].count(0) > len(content[:_LOOKED_AT]) / 4:
+        encoding = "utf-16-be" if content[:1] == b"\0" else "utf-16-le"
+    for tried in (encoding, "cp1252"):
+        try:
+            text = content.decode(tried)
+        except UnicodeDecodeError:
+            continue
+        if tried != "cp1252" or (encoding == "utf-8-sig" and _UNLIKELY.search(text) is None):
+            return tried
+    decode(content)
+    raise UnreadableError(f"is not {encoding.upper()}")
 
 
 def clean(cells: Mapping[str, Any] | str, place: str, *, as_written: bool = False) -> Mapping[str, Any] | str:
