@@ -14,38 +14,16 @@ from typing import Any
 
 from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, decode, parse_json
 
-EMPTY_WORDS = frozenset(
-    (
-        "",
-        "-",
-        "--",
-        "\u2013",
-        "\u2014",
-        "N/A",
-        "n/a",
-        "#N/A",
-        "<NA>",
-        "NaN",
-        "nan",
-        "NAN",
-        "NaT",
-        "null",
-        "NULL",
-        "Null",
-    )
-)
-"""What stands in a cell that holds nothing. `NA` and `None` are left out: noradrenaline, and an option."""
+EMPTY_WORDS = frozenset({"", "-", "--", "\u2013", "\u2014", "n/a", "#n/a", "<na>", "nan", "nat", "null"})
+"""What stands, in small letters, in a cell that holds nothing. `NA` and `None` do not: noradrenaline, and an option."""
 _COUNTED = frozenset({"start", "answer_start"})
 """Fields that count the characters of a text."""
-_UNPAIRED = frozenset({"br", "hr", "wbr", "p", "li", "td", "th", "tr", "div"})
-_BREAKS = frozenset(
-    {"br", "hr", "p", "div", "li", "ul", "ol", "tr", "table", "blockquote", *(f"h{n}" for n in range(1, 7))}
-)
 _TAG = re.compile(
-    r"<(/?)(br|hr|wbr|p|div|span|font|center|b|i|u|s|em|strong|small|big|mark|code|pre|a|ul|ol|li|table|thead|tbody|tr|td|th"
-    r"|blockquote|section|article|h[1-6])((?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))*)\s*/?>",
+    r"<(/?)(?:(br|hr|p|div|li|ul|ol|tr|table|blockquote|section|article|h[1-6])|(wbr|span|font|center|b|i|u|s|em|strong"
+    r"|small|big|mark|code|pre|a|thead|tbody|td|th))(?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))*\s*/?>",
     re.IGNORECASE,
 )
+"""A tag that breaks the line, or one within a line."""
 _UNSHOWN = re.compile(r"<!--.*?-->|<(style|script)\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
 _MOVED = re.compile(r"<(su[bp])>([^<>]*)</\1>", re.IGNORECASE)
 _LETTERS = "áéíóúüñçàèìòùâêîôûëïöäßãõœæ"
@@ -177,10 +155,13 @@ def _without_html(text: str) -> str:
     lower = text.lower()
 
     def replace(tag: re.Match[str]) -> str:
-        name = tag[2].lower()
-        if name not in _UNPAIRED and not (f"</{name}>" in lower and f"<{name}" in lower):
+        if tag[2]:
+            return "\n"
+        name = tag[3].lower()
+        # A letter between signs, as in a <b>, is a tag only if it is closed.
+        if name != "wbr" and not (f"</{name}>" in lower and f"<{name}" in lower):
             return tag[0]
-        return "\n" if name in _BREAKS else " " if tag[1] and name in ("td", "th") else ""
+        return " " if tag[1] and name in ("td", "th") else ""
 
     shown = _UNSHOWN.sub("", text)
     without = _MOVED.sub(_moved, _TAG.sub(replace, shown))

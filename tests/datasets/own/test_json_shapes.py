@@ -89,13 +89,6 @@ SHAPES: dict[str, tuple[Any, list[dict[str, Any]]]] = {
         {name: dict(zip(IDS, (row[name] for row in FLAT), strict=True)) for name in FLAT[0]},
         _added(FLAT, id=IDS),
     ),
-    "columns of unknown names": (
-        {
-            new: {at: row[name] for at, row in zip("xyz", FLAT, strict=True)}
-            for new, name in zip("abcd", FLAT[0], strict=True)
-        },
-        _added([dict(zip("abcd", row.values(), strict=True)) for row in FLAT], id=["x", "y", "z"]),
-    ),
     "records of unknown names": (
         {at: dict(zip("abcd", row.values(), strict=True)) for at, row in zip("xyz", FLAT, strict=True)},
         _added([dict(zip("abcd", row.values(), strict=True)) for row in FLAT], id=["x", "y", "z"]),
