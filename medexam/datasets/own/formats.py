@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
@@ -222,13 +222,13 @@ def _find_delimiter(sample: str) -> str:
             rows = [cells for cells in islice(reader, LOOKED_AT) if any(cells)]
         except csv.Error:
             return (0, 0, 0)
-        columns, times = Counter(map(len, rows)).most_common(1)[0] if rows else (1, 0)
+        below = list(dropwhile(lambda cells: len(cells) < 2, rows))
+        if not below:
+            return (0, 0, 0)
+        columns, times = Counter(map(len, below)).most_common(1)[0]
         # A row or two may be torn; a delimiter that cuts fewer alike is a mark of the texts.
-        alike = columns > 1 and times >= 0.8 * len(rows)
-        headed = rows[0] if rows and len(rows[0]) > 1 else []
-        if alike and len(headed) == columns:
-            return (3, count_names(headed), columns)
-        return (2, 0, columns) if alike else (1, count_names(headed), len(headed))
+        is_table = len(below[0]) == columns and times >= 0.8 * len(below)
+        return (is_table * (3 - (below != rows)), count_names(below[0]), len(below[0]))
 
     return max(_DELIMITERS, key=rate)
 
