@@ -36,6 +36,9 @@ _INSTEAD = {".apkg": "export its notes as plain text", **dict.fromkeys((".xls", 
 _ANKI_LINE = re.compile(r"(?i)#((?:separator|html|columns|tags|deck|notetype|guid|if matches)(?: column)?):(.*)\r?\n")
 _ANKI_DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "colon": ":", "space": " "}
 _DELIMITERS = (",", ";", "\t", "|")
+_ESCAPED_MARK = re.compile(r'[^\\"]\\"[^,;\t|\r\n"]')
+_DOUBLED_MARK = re.compile(r'\w""')
+"""A quotation mark within a cell behind a backslash, and one that is doubled as CSV has it."""
 _SAMPLE = 1 << 22
 """Characters at the beginning of a CSV file that tell its delimiter."""
 
@@ -173,10 +176,12 @@ def _read_anki(text: str) -> RawTable:
 
 def _read_csv(path: Path) -> RawTable:
     stream, encoding = _open_text(path)
-    delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(stream.read(_SAMPLE))
+    sample = stream.read(_SAMPLE)
+    delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
     stream.seek(0)
     shown = "tab" if delimiter == "\t" else f'"{delimiter}"'
-    lines = _cut_lines(stream, delimiter)
+    is_escaped = _ESCAPED_MARK.search(sample) is not None and _DOUBLED_MARK.search(sample) is None
+    lines = _cut_lines((line.replace('\\"', '""') for line in stream) if is_escaped else stream, delimiter)
     first = list(islice(lines, LOOKED_AT))
     if not first:
         return RawTable("CSV", (), ())
@@ -213,8 +218,10 @@ def _name_cells(lines: Iterable[tuple[int, Sequence[Any]]], header: Header) -> I
 def _find_delimiter(sample: str) -> str:
     """The delimiter that the header says: it cuts the first row into names, and the rows below into as many cells.
 
-    Of several that do, the one that cuts into the most; a comma if none cuts at all.
+    Of several that do, the one that cuts into the most; a comma if none cuts at all. A first line `sep=;` says it.
     """
+    if sample[:4].lower() == "sep=" and sample[4:5] in _DELIMITERS:
+        return sample[4:5]
 
     def rate(delimiter: str) -> tuple[int, int, int]:
         reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)

@@ -24,6 +24,9 @@ _NAME = re.compile(
     r"|special|difficult|title)\w*)[\W\d_]*(?:\b[a-z]\b[\W\d_]*)?)+"
 )
 """The name of a column, in small letters without accents: of these words alone, with numbers and single letters."""
+_OPTIONS = re.compile(
+    r"(?i)(?:answer )?(?:opt|opc|opz|choi|altern|distract)|(?:answers|respuestas|respostas|risposte|antworten)$"
+)
 _KINDS = {
     "letter": re.compile(r"[(\[]?[A-Za-z][)\].]?"),
     "number": re.compile(r"[+-]?\d+(?:[.,]\d+)?"),
@@ -52,7 +55,13 @@ def find_header(rows: Sequence[Sequence[Any]]) -> Header:
     if _is_data(head, body):
         notes.append("no header, so columns are called by their numbers")
         return Header(tuple(str(place) for place in range(1, len(head) + 1)), titles, tuple(notes))
-    names = [name or f"unnamed ({place})" for place, name in enumerate(head, start=1)]
+    width = max(place for row in (head, *body) for place, cell in enumerate(row, start=1) if cell)
+    names = list(head[:width])
+    for place, name in enumerate(names):
+        if not name:
+            # A name that is merged over all options stands in the first of their cells.
+            before = names[place - 1] if place else ""
+            names[place] = before if _OPTIONS.match(before) else f"unnamed ({place + 1})"
     for name, times in Counter(names).items():
         if times > 1:
             numbered = [f"{name} {number}" for number in range(1, times + 1)]

@@ -37,10 +37,11 @@ class _Found:
     """The keys around it, the outermost first, where there were several."""
 
 
-def rows_of_document(document: Any) -> list[Cells]:
+def rows_of_document(document: Any, own_key: str = "id") -> list[Cells]:
     """The rows of a document, with the keys under which they stood as columns.
 
-    These are called `id`, `split` if all of them name one, and `subject`. Raises `UnreadableError` if it is no table.
+    These are called `own_key` or `entry`, `split` if all of them name one, and `subject`. Raises `UnreadableError` if
+    it is no table.
     """
     found = _find(document)
     rows = [each.cells for each in found]
@@ -48,7 +49,7 @@ def rows_of_document(document: Any) -> list[Cells]:
     entries = [each.entry for each in found]
     named: dict[str, list[Any]] = {}
     if any(entries):
-        named["id" if "id" not in known and len(set(entries)) == len(entries) else "entry"] = entries
+        named["entry" if own_key in known or len(set(entries)) < len(entries) else own_key] = entries
     for level in range(max((len(each.groups) for each in found), default=0)):
         keys = [each.groups[level] if level < len(each.groups) else None for each in found]
         names = ("split",) if {str(key).lower() for key in keys} <= _SPLITS else ("subject", "group")
@@ -76,8 +77,8 @@ def split_case(cells: Cells) -> list[Cells]:
     if len(nested) != 1 or nested[0] == _LEFT_ALONE or _is_question(cells):
         return [cells]
     shared = {name: value for name, value in cells.items() if name != nested[0]}
-    inner = [each.cells for each in _find(cells[nested[0]])]
-    return [row if isinstance(row, str) else _joined(shared, row, "case", {"id"}) for row in inner]
+    rows = rows_of_document(cells[nested[0]], own_key="entry")
+    return [row if isinstance(row, str) else _joined(shared, row, "case", {"id"}) for row in rows]
 
 
 def _joined(shared: Mapping[str, Any], row: Mapping[str, Any], kind: str, kept_apart: Any) -> dict[str, Any]:

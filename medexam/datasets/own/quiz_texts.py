@@ -14,8 +14,12 @@ _GIFT_OPTION = re.compile(r"([=~])\s*(?:%(-?[\d.]+)%)?([^=~#]*)(?:#[^=~]*)?")
 _IS_GIFT = re.compile(r"(?:^|[\s?.:])\{\s*(?:[=~]|(?:T|TRUE|F|FALSE)\s*[}#])")
 _HIDDEN = {sign: chr(0xE000 + place) for place, sign in enumerate("~=#{}:%")}
 """A sign that stands behind a backslash in GIFT, and means itself -> what stands for it while the others are read."""
-_AIKEN_OPTION = re.compile(r"\s*([A-Z])[.)]\s+(.*)")
-_AIKEN_ANSWER = re.compile(r"\s*ANSWER:\s*([A-Z](?:\s*,\s*[A-Z])*)\s*")
+_AIKEN_OPTION = re.compile(r"\s*\(?([A-Za-z])[.):]\s+(.*)")
+_AIKEN_ANSWER = re.compile(
+    r"(?i)\s*(?:correct )?(?:answer|ans|respuesta|resposta|risposta|réponse|antwort|gabarito)(?: correcta)?\s*:\s*"
+    r"\(?([A-Z](?:\s*,\s*[A-Z])*)(?:[.)].*)?\s*"
+)
+_AIKEN_REASON = re.compile(r"(?i)\s*(?:explanation|rationale|feedback|explicación|comment\w*)\s*:\s*(.*)")
 
 
 def make_row(question: str, options: Sequence[tuple[str, float]], **more: str | None) -> Cells:
@@ -37,29 +41,36 @@ def is_gift(text: str) -> bool:
 
 
 def is_aiken(lines: Iterable[str]) -> bool:
-    """Whether there is a line such as `ANSWER: B`."""
+    """Whether there is a line such as `ANSWER: B`, as below each question in Aiken's form."""
     return any(map(_AIKEN_ANSWER.fullmatch, lines))
 
 
-def read_aiken(lines: Iterable[str]) -> Iterator[tuple[str, Cells]]:
-    """The questions of a file in Aiken's form, each with the line of its answer."""
+def read_aiken(lines: Iterable[str]) -> list[tuple[str, Cells]]:
+    """The questions of a file in Aiken's form, or one with small letters or a reason behind the answer.
+
+    Each has the line of its answer.
+    """
+    rows: list[tuple[str, Cells]] = []
     stem: list[str] = []
     options: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         option = _AIKEN_OPTION.fullmatch(line)
         if answer := _AIKEN_ANSWER.fullmatch(line):
-            right = re.findall("[A-Z]", answer[1])
+            right = re.findall("[A-Z]", answer[1].upper())
             row = {"question": "\n".join(stem), "options": options, "answer": right[0] if len(right) == 1 else right}
-            yield f"line {number}", row
+            rows.append((f"line {number}", row))
             stem, options = [], {}
-        elif option and stem and option[1] == ascii_uppercase[len(options) % 26]:
-            options[option[1]] = option[2]
+        elif option and stem and option[1].upper() == ascii_uppercase[len(options) % 26]:
+            options[option[1].upper()] = option[2].strip()
         elif options:
             options[next(reversed(options))] += f"\n{line.strip()}" if line.strip() else ""
+        elif rows and not stem and (reason := _AIKEN_REASON.fullmatch(line)):
+            rows[-1] = (rows[-1][0], {**rows[-1][1], "explanation": reason[1]})  # type: ignore[dict-item]
         elif line.strip():
             stem.append(line.strip())
     if stem:
-        yield f"line {number}", f"has no line ANSWER: for the question {' '.join(stem)!r:.60}"
+        rows.append((f"line {number}", f"has no line ANSWER: for the question {' '.join(stem)!r:.60}"))
+    return rows
 
 
 def read_gift(text: str) -> Iterator[tuple[str, Cells]]:

@@ -105,6 +105,14 @@ def test_aiken(tmp_path) -> None:
     ]
 
 
+def test_lists_of_questions_like_aiken(tmp_path) -> None:
+    first = "1. Which?\na) x\nb) y: z\nAnswer: b) y: z\nExplanation: So it is.\n\n"
+    assert _read(tmp_path / "a.txt", f"{first}2. Then?\n(A) u\n(B) v\nCorrect answer: (A)\n") == [
+        {"question": "1. Which?", "options": {"A": "x", "B": "y: z"}, "answer": "B", "explanation": "So it is."},
+        {"question": "2. Then?", "options": {"A": "u", "B": "v"}, "answer": "A"},
+    ]
+
+
 @pytest.mark.parametrize(
     ("head", "lines", "rows"),
     [
