@@ -9,19 +9,18 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TextIO
 
 from medexam.datasets.own.grids import LOOKED_AT, Cells, Header, count_names, find_header, name_cells
 from medexam.datasets.own.json_shapes import as_row, is_wrapper, rows_of_document, split_case
 from medexam.datasets.own.quiz_texts import is_aiken, is_gift, read_aiken, read_gift
 from medexam.datasets.own.quiz_xml import read_quiz_xml
-from medexam.datasets.own.text_files import open_text
-from medexam.datasets.own.texts import check_text_length
+from medexam.datasets.own.texts import check_text_length, find_encoding
 from medexam.inputs import (
     LONGEST_TEXT,
     UnreadableError,
@@ -30,19 +29,16 @@ from medexam.inputs import (
     open_parquet,
     parquet_rows,
     parse_json,
+    read_bytes,
 )
 
-_INSTEAD = {
-    ".apkg": "export its notes as plain text",
-    ".xls": "save it as .xlsx or CSV",
-    ".ods": "save it as .xlsx or CSV",
-}
-_ANKI_LINE = re.compile(
-    r"#((?:separator|html|columns|tags|deck|notetype|guid|if matches)(?: column)?):(.*)\r?\n", re.IGNORECASE
-)
+_INSTEAD = {".apkg": "export its notes as plain text", **dict.fromkeys((".xls", ".ods"), "save it as .xlsx or CSV")}
+_ANKI_LINE = re.compile(r"(?i)#((?:separator|html|columns|tags|deck|notetype|guid|if matches)(?: column)?):(.*)\r?\n")
 _ANKI_DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "colon": ":", "space": " "}
-"""What Anki calls a delimiter -> the delimiter."""
 _DELIMITERS = (",", ";", "\t", "|")
+_ESCAPED_MARK = re.compile(r'[^\\"]\\"[^,;\t|\r\n"]')
+_DOUBLED_MARK = re.compile(r'\w""')
+"""A quotation mark within a cell behind a backslash, and one that is doubled as CSV has it."""
 _SAMPLE = 1 << 22
 """Characters at the beginning of a CSV file that tell its delimiter."""
 
@@ -61,7 +57,7 @@ class RawTable:
 
 @contextmanager
 def open_format(path: Path) -> Iterator[RawTable]:
-    """The rows of a file by its ending, which is open within the block.
+    """The rows of a file by its ending, for as long as the block takes.
 
     Raises `UnreadableError` if it is unreadable or of no known format.
     """
@@ -70,12 +66,24 @@ def open_format(path: Path) -> Iterator[RawTable]:
         instead = f"; {_INSTEAD[suffix]}" if suffix in _INSTEAD else ""
         known = ", ".join(_READERS)
         raise UnreadableError(f"questions are read from files that end in {known}, or .gz behind it{instead}")
-    with ExitStack() as closing:
-        closing.callback(csv.field_size_limit, csv.field_size_limit(LONGEST_TEXT))
-        try:
-            yield _READERS[suffix](path, closing)
-        except OSError as error:
-            raise UnreadableError(f"cannot be read ({error}): copy it again") from None
+    limit = csv.field_size_limit(LONGEST_TEXT)
+    try:
+        yield _READERS[suffix](path)
+    except OSError as error:
+        raise UnreadableError(f"cannot be read ({error}): copy it again") from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _open_text(path: Path) -> tuple[TextIO, str]:
+    """The text of a file, and what to say of its encoding: nothing if that is UTF-8."""
+    try:
+        content = read_bytes(path)
+        encoding = find_encoding(content)
+    except UnreadableError as error:
+        raise UnreadableError(f"{error}: save it as UTF-8, or copy it again") from None
+    said = {"utf-8-sig": "", "cp1252": "Windows-1252"}.get(encoding, encoding.upper()[:6])
+    return io.TextIOWrapper(io.BytesIO(content), encoding, newline=""), said
 
 
 def _named(*parts: str) -> str:
@@ -83,17 +91,17 @@ def _named(*parts: str) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _read_lines(path: Path, closing: ExitStack) -> RawTable:
-    with ExitStack() as looking:
-        stream, encoding = open_text(path, looking, newline="\n")
-        first = next(filter(str.strip, stream), "")
+def _read_lines(path: Path) -> RawTable:
+    stream, encoding = _open_text(path)
+    first = next(filter(str.strip, stream), "")
+    stream.seek(0)
     value, wrong = _parse_json(first)
     if first and (wrong or is_wrapper(value)):
-        document, wrong = _parse_json(open_text(path, closing)[0].read())
+        document, wrong = _parse_json(stream.read())
         if wrong is None:
             return RawTable(_named("JSON", encoding), (), _number(rows_of_document(document)))
-    lines = open_text(path, closing, newline="\n")[0]
-    return RawTable(_named("JSON Lines", encoding), (), _parse_lines(lines))
+        stream.seek(0)
+    return RawTable(_named("JSON Lines", encoding), (), _parse_lines(stream))
 
 
 def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, Cells]]:
@@ -112,14 +120,15 @@ def _parse_json(text: str) -> tuple[Any, str | None]:
         return None, f"{error}; the file may be truncated"
 
 
-def _read_json(path: Path, closing: ExitStack) -> RawTable:
-    stream, encoding = open_text(path, closing)
+def _read_json(path: Path) -> RawTable:
+    stream, encoding = _open_text(path)
     text = stream.read()
     document, wrong = _parse_json(text)
     if wrong is None:
         return RawTable(_named("JSON", encoding), (), _number(rows_of_document(document)))
     if text.lstrip()[:1] == "{" and "\n" in text.strip():
-        return RawTable(_named("JSON Lines", encoding), (), _parse_lines(text.split("\n")))
+        stream.seek(0)
+        return RawTable(_named("JSON Lines", encoding), (), _parse_lines(stream))
     raise UnreadableError(f"{wrong}: copy it again")
 
 
@@ -127,18 +136,18 @@ def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
     return ((f"row {number}", row) for number, row in enumerate(rows, start=1))
 
 
-def _read_plain(path: Path, closing: ExitStack) -> RawTable:
+def _read_plain(path: Path) -> RawTable:
     """A text file: what Anki, Aiken, GIFT or JSON write, or else a table."""
-    text = open_text(path, closing)[0].read()
+    text = _open_text(path)[0].read()
     if _ANKI_LINE.match(text):
         return _read_anki(text)
-    if is_aiken(text):
-        return RawTable("Aiken", (), read_aiken(text.split("\n")))
+    if is_aiken(text.splitlines()):
+        return RawTable("Aiken", (), read_aiken(text.splitlines()))
     if is_gift(text):
         return RawTable("GIFT", (), read_gift(text))
     if text.lstrip()[:1] in ("[", "{"):
-        return _read_lines(path, closing)
-    table = _read_csv(path, closing)
+        return _read_lines(path)
+    table = _read_csv(path)
     if len(table.columns) < 2:
         raise UnreadableError("holds no table, and no questions as Aiken, GIFT or Anki write them")
     return table
@@ -148,7 +157,7 @@ def _read_anki(text: str) -> RawTable:
     """The notes that Anki exports as text, below lines such as `#separator:tab`."""
     settings: dict[str, str] = {}
     while setting := _ANKI_LINE.match(text):
-        settings[setting[1].lower()] = setting[2]
+        settings[setting[1].lower()] = setting[2].rstrip("\r")
         text = text[setting.end() :]
     separator = settings.get("separator", "tab")
     delimiter = _ANKI_DELIMITERS.get(separator.lower(), separator)[:1] or "\t"
@@ -165,21 +174,20 @@ def _read_anki(text: str) -> RawTable:
     return RawTable("Anki", tuple(names), _name_cells(rows, Header(tuple(names), 0, ())))
 
 
-def _read_csv(path: Path, closing: ExitStack) -> RawTable:
-    with ExitStack() as sampling:
-        sample = open_text(path, sampling)[0].read(_SAMPLE)
+def _read_csv(path: Path) -> RawTable:
+    stream, encoding = _open_text(path)
+    sample = stream.read(_SAMPLE)
     delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
-    stream, encoding = open_text(path, closing)
+    stream.seek(0)
     shown = "tab" if delimiter == "\t" else f'"{delimiter}"'
-    lines = _cut_lines(stream, delimiter)
+    is_escaped = _ESCAPED_MARK.search(sample) is not None and _DOUBLED_MARK.search(sample) is None
+    lines = _cut_lines((line.replace('\\"', '""') for line in stream) if is_escaped else stream, delimiter)
     first = list(islice(lines, LOOKED_AT))
     if not first:
         return RawTable("CSV", (), ())
     header = find_header([cells for _, cells in first])
-    rows = chain(first[header.above :], lines)
-    return RawTable(
-        _named(f"CSV, delimiter {shown}", encoding, *header.notes), header.columns, _name_cells(rows, header)
-    )
+    rows = _name_cells(chain(first[header.above :], lines), header)
+    return RawTable(_named(f"CSV, delimiter {shown}", encoding, *header.notes), header.columns, rows)
 
 
 def _cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -210,8 +218,10 @@ def _name_cells(lines: Iterable[tuple[int, Sequence[Any]]], header: Header) -> I
 def _find_delimiter(sample: str) -> str:
     """The delimiter that the header says: it cuts the first row into names, and the rows below into as many cells.
 
-    Of several that do, the one that cuts into the most; a comma if none cuts at all.
+    Of several that do, the one that cuts into the most; a comma if none cuts at all. A first line `sep=;` says it.
     """
+    if sample[:4].lower() == "sep=" and sample[4:5] in _DELIMITERS:
+        return sample[4:5]
 
     def rate(delimiter: str) -> tuple[int, int, int]:
         reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
@@ -219,33 +229,30 @@ def _find_delimiter(sample: str) -> str:
             rows = [cells for cells in islice(reader, LOOKED_AT) if any(cells)]
         except csv.Error:
             return (0, 0, 0)
-        columns, times = Counter(map(len, rows)).most_common(1)[0] if rows else (1, 0)
+        below = list(dropwhile(lambda cells: len(cells) < 2, rows))
+        if not below:
+            return (0, 0, 0)
+        columns, times = Counter(map(len, below)).most_common(1)[0]
         # A row or two may be torn; a delimiter that cuts fewer alike is a mark of the texts.
-        alike = columns > 1 and times >= 0.8 * len(rows)
-        headed = rows[0] if rows and len(rows[0]) > 1 else []
-        if alike and len(headed) == columns:
-            return (3, count_names(headed), columns)
-        return (2, 0, columns) if alike else (1, count_names(headed), len(headed))
+        is_table = len(below[0]) == columns and times >= 0.8 * len(below)
+        return (is_table * (3 - (below != rows)), count_names(below[0]), len(below[0]))
 
     return max(_DELIMITERS, key=rate)
 
 
-def _read_parquet(path: Path, closing: ExitStack) -> RawTable:
+def _read_parquet(path: Path) -> RawTable:
     def read() -> Iterator[Cells]:
         try:
-            for row in parquet_rows(file):
-                yield from split_case(row)
+            with open_parquet(path) as file:
+                for row in parquet_rows(file):
+                    yield from split_case(row)
         except UnreadableError as error:
             raise UnreadableError(f"{error}: copy it again") from None
 
-    try:
-        file = closing.enter_context(open_parquet(path))
-    except UnreadableError as error:
-        raise UnreadableError(f"{error}: copy it again") from None
     return RawTable("Parquet", (), _number(read()))
 
 
-def _read_excel(path: Path, closing: ExitStack) -> RawTable:
+def _read_excel(path: Path) -> RawTable:
     try:
         import openpyxl
     except ImportError:
@@ -255,20 +262,11 @@ def _read_excel(path: Path, closing: ExitStack) -> RawTable:
     try:
         check_archive(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        closing.callback(book.close)
-        sheets = {
-            sheet.title: [
-                (line, [_displayed(cell) for cell in row]) for line, row in enumerate(sheet.iter_rows(), start=1)
-            ]
-            for sheet in book.worksheets
-        }
+        filled = {sheet.title: list(_filled_rows(sheet)) for sheet in book.worksheets}
+        book.close()
     except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
         raise UnreadableError(f"is not a whole Excel file ({first_line(error)}): save it again, or as CSV") from None
-    sheets = {
-        name: filled
-        for name, lines in sheets.items()
-        if (filled := [(line, cells) for line, cells in lines if any(cell is not None for cell in cells)])
-    }
+    sheets = {name: lines for name, lines in filled.items() if lines}
     if len(sheets) != 1:
         names = ", ".join(sheets) or "none"
         raise UnreadableError(f"has {len(sheets)} filled sheets ({names}): keep one, or save it as CSV")
@@ -282,6 +280,13 @@ def _read_excel(path: Path, closing: ExitStack) -> RawTable:
     return RawTable(_named(f"Excel, sheet {name}", *header.notes), header.columns, rows)
 
 
+def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
+    for line, row in enumerate(sheet.iter_rows(), start=1):
+        cells = [_displayed(cell) for cell in row]
+        if any(cell is not None for cell in cells):
+            yield line, cells
+
+
 def _displayed(cell: Any) -> Any:
     """The value of a cell of Excel; a share as the percentage that the sheet shows."""
     value, shape = cell.value, cell.number_format
@@ -290,18 +295,15 @@ def _displayed(cell: Any) -> Any:
     return value
 
 
-_READERS: Mapping[str, Callable[[Path, ExitStack], RawTable]] = MappingProxyType(
+_READERS: Mapping[str, Callable[[Path], RawTable]] = MappingProxyType(
     {
-        ".jsonl": _read_lines,
-        ".ndjson": _read_lines,
+        **dict.fromkeys((".jsonl", ".ndjson"), _read_lines),
         ".json": _read_json,
-        ".csv": _read_csv,
-        ".tsv": _read_csv,
+        **dict.fromkeys((".csv", ".tsv"), _read_csv),
         ".txt": _read_plain,
         ".parquet": _read_parquet,
         ".xlsx": _read_excel,
-        ".gift": lambda path, closing: RawTable("GIFT", (), read_gift(open_text(path, closing)[0].read())),
-        ".xml": lambda path, _: RawTable("a quiz in XML", (), read_quiz_xml(path)),
-        ".zip": lambda path, _: RawTable("a quiz in XML", (), read_quiz_xml(path)),
+        ".gift": lambda path: RawTable("GIFT", (), read_gift(_open_text(path)[0].read())),
+        **dict.fromkeys((".xml", ".zip"), lambda path: RawTable("a quiz in XML", (), read_quiz_xml(path))),
     }
 )

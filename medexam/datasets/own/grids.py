@@ -24,6 +24,9 @@ _NAME = re.compile(
     r"|special|difficult|title)\w*)[\W\d_]*(?:\b[a-z]\b[\W\d_]*)?)+"
 )
 """The name of a column, in small letters without accents: of these words alone, with numbers and single letters."""
+_OPTIONS = re.compile(
+    r"(?i)(?:answer )?(?:opt|opc|opz|choi|altern|distract)|(?:answers|respuestas|respostas|risposte|antworten)$"
+)
 _KINDS = {
     "letter": re.compile(r"[(\[]?[A-Za-z][)\].]?"),
     "number": re.compile(r"[+-]?\d+(?:[.,]\d+)?"),
@@ -45,14 +48,20 @@ class Header:
 
 def find_header(rows: Sequence[Sequence[Any]]) -> Header:
     """How the columns of a grid are called, by its first filled rows (`LOOKED_AT` or fewer, at least one)."""
-    texts = [[_text(cell) for cell in row] for row in rows]
+    texts = [["" if cell is None else normalise(str(cell)).strip() for cell in row] for row in rows]
     titles = _count_titles(texts)
-    notes = [f'above the header stands "{_shown(row)}"' for row in texts[:titles]]
+    notes = [f'above the header stands "{" ".join(filter(None, row)):.60}"' for row in texts[:titles]]
     head, body = texts[titles], texts[titles + 1 :]
     if _is_data(head, body):
         notes.append("no header, so columns are called by their numbers")
         return Header(tuple(str(place) for place in range(1, len(head) + 1)), titles, tuple(notes))
-    names = [name or f"unnamed ({place})" for place, name in enumerate(head, start=1)]
+    width = max(place for row in (head, *body) for place, cell in enumerate(row, start=1) if cell)
+    names = list(head[:width])
+    for place, name in enumerate(names):
+        if not name:
+            # A name that is merged over all options stands in the first of their cells.
+            before = names[place - 1] if place else ""
+            names[place] = before if _OPTIONS.match(before) else f"unnamed ({place + 1})"
     for name, times in Counter(names).items():
         if times > 1:
             numbered = [f"{name} {number}" for number in range(1, times + 1)]
@@ -76,27 +85,13 @@ def count_names(row: Iterable[str]) -> int:
     return sum(_is_name(cell) for cell in row)
 
 
-def _text(cell: Any) -> str:
-    return "" if cell is None else normalise(str(cell)).strip()
-
-
-def _shown(row: Sequence[str]) -> str:
-    return f"{' '.join(filter(None, row)):.60}"
-
-
 def _count_titles(rows: Sequence[Sequence[str]]) -> int:
     """How many rows at the top hold less than a row of the table does, such as a title in the first cell."""
     filled = [sum(map(bool, row)) for row in rows]
     width = Counter(filled).most_common(1)[0][0]
-    count = 0
-    while (
-        count < len(rows) - 1
-        and filled[count] <= max(1, width // 3)
-        and filled[count] < width
-        and (rows[count][0] or width > 3)
-    ):
-        count += 1
-    return count
+    most = min(max(1, width // 3), width - 1)
+    is_table = (count > most or not (row[0] or width > 3) for row, count in zip(rows[:-1], filled, strict=False))
+    return next((place for place, is_row in enumerate(is_table) if is_row), len(rows) - 1)
 
 
 def _is_name(cell: str) -> bool:
@@ -109,20 +104,18 @@ def _is_data(head: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     columns = [[row[place] for row in body if place < len(row) and row[place]] for place in range(len(head))]
     if len(body) < 2 or len(head) < 2 or not any(columns) or count_names(head):
         return False
-    longest = max(range(len(head)), key=lambda place: median(map(len, columns[place] or [""])))
-    asked = head[longest]
-    if not _is_kind("question", [asked]) and (
-        len(asked.split()) < 4 or len(asked) < median(map(len, columns[longest])) / 2
-    ):
+    lengths = [median(map(len, column or [""])) for column in columns]
+    longest = lengths.index(max(lengths))
+    asks = _is_kind("question", [head[longest]])
+    if not asks and (len(head[longest].split()) < 4 or len(head[longest]) < lengths[longest] / 2):
         return False
-    agreeing = sum(_is_kind("question", column) for column in ([asked], columns[longest])) == 2
-    for kind in ("letter", "number"):
-        for cell, column in zip(head, columns, strict=True):
-            if column and _is_kind(kind, column):
-                if not _is_kind(kind, [cell]):
-                    return False
-                agreeing = True
-    return agreeing
+    kinds = [
+        _is_kind(kind, [cell])
+        for kind in ("letter", "number")
+        for cell, column in zip(head, columns, strict=True)
+        if column and _is_kind(kind, column)
+    ]
+    return all(kinds) and (bool(kinds) or (asks and _is_kind("question", columns[longest])))
 
 
 def _is_kind(kind: str, cells: Sequence[str]) -> bool:

@@ -8,11 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import log
-from statistics import mean, pstdev
 from typing import Any
 
-from medexam.datasets.own.grids import LOOKED_AT, Cells, find_header, name_cells
+from medexam.datasets.own.grids import LOOKED_AT, Cells, Header, find_header, name_cells
 from medexam.inputs import UnreadableError
 
 _ASKING = re.compile(
@@ -39,10 +37,11 @@ class _Found:
     """The keys around it, the outermost first, where there were several."""
 
 
-def rows_of_document(document: Any) -> list[Cells]:
+def rows_of_document(document: Any, own_key: str = "id") -> list[Cells]:
     """The rows of a document, with the keys under which they stood as columns.
 
-    These are called `id`, `split` if all of them name one, and `subject`. Raises `UnreadableError` if it is no table.
+    These are called `own_key` or `entry`, `split` if all of them name one, and `subject`. Raises `UnreadableError` if
+    it is no table.
     """
     found = _find(document)
     rows = [each.cells for each in found]
@@ -50,7 +49,7 @@ def rows_of_document(document: Any) -> list[Cells]:
     entries = [each.entry for each in found]
     named: dict[str, list[Any]] = {}
     if any(entries):
-        named["id" if "id" not in known and len(set(entries)) == len(entries) else "entry"] = entries
+        named["entry" if own_key in known or len(set(entries)) < len(entries) else own_key] = entries
     for level in range(max((len(each.groups) for each in found), default=0)):
         keys = [each.groups[level] if level < len(each.groups) else None for each in found]
         names = ("split",) if {str(key).lower() for key in keys} <= _SPLITS else ("subject", "group")
@@ -78,8 +77,8 @@ def split_case(cells: Cells) -> list[Cells]:
     if len(nested) != 1 or nested[0] == _LEFT_ALONE or _is_question(cells):
         return [cells]
     shared = {name: value for name, value in cells.items() if name != nested[0]}
-    inner = [each.cells for each in _find(cells[nested[0]])]
-    return [row if isinstance(row, str) else _joined(shared, row, "case", {"id"}) for row in inner]
+    rows = rows_of_document(cells[nested[0]], own_key="entry")
+    return [row if isinstance(row, str) else _joined(shared, row, "case", {"id"}) for row in rows]
 
 
 def _joined(shared: Mapping[str, Any], row: Mapping[str, Any], kind: str, kept_apart: Any) -> dict[str, Any]:
@@ -97,7 +96,8 @@ def _find(node: Any) -> list[_Found]:
     if not isinstance(node, Mapping):
         raise UnreadableError(f"is {node!r:.60}, not a list of questions, nor an object with one")
     if isinstance(node.get("columns"), list) and _is_list_of(list, node.get("data")):
-        return [_Found(dict(zip(map(str, node["columns"]), row, strict=False))) for row in node["data"]]
+        header = Header(tuple(map(str, node["columns"])), 0, ())
+        return [_Found(name_cells(row, header)) for row in node["data"]]
     if _is_question(node):
         return [_Found(node)]
     if node and all(isinstance(each, Mapping) and each for each in node.values()):
@@ -111,7 +111,8 @@ def _find(node: Any) -> list[_Found]:
     if len(lists) > 1 and not asking and len(lengths) == 1 and lengths != {0}:
         return [_Found(dict(zip(lists, values, strict=True))) for values in zip(*lists.values(), strict=True)]
     chosen = asking or lists or {name: each for name, each in node.items() if _is_collection(each)}
-    if len(chosen) > 1 and all(map(_is_collection, chosen.values())) and _are_alike(_first_records(chosen)):
+    firsts = [next(_records(each), {}) for each in chosen.values()]
+    if len(chosen) > 1 and all(map(_is_collection, chosen.values())) and _are_alike(firsts):
         found = _find_groups(chosen)
     elif len(chosen) == 1:
         found = _find(next(iter(chosen.values())))
@@ -140,27 +141,20 @@ def _find_groups(node: Mapping[str, Any]) -> list[_Found]:
 def _find_records(node: Mapping[str, Mapping[str, Any]]) -> list[_Found]:
     """The rows of an object of records by their ids, or of columns by the ids of their values, which are turned."""
     inner = list(dict.fromkeys(chain.from_iterable(node.values())))
-    if _holds_columns(node, inner):
+    if _holds_columns(list(node), inner):
         rows = {key: {name: values.get(key) for name, values in node.items()} for key in inner}
     else:
         rows = {key: dict(values) for key, values in node.items()}
-    places = [[str(place) for place in range(first, first + len(rows))] for first in (0, 1)]
-    counted = list(rows) in places
+    counted = list(rows) in [[str(place) for place in range(first, first + len(rows))] for first in (0, 1)]
     return [_Found(cells, None if counted else key) for key, row in rows.items() for cells in split_case(row)]
 
 
-def _holds_columns(node: Mapping[str, Mapping[str, Any]], inner: Sequence[str]) -> bool:
+def _holds_columns(outer: Sequence[str], inner: Sequence[str]) -> bool:
     """Whether an object of objects has a column for each key, as pandas writes a frame, and no record."""
-    for keys, columns in ((list(node), False), (inner, True)):
+    for keys, columns in ((outer, False), (inner, True)):
         if len({re.sub(r"\d+", "#", key) for key in keys}) == 1 and any(map(str.isdigit, keys[0])):
             return columns
-    for keys, columns in ((inner, False), (list(node), True)):
-        if any(map(_ASKING.search, keys)):
-            return columns
-    # The values of one column resemble each other in length more than those of one record do.
-    lengths = {outer: {key: log(1 + len(str(each))) for key, each in values.items()} for outer, values in node.items()}
-    by_key = [[values[key] for values in lengths.values() if key in values] for key in inner]
-    return mean(pstdev(values.values()) for values in lengths.values()) < mean(map(pstdev, by_key))
+    return not any(map(_ASKING.search, inner)) and any(map(_ASKING.search, outer))
 
 
 def as_row(value: object) -> Cells:
@@ -194,22 +188,16 @@ def _marks_answers(value: object) -> bool:
 
 def _asks(value: object) -> bool:
     """Whether a list or an object holds records with a question, or collections of them."""
+    fields = (field for record in _records(value) for field in record.items())
     return any(
-        any(
-            (isinstance(each, str) and _ASKING.search(name)) or (_is_collection(each) and _asks(each))
-            for name, each in record.items()
-        )
-        for record in _records(value)
+        (isinstance(each, str) and _ASKING.search(name)) or (_is_collection(each) and _asks(each))
+        for name, each in fields
     )
 
 
 def _records(value: object) -> Iterator[Mapping[str, Any]]:
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
     return (each for each in inner if isinstance(each, Mapping))
-
-
-def _first_records(collections: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [next(_records(each)) for each in collections.values()]
 
 
 def _are_alike(records: Sequence[Mapping[str, Any]]) -> bool:

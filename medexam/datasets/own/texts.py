@@ -5,54 +5,63 @@ and raised or lowered signs stay such where Unicode has them.
 """
 
 import ast
+import codecs
 import html
 import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, parse_json
+from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, decode, parse_json
 
-EMPTY_WORDS = frozenset(
-    (
-        "",
-        "-",
-        "--",
-        "\u2013",
-        "\u2014",
-        "N/A",
-        "n/a",
-        "#N/A",
-        "<NA>",
-        "NaN",
-        "nan",
-        "NAN",
-        "NaT",
-        "null",
-        "NULL",
-        "Null",
-    )
-)
-"""What stands in a cell that holds nothing. `NA` and `None` are left out: noradrenaline, and an option."""
+EMPTY_WORDS = frozenset({"", "-", "--", "\u2013", "\u2014", "n/a", "#n/a", "<na>", "nan", "nat", "null"})
+"""What stands, in small letters, in a cell that holds nothing. `NA` and `None` do not: noradrenaline, and an option."""
 _COUNTED = frozenset({"start", "answer_start"})
 """Fields that count the characters of a text."""
-_UNPAIRED = frozenset({"br", "hr", "wbr", "p", "li", "td", "th", "tr", "div"})
-_BREAKS = frozenset(
-    {"br", "hr", "p", "div", "li", "ul", "ol", "tr", "table", "blockquote", *(f"h{n}" for n in range(1, 7))}
-)
 _TAG = re.compile(
-    r"<(/?)(br|hr|wbr|p|div|span|font|center|b|i|u|s|em|strong|small|big|mark|code|pre|a|ul|ol|li|table|thead|tbody|tr|td|th"
-    r"|blockquote|section|article|h[1-6])((?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))*)\s*/?>",
+    r"<(/?)(?:(br|hr|p|div|li|ul|ol|tr|table|blockquote|section|article|h[1-6])|(wbr|span|font|center|b|i|u|s|em|strong"
+    r"|small|big|mark|code|pre|a|thead|tbody|td|th))(?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))*\s*/?>",
     re.IGNORECASE,
 )
+"""A tag that breaks the line, or one within a line."""
 _UNSHOWN = re.compile(r"<!--.*?-->|<(style|script)\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
 _MOVED = re.compile(r"<(su[bp])>([^<>]*)</\1>", re.IGNORECASE)
+_LETTERS = "áéíóúüñçàèìòùâêîôûëïöäßãõœæ"
+_SMALL, _LARGE = f"a-z{_LETTERS}", _LETTERS.upper()
+_BETWEEN_WORDS = "‹›“”„‘’–—…•·ºªµ™¢¶\xa0"  # noqa: RUF001 - as they are written
+_AROUND_WORDS = "¿¡«»°€£§©®±²³¹×÷¼½¾"  # noqa: RUF001
+_UNLIKELY = re.compile(
+    f"[^\t\r\n -~{_LETTERS}{_LARGE}{_BETWEEN_WORDS}{_AROUND_WORDS}]|[{_LETTERS}]{{3}}|[{_LARGE}]{{3}}"
+    f"|[{_SMALL}][{_LARGE}{_AROUND_WORDS}]+[{_SMALL}]"
+)
+"""What texts of western Europe do not hold, and bytes of another encoding soon give."""
+_MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_LOOKED_AT = 1 << 16
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 _LINE_ENDS = re.compile(r"[ \t\r]*\n\s*")
 _SIGNS = {
     "sup": str.maketrans("0123456789+-−=()abcdefghijklmnoprstuvwxyz", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"),  # noqa: RUF001
     "sub": str.maketrans("0123456789+-−=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"),  # noqa: RUF001
 }
+
+
+def find_encoding(content: bytes) -> str:
+    """What a text is written in: UTF-8, UTF-16 with its mark or a zero beside each English letter, or Windows-1252.
+
+    Any bytes could be the last, so it is taken only if they give texts of western Europe. Raises `UnreadableError`.
+    """
+    encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "utf-8-sig")
+    if encoding == "utf-8-sig" and content[:_LOOKED_AT].count(0) > len(content[:_LOOKED_AT]) / 4:
+        encoding = "utf-16-be" if content[:1] == b"\0" else "utf-16-le"
+    for tried in (encoding, "cp1252"):
+        try:
+            text = content.decode(tried)
+        except UnicodeDecodeError:
+            continue
+        if tried != "cp1252" or (encoding == "utf-8-sig" and _UNLIKELY.search(text) is None):
+            return tried
+    decode(content)
+    raise UnreadableError(f"is not {encoding.upper()}")
 
 
 def clean(cells: Mapping[str, Any] | str, place: str, *, as_written: bool = False) -> Mapping[str, Any] | str:
@@ -146,10 +155,13 @@ def _without_html(text: str) -> str:
     lower = text.lower()
 
     def replace(tag: re.Match[str]) -> str:
-        name = tag[2].lower()
-        if name not in _UNPAIRED and not (f"</{name}>" in lower and f"<{name}" in lower):
+        if tag[2]:
+            return "\n"
+        name = tag[3].lower()
+        # A letter between signs, as in a <b>, is a tag only if it is closed.
+        if name != "wbr" and not (f"</{name}>" in lower and f"<{name}" in lower):
             return tag[0]
-        return "\n" if name in _BREAKS else " " if tag[1] and name in ("td", "th") else ""
+        return " " if tag[1] and name in ("td", "th") else ""
 
     shown = _UNSHOWN.sub("", text)
     without = _MOVED.sub(_moved, _TAG.sub(replace, shown))

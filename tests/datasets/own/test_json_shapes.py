@@ -79,6 +79,10 @@ SHAPES: dict[str, tuple[Any, list[dict[str, Any]]]] = {
         {"exams": [{"exam": "spring", "parts": [{"part": 1, "items": ROWS[:2]}, {"part": 2, "items": ROWS[2:]}]}]},
         _added(ROWS, exam=["spring"] * 3, part=[1, 1, 2]),
     ),
+    "cases of questions by key": (
+        [{"id": 7, "items": _keyed(ROWS[:2], "en", "es")}, {"id": 8, "items": _keyed(ROWS[2:], "en")}],
+        _added(ROWS, case_id=[7, 7, 8], entry=["en", "es", "en"]),
+    ),
     "exams by name": (
         {"version": "1", "exams": {"e1": {"year": 2019, "data": ROWS[:2]}, "e2": {"year": 2020, "data": ROWS[2:]}}},
         _added(ROWS, version=["1"] * 3, year=[2019, 2019, 2020], entry=["e1", "e1", "e2"]),
@@ -88,13 +92,6 @@ SHAPES: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "columns by id": (
         {name: dict(zip(IDS, (row[name] for row in FLAT), strict=True)) for name in FLAT[0]},
         _added(FLAT, id=IDS),
-    ),
-    "columns of unknown names": (
-        {
-            new: {at: row[name] for at, row in zip("xyz", FLAT, strict=True)}
-            for new, name in zip("abcd", FLAT[0], strict=True)
-        },
-        _added([dict(zip("abcd", row.values(), strict=True)) for row in FLAT], id=["x", "y", "z"]),
     ),
     "records of unknown names": (
         {at: dict(zip("abcd", row.values(), strict=True)) for at, row in zip("xyz", FLAT, strict=True)},

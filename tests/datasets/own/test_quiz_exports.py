@@ -1,4 +1,4 @@
-"""What quiz tools export, as rows: GIFT, Aiken, Anki, Moodle's XML and QTI."""
+"""What quiz tools export, as rows: GIFT, Aiken, Anki, Moodle's XML and QTI 2 and 3."""
 
 import zipfile
 from pathlib import Path
@@ -105,6 +105,14 @@ def test_aiken(tmp_path) -> None:
     ]
 
 
+def test_lists_of_questions_like_aiken(tmp_path) -> None:
+    first = "1. Which?\na) x\nb) y: z\nAnswer: b) y: z\nExplanation: So it is.\n\n"
+    assert _read(tmp_path / "a.txt", f"{first}2. Then?\n(A) u\n(B) v\nCorrect answer: (A)\n") == [
+        {"question": "1. Which?", "options": {"A": "x", "B": "y: z"}, "answer": "B", "explanation": "So it is."},
+        {"question": "2. Then?", "options": {"A": "u", "B": "v"}, "answer": "A"},
+    ]
+
+
 @pytest.mark.parametrize(
     ("head", "lines", "rows"),
     [
@@ -190,15 +198,6 @@ QTI_3 = """<qti-assessment-item xmlns="http://www.imsglobal.org/xsd/imsqtiasi_v3
 <qti-simple-choice identifier="c1">Wait</qti-simple-choice>
 <qti-simple-choice identifier="c2">Give O<sub>2</sub></qti-simple-choice></qti-choice-interaction>
 <p>Be quick.</p></qti-item-body></qti-assessment-item>"""
-QTI_1 = """<questestinterop><assessment><section><item ident="i1" title="t"><presentation><material>
-<mattext texttype="text/html">&lt;div&gt;Which?&lt;/div&gt;</mattext></material><response_lid ident="r"><render_choice>
-<response_label ident="10"><material><mattext>x</mattext></material></response_label>
-<response_label ident="20"><material><mattext>y</mattext></material></response_label></render_choice></response_lid>
-</presentation><resprocessing><respcondition><conditionvar><other/></conditionvar><displayfeedback linkrefid="f"/>
-</respcondition><respcondition><conditionvar><varequal respident="r">20</varequal></conditionvar>
-<setvar action="Set" varname="SCORE">100</setvar></respcondition></resprocessing></item>
-<item ident="i2"><presentation><material><mattext>Write.</mattext></material></presentation></item></section>
-</assessment></questestinterop>"""
 ITEM = {
     "question": "A man of 30 coughs & sneezes.\nWhat now?\nBe quick.",
     "options": {"A": "Wait", "B": "Give O₂"},
@@ -217,13 +216,6 @@ def test_qti_items(tmp_path, text) -> None:
     }
 
 
-def test_qti_1(tmp_path) -> None:
-    assert _read(tmp_path / "a.xml", QTI_1) == [
-        {"question": "Which?", "options": {"A": "x", "B": "y"}, "answer": "B", "id": "i1", "title": "t"},
-        "is an item without one choice: 'Write.'",
-    ]
-
-
 def test_a_zip_file_of_items(tmp_path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("imsmanifest.xml", "<manifest/>")
@@ -233,7 +225,7 @@ def test_a_zip_file_of_items(tmp_path) -> None:
     table = read_file(tmp_path / "a.zip")
     assert [row.place for row in table.rows] == ["items/1.xml, question 1", "items/2.xml, question 1"]
     assert isinstance(table.rows[0].record, dict)
-    assert table.rows[1].record == "has 1 interactions, 0 of them choices: it is read if one choice is all"
+    assert table.rows[1].record == "has 1 interactions, and is read if its only one is a choice"
 
 
 ENTITY = '<!DOCTYPE quiz [<!ENTITY a "b"><!ENTITY c SYSTEM "file:///etc/passwd">]><quiz>&a;&c;</quiz>'
@@ -246,7 +238,7 @@ ENTITY = '<!DOCTYPE quiz [<!ENTITY a "b"><!ENTITY c SYSTEM "file:///etc/passwd">
         ("a.xml", '<!DOCTYPE quiz SYSTEM "http://127.0.0.1/x.dtd"><quiz/>', "declares the document type"),
         ("a.xml", "<quiz>&a;</quiz>", "is not XML"),
         ("a.xml", "<quiz><question>", "is not XML"),
-        ("a.xml", "<html/>", "holds XML of <html>: questions are read as Moodle"),
+        ("a.xml", "<html/>", "holds XML of <html>: it is read from Moodle"),
         ("a.xml", "<quiz/>", "holds no row"),
         ("a.xml", "<b>" * 101 + "</b>" * 101, "more than 100 deep"),
         ("a.zip", "x", "is not XML"),

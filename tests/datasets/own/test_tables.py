@@ -85,7 +85,7 @@ def test_a_sheet_with_titles(tmp_path) -> None:
 
 def test_a_column_of_a_sheet_without_a_name_is_kept_if_it_holds_something(tmp_path) -> None:
     table = _book(tmp_path / "a.xlsx", [["question", None, "answer", None, " "], ["q", "a", "A"], ["r", "b", "B"]])
-    assert table.columns == ("question", "unnamed (2)", "answer", "unnamed (4)")
+    assert table.columns == ("question", "unnamed (2)", "answer")
     shares = openpyxl.Workbook()
     shares.active.append(["question", "A", "B"])
     shares.active.append(["q", 0.125, 3])
@@ -100,6 +100,25 @@ def test_columns_of_one_name_are_numbered_and_said(tmp_path) -> None:
         assert table.columns == ("question", "option 1", "option 2", "option 3", "answer")
         assert "3 columns are called 'option', here option 1, option 2, option 3" in table.format
         assert _cells(table) == list(ROWS)
+
+
+def test_a_name_over_all_options_is_that_of_each(tmp_path) -> None:
+    table = _book(tmp_path / "a.xlsx", [("Question", "Options", None, None, "Answer"), *ROWS])
+    assert table.columns == ("Question", "Options 1", "Options 2", "Options 3", "Answer")
+    assert _cells(table) == list(ROWS)
+
+
+def test_delimiters_at_the_end_and_marks_as_other_programs_write_them(tmp_path) -> None:
+    assert _cells(_read(tmp_path / "a.csv", "question,A,answer,\nq,a,A,\nr,b,A,\n")) == [
+        ("q", "a", "A"),
+        ("r", "b", "A"),
+    ]
+    table = _read(tmp_path / "a.csv", "question,A,answer,\nq,a,A\nr,b,A\n")
+    assert (table.columns, _cells(table)) == (("question", "A", "answer"), [("q", "a", "A"), ("r", "b", "A")])
+    assert _cells(_read(tmp_path / "a.csv", "sep=;\nquestion;A\nq, r;a, b\n")) == [("q, r", "a, b")]
+    text = 'question,A\n"He said \\"no, no\\" twice","a"\n"q","\\"b\\", c"\n'
+    assert _cells(_read(tmp_path / "a.csv", text)) == [('He said "no, no" twice', "a"), ("q", '"b", c')]
+    assert _cells(_read(tmp_path / "a.csv", 'question,A\n"say ""x"" \\",b\n')) == [('say "x" \\', "b")]
 
 
 def test_rows_without_a_header_have_numbered_columns(tmp_path) -> None:
