@@ -36,7 +36,10 @@ class ImportSettings:
         Setting("Files of results: a key of the data set, such as dataset.path=a.json.", "--set", metavar="KEY=VALUE"),
     ] = ()
     measure: Annotated[
-        str | None, Setting("Files of results: the measure that chooses answers, such as acc_norm; all by default.")
+        str | None,
+        Setting(
+            "Files of results: the measure, such as acc_norm, or the table's column, that holds a model's answers."
+        ),
     ] = None
     most_unmatched: Annotated[
         float,

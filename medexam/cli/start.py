@@ -36,7 +36,7 @@ def init(
     dataset: tuple[str, list[str]] | None = None
     undecided: Mapping[str, str] = {}
     if data is not None:
-        from medexam.datasets.own.proposing import dataset_lines, propose
+        from medexam.datasets.own.proposals.proposing import dataset_lines, propose
 
         found = propose(data)
         dataset, undecided = (found.kind, dataset_lines(found, data.absolute())), found.open

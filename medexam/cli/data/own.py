@@ -42,7 +42,7 @@ def init(
     import yaml
 
     from medexam.cli.terminal import Terminal
-    from medexam.datasets.own.proposing import dataset_lines, propose
+    from medexam.datasets.own.proposals.proposing import dataset_lines, propose
     from medexam.datasets.rows import Row
     from medexam.errors import SpecError
     from medexam.files import write_whole

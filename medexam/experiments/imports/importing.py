@@ -35,6 +35,8 @@ from medexam.specs.programs.imported import ImportedSpec
 
 NAME = "imported"
 """What the experiment of imported runs is called."""
+MANY = 20
+"""Answers of a table of which not all are right, unless the table's answers are the key."""
 MOST_UNMATCHED = 0.01
 """Share of a file's samples that may be of no question, unless the user says otherwise."""
 MOST_UNREADABLE = 0.1
@@ -94,9 +96,10 @@ class Importer:
                     file=path.name,
                 )
                 cell = CellSpec(name=NAME, dataset=self._dataset, program=program)
-                yield self._import(path, results, cell, say)
+                is_doubtful = measure is None and results.harness == "table" and results.measure == "answer"
+                yield self._import(path, results, cell, say, may_be_key=is_doubtful)
 
-    def _import(self, path: Path, results: Results, cell: CellSpec, say: Say) -> Imported:
+    def _import(self, path: Path, results: Results, cell: CellSpec, say: Say, *, may_be_key: bool) -> Imported:
         known = identity(cell, fingerprint=self.items.fingerprint, words={})
         name = "-".join(map(name_part, [NAME, cell.program.label, cell.dataset.language, digest(known)]))
         folder = RunFolder(self._runs_dir / name)
@@ -112,6 +115,12 @@ class Importer:
             make_prediction(*pair, results, reader, program=cell.program.label, spec_digest=digest(known))
             for pair in pairs
         ]
+        right = sum(items.golds[one.question].accepts(one.answer) for one in predictions)
+        if may_be_key and right == len(pairs) >= MANY:
+            raise ResultsError(
+                f"{path}: all {len(pairs):,} answers are right, so the column answer may be the key: name the column "
+                "of the model's answers, such as --measure prediction; or --measure answer if it is this one"
+            )
         said = describe(path, results, matched, pairs, reader)
         folder.create()
         with folder.locked():

@@ -1,10 +1,12 @@
 """A plain table of answers: `question` with `answer`, or with `correct`, in CSV, JSON Lines, Parquet or Excel.
 
 `question` is our key or the question's text; a column `key` may hold the key beside the text. `answer` is the printed
-number, the letter or the text of an option; an empty one is no answer. `correct` is 1 or 0. Any other column is left
-alone.
+number, the letter or the text of an option; an empty one is no answer. `correct` is 1 or 0. A column called as answers
+of models are, such as `prediction`, is one; beside `answer`, which may then be the key, the user says which. Any other
+column is left alone.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,14 +21,31 @@ _VERDICTS: Mapping[str, bool] = {
     **dict.fromkeys(("0", "0.0", "false", "no", "wrong", "incorrect", "i"), False),
 }
 
+_MODELS = re.compile(
+    r"(?i)(?:model|llm|predicted|generated|system|pred|output)[ _-]?(?:answer|choice|option|letter|label)s?"
+)
+"""Names of columns with a model's answers, beside those of `_OTHERS`."""
+_OTHERS = ("prediction", "predictions", "predicted", "pred", "chosen", "choice", "guess")
 
-def read_plain_table(path: Path) -> list[Results]:
-    """The answers of one table; raises `ResultsError` if it cannot be read or lacks a column."""
+
+def read_plain_table(path: Path, measure: str | None = None) -> list[Results]:
+    """The answers of one table, those in the column `measure` if it is named.
+
+    Raises `ResultsError` if it cannot be read or lacks a column, or if several may hold the answers.
+    """
     try:
         table = read_file(path)
     except DatasetError as error:
         raise ResultsError(str(error)) from None
-    by_answer = "answer" in table.columns
+    answers = [column for column in table.columns if column == "answer" or _is_of_model(column)]
+    if measure is not None and measure != "correct" and measure in table.columns:
+        answers = [measure]
+    if len(answers) > 1 and measure is None:
+        raise ResultsError(
+            f"{path}: the columns {' and '.join(answers)} may hold the model's answers, and one of them the key: "
+            f"say which is the model's, such as --measure {answers[-1]}"
+        )
+    by_answer = bool(answers) and measure != "correct"
     if "question" not in table.columns or not (by_answer or "correct" in table.columns):
         raise ResultsError(
             f"{path}: is no file of results that is known: it needs the columns question and answer, or question and "
@@ -34,10 +53,16 @@ def read_plain_table(path: Path) -> list[Results]:
             "lm-evaluation-harness or Every Eval Ever, a log of Inspect, or a scenario_state.json of HELM"
         )
     name = path.name.removesuffix(".gz").rpartition(".")[0]
-    return [Results("table", name, "answer" if by_answer else "correct", list(_samples(table)), model=_model(table))]
+    column = answers[0] if by_answer else "correct"
+    samples = list(_samples(table, column))
+    return [Results("table", name, column, samples, model=_model(table))]
 
 
-def _samples(table: SourceTable) -> Iterator[Sample]:
+def _is_of_model(column: str) -> bool:
+    return column.strip().casefold() in _OTHERS or _MODELS.fullmatch(column.strip()) is not None
+
+
+def _samples(table: SourceTable, answer: str) -> Iterator[Sample]:
     for row in table.rows:
         if isinstance(row.record, str):
             raise ResultsError(f"{table.source}, {row.place}: {row.record}")
@@ -48,8 +73,8 @@ def _samples(table: SourceTable) -> Iterator[Sample]:
             ids=tuple(filter(None, (_text(row.record, "key"), question))),
             stem=question,
             options=read_options(row.record),
-            chosen=_text(row.record, "answer"),
-            right=_verdict(row.record, f"{table.source}, {row.place}"),
+            chosen=_text(row.record, answer if answer != "correct" else "answer"),
+            right=_verdict(row.record, f"{table.source}, {row.place}") if answer in ("answer", "correct") else None,
             reply=_text(row.record, "reply"),
         )
 

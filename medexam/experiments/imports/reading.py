@@ -18,7 +18,7 @@ def read_results(path: Path, measure: str | None = None) -> list[Results]:
 
     Raises `ResultsError` if the file is missing, damaged or of no known form, or if it has no such measure.
     """
-    found = _read(path)
+    found = _read(path, measure)
     names = [each.measure for each in found]
     if measure is None:
         return found
@@ -27,7 +27,7 @@ def read_results(path: Path, measure: str | None = None) -> list[Results]:
     return [each for each in found if each.measure == measure]
 
 
-def _read(path: Path) -> list[Results]:
+def _read(path: Path, measure: str | None) -> list[Results]:
     if not path.is_file():
         raise ResultsError(f"{path}: is no file; give a file of results")
     name = path.name.removesuffix(".gz")
@@ -35,8 +35,8 @@ def _read(path: Path) -> list[Results]:
         return read_inspect(path)
     if name.endswith(".jsonl"):
         first = next(read_lines(path), None)
-        read = read_lm_eval if is_lm_eval(first) else read_every_eval_ever if is_sample(first) else read_plain_table
-        return read(path)
+        if is_lm_eval(first) or is_sample(first):
+            return read_lm_eval(path) if is_lm_eval(first) else read_every_eval_ever(path)
     if name.endswith(".json"):
         document = _load(path)
         if is_inspect(document):
@@ -48,7 +48,7 @@ def _read(path: Path) -> list[Results]:
             return [replace(each, beside=(samples,)) for each in read_every_eval_ever(samples)]
         if isinstance(document, dict) and "lm_eval_version" in document:
             raise ResultsError(f"{path}: holds no single answers; give the samples_*.jsonl beside it (--log_samples)")
-    return read_plain_table(path)
+    return read_plain_table(path, measure)
 
 
 def _load(path: Path) -> object:

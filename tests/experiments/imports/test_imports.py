@@ -247,6 +247,28 @@ def test_another_gold_in_the_file_is_told(importer, tmp_path) -> None:
     assert "another right answer than the data set to 1 questions" in one.run.warnings[0]
 
 
+def test_a_key_is_not_taken_for_the_answers_of_a_model(importer, tmp_path) -> None:
+    golds = importer.items.golds
+    keys = [question.key for question in importer.items.questions[:20]]
+    path = tmp_path / "log.csv"
+    rows = [f"{key},{golds[key].number},{golds[key].number if place < 7 else ''}" for place, key in enumerate(keys)]
+    path.write_text("\n".join(["question,answer,model_answer", *rows]) + "\n")
+    with pytest.raises(
+        ResultsError, match=r"columns answer and model_answer [^:]+: [^:]+, such as --measure model_answer"
+    ):
+        list(importer.take(path, print))
+    (one,) = importer.take(path, print, "model_answer")
+    assert (one.run.metrics.right, one.run.metrics.n) == (7, 20)
+    path.write_text("\n".join(["question,answer", *(row.rpartition(",")[0] for row in rows)]) + "\n")
+    with pytest.raises(ResultsError, match="all 20 answers are right, so the column answer may be the key"):
+        list(importer.take(path, print))
+    (one,) = importer.take(path, print, "answer")
+    assert one.run.metrics.right == 20
+    path.write_text("\n".join(["question,prediction", *(row.rpartition(",")[0] for row in rows)]) + "\n")
+    (one,) = importer.take(path, print)
+    assert (one.run.metrics.right, one.run.record.cell.program.measure) == (20, "prediction")
+
+
 def test_a_file_that_cannot_be_read_is_refused_in_one_line(importer, tmp_path) -> None:
     cut = tmp_path / "cut.eval"
     cut.write_bytes((LOGS / "inspect_headqa.eval").read_bytes()[:20_000])

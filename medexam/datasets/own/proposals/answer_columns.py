@@ -6,10 +6,10 @@ from typing import Any
 
 from medexam.datasets.own.answers import Numbers, OpenAnswersError, RawAnswer, is_word_of_letters, read_answers
 from medexam.datasets.own.columns import KEYED
-from medexam.datasets.own.drafts import HALF, MOST, Draft, Sample, make_spec, show, value_of
 from medexam.datasets.own.names import find_groups, find_named
 from medexam.datasets.own.options import ReadOptions, Settled
-from medexam.datasets.own.sources import Source
+from medexam.datasets.own.proposals.drafts import HALF, MOST, Draft, Sample, make_spec, show, value_of
+from medexam.datasets.own.proposals.sources import Source
 from medexam.datasets.own.tables import SourceTable
 from medexam.errors import DatasetError
 

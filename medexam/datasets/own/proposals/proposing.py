@@ -13,11 +13,14 @@ from typing import Any, get_args
 
 import yaml
 
-from medexam.datasets.own.answer_columns import Fit, decide_answer, find_answers
 from medexam.datasets.own.answers import WAYS
 from medexam.datasets.own.choice import parse_choice
 from medexam.datasets.own.columns import KEYED, describe_faults, enough
-from medexam.datasets.own.drafts import (
+from medexam.datasets.own.keys import add_key
+from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
+from medexam.datasets.own.options import OpenFieldError, Settled
+from medexam.datasets.own.proposals.answer_columns import Fit, decide_answer, find_answers
+from medexam.datasets.own.proposals.drafts import (
     HALF,
     Draft,
     Sample,
@@ -30,12 +33,9 @@ from medexam.datasets.own.drafts import (
     share,
     show,
 )
-from medexam.datasets.own.keys import add_key
-from medexam.datasets.own.language import find_language
-from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
-from medexam.datasets.own.options import OpenFieldError, Settled
-from medexam.datasets.own.other_columns import propose_others
-from medexam.datasets.own.sources import Source, find_sign, find_sources
+from medexam.datasets.own.proposals.language import find_language
+from medexam.datasets.own.proposals.other_columns import propose_others
+from medexam.datasets.own.proposals.sources import Source, find_sign, find_sources
 from medexam.datasets.own.tables import SourceTable, read_file
 from medexam.datasets.own.words import parse_words
 from medexam.datasets.rows import Fault, Row, TaskRow

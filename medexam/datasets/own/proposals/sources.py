@@ -6,7 +6,9 @@ from typing import Any
 
 from medexam.datasets.own.choice import read_all_options
 from medexam.datasets.own.columns import Columns
-from medexam.datasets.own.drafts import (
+from medexam.datasets.own.names import WEAK, Group, find_groups, find_named, plain_name, rank
+from medexam.datasets.own.options import ReadOptions, Settled
+from medexam.datasets.own.proposals.drafts import (
     HALF,
     MOST,
     Sample,
@@ -18,8 +20,6 @@ from medexam.datasets.own.drafts import (
     share,
     splits,
 )
-from medexam.datasets.own.names import WEAK, Group, find_groups, find_named, plain_name, rank
-from medexam.datasets.own.options import ReadOptions, Settled
 from medexam.datasets.own.tables import SourceTable
 
 _SIGNS = ("**", "*", "✓", "✔", "√", "=", "+", "[x]", "(x)", "(*)", "(correct)", "[correct]", "(correcta)", "(richtig)")
