@@ -18,7 +18,8 @@ def _spellings(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(way for name in names for way in (name, name.capitalize(), name.upper())))
 
 
-_SPELLED: dict[tuple[str, ...], tuple[str, ...]] = {names: _spellings(names) for names in (IDS, TEXTS, RARER_TEXTS, TITLES)}
+_NAMES: tuple[tuple[str, ...], ...] = (IDS, TEXTS, RARER_TEXTS, TITLES)
+_SPELLED = {names: _spellings(names) for names in _NAMES}
 KNOWN = (*(way for ways in _SPELLED.values() for way in ways), "source", *_METADATA)
 """The columns of which a passage may be made."""
 EXPECTED = (
