@@ -103,13 +103,14 @@ class Fingerprint:
 
 
 def load_corpus(source: str | Path | None, *, skip_bad: bool = False) -> Corpus:
-    """The corpus in a file or folder of `.jsonl`, `.jsonl.gz` and `.parquet`, or in a data set of the hub.
+    """The corpus in a file or folder of passages, or in a data set of the hub.
 
-    A folder is read with the folders in it, files in the order of their names. A text such as `MedRAG/textbooks` that
-    is no path names a data set of the hub, of which all splits are read; a `Path` never does. Behind `#` stands a
-    configuration, as in `wikimedia/wikipedia#20231101.en`. None: `DEFAULT_FILE` in `$MEDEXAM_DATA`. A passage's text
-    stands in `content`, or in `text` if there is no such column. A passage without `source` takes its id's part
-    before the first `_`, else the corpus's name.
+    A folder is read with the folders in it, files in the order of their names: JSON Lines and Parquet, else TSV and
+    CSV, else JSON, else text files, each a passage. A text such as `MedRAG/textbooks` that is no path names a data set
+    of the hub, of which all splits are read; a `Path` never does. Behind `#` stands a configuration, as in
+    `wikimedia/wikipedia#20231101.en`. None: `DEFAULT_FILE` in `$MEDEXAM_DATA`. Fields are called as in
+    `medexam.retrievers.formats.names`. A passage without `source` takes its id's part before the first `_`, else the
+    corpus's name. Texts are read in NFC.
 
     Raises `DatasetError` if nothing is found, a file cannot be read, an id stands twice, no passage is left, or a
     row is not JSON or lacks its id or text: with `skip_bad` such rows are left out and counted instead.

@@ -1,6 +1,6 @@
 """Where a corpus is read, and which of its rows are passages.
 
-It knows the rows of MedRAG's corpora (`id`, `title`, `content`); it keeps nothing in memory.
+It knows rows, by the names that `medexam.retrievers.formats.names` holds; it keeps nothing in memory.
 """
 
 import os
@@ -24,6 +24,7 @@ from medexam.retrievers.corpus_rows import (
     read_hub,
     read_licence,
 )
+from medexam.retrievers.formats.names import EXPECTED, IDS, TITLES, UNNAMED, find_field, find_text, read_metadata
 from medexam.text import composed
 
 DEFAULT_FILE = "corpus/passages.jsonl.gz"
@@ -59,7 +60,7 @@ class PlacedPassages:
         self.skipped = 0
         for place, row in self.source.rows():
             try:
-                yield place, _parse(row, self.source.name, collections)
+                yield place, _parse(place, row, self.source.name, collections)
             except _RowError as error:
                 if not self._skip_bad:
                     raise DatasetError(
@@ -70,7 +71,7 @@ class PlacedPassages:
 
     def repeated(self, key: str) -> DatasetError:
         """The error that says where the id `key` stands for the first and for the second time."""
-        first, second = islice((place for place, row in self.source.rows() if stated_id(row) == key), 2)
+        first, second = islice((place for place, row in self.source.rows() if find_id(place, row) == key), 2)
         return DatasetError(
             f"{second}: id {key!r} already stands in {first}: give each passage an id of its own, or name the one "
             "file that is to be read"
@@ -88,8 +89,8 @@ def find_source(source: str | Path | None) -> CorpusSource:
         files = list_files(path)
         licence = read_licence((path if path.is_dir() else path.parent) / "README.md")
         name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
-        return CorpusSource(name, str(path), lambda: read_files(files), licence)
-    if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not source.endswith((*SUFFIXES, ".json", ".gz")):
+        return CorpusSource(name, str(path), lambda: read_files(files, path), licence)
+    if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not source.endswith((*SUFFIXES, ".gz")):
         parts = load_hub(source)
         licence = next((part.info.license for part in parts.values() if part.info.license), None)
         return CorpusSource(source, source, lambda: read_hub(source, parts), licence)
@@ -111,31 +112,57 @@ def _default_path() -> Path:
     )
 
 
-def _parse(row: Mapping[str, Any] | Unreadable, corpus: str, collections: dict[str, str]) -> Passage:
+def _parse(place: Place, row: Mapping[str, Any] | Unreadable, corpus: str, collections: dict[str, str]) -> Passage:
     """The passage of a row; `collections` lets all passages of a source share one text."""
     if isinstance(row, Unreadable):
         raise _RowError(row.reason)
-    key = stated_id(row)
+    key = find_id(place, row)
     if key is None:
-        raise _RowError(f"id is {row.get('id')!r}, not a text")
-    content, title = row.get("content", row.get("text")), row.get("title")
+        raise _RowError(f"id is {_value(row, IDS)!r}, not a text{_fields_of(row, IDS)}")
+    try:
+        field = find_text(row)
+    except ValueError as error:
+        raise _RowError(f"of passage {key!r}, {error}") from None
+    content, title = row.get(field or ""), _value(row, TITLES)
+    if title is None:
+        title = read_metadata(row, "title")
     if not isinstance(content, str) or not content.strip():
-        raise _RowError(f"passage {key!r} has no text in `content`")
+        raise _RowError(f"passage {key!r} has no text in `{field or 'content'}`{'' if field else _fields_of(row)}")
     if title is not None and not isinstance(title, str):
         raise _RowError(f"title of passage {key!r} is {title!r}, not a text")
     try:
         f"{key}{title}{content}".encode()
     except UnicodeEncodeError:
         raise _RowError(f"passage {key!r} holds half a surrogate pair, which is no character") from None
-    stated = row.get("source")
+    stated = row.get("source") or read_metadata(row, "source")
     before, mark, _ = key.partition("_")
-    collection = stated if isinstance(stated, str) and stated else before if mark and before else corpus
+    named = mark and before and stated_id(row) is not None
+    collection = stated if isinstance(stated, str) and stated else before if named else corpus
     return Passage(key, composed(title or ""), composed(content), collections.setdefault(collection, collection))
+
+
+def find_id(place: Place, row: Mapping[str, Any] | Unreadable) -> str | None:
+    """The id of a row, or for a document of LangChain without one that of its file and number; None without either."""
+    key = stated_id(row)
+    if key is None and not isinstance(row, Unreadable) and UNNAMED in row and _value(row, IDS) is None:
+        return f"{Path(place.file).name.partition('.')[0]}-{place.number}"
+    return key
 
 
 def stated_id(row: Mapping[str, Any] | Unreadable) -> str | None:
     """The id of a row; None if it has none. Whole numbers are taken as texts."""
-    key = None if isinstance(row, Unreadable) else row.get("id")
+    key = None if isinstance(row, Unreadable) else _value(row, IDS)
     if isinstance(key, int) and not isinstance(key, bool):
         return str(key)
     return key if isinstance(key, str) and key else None
+
+
+def _value(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return row.get(find_field(row, names) or "")
+
+
+def _fields_of(row: Mapping[str, Any], names: tuple[str, ...] | None = None) -> str:
+    """What a row has instead of the field that is missing; empty if it has that."""
+    if names is not None and find_field(row, names) is not None:
+        return ""
+    return f" (its fields are {', '.join(list(row)[:20])}; {EXPECTED})"

@@ -1,4 +1,4 @@
-"""The rows of a corpus with the place where each stands: JSON Lines, Parquet and data sets of the hub.
+"""The rows of a corpus with the place where each stands: files of every format, and data sets of the hub.
 
 It knows formats only; which rows are passages is for `medexam.retrievers.corpora` to say.
 """
@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from medexam.errors import CorpusUnreachableError, DatasetError
 from medexam.inputs import UnreadableError, open_parquet, open_unpacked, parquet_rows, parse_json
 from medexam.library_logging import errors_only
+from medexam.retrievers.formats import documents, tables
+from medexam.retrievers.formats.names import EXPECTED, IDS, KNOWN, UNNAMED, find_field, find_text
 
-SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
-FIELDS = ("id", "title", "content", "text", "source")
-NEEDED = ("id", "content")
-"""`text` stands for `content` if there is no such column."""
+_LINES = (".jsonl", ".jsonl.gz", ".parquet")
+_KINDS = (_LINES, tables.SUFFIXES, documents.JSON_SUFFIXES, documents.TEXT_SUFFIXES)
+"""Endings of files of passages; of a folder the files of the first kind that it has are read."""
+SUFFIXES = tuple(suffix for kind in _KINDS for suffix in kind)
 _BATCH_ROWS = 1000
 
 
@@ -45,26 +47,39 @@ PlacedRow = tuple[Place, Mapping[str, Any] | Unreadable]
 def list_files(path: Path) -> list[Path]:
     """The file at `path`, or the files of passages in that folder and the folders in it, by name; hidden ones are not.
 
+    Other formats hold passages only if no JSON Lines or Parquet lie there, and BEIR's `queries` are none.
     Raises `DatasetError` if there is none.
     """
     if path.is_file():
-        if not path.name.endswith(SUFFIXES):
+        if not path.name.lower().endswith(SUFFIXES):
             raise DatasetError(f"{path} is no file of passages: name one that ends in {', '.join(SUFFIXES)}")
         return [path]
-    inside = sorted(file.relative_to(path) for file in path.rglob("*") if file.name.endswith(SUFFIXES))
+    inside = sorted(file.relative_to(path) for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
     shown = [path / file for file in inside if not any(part.startswith(".") for part in file.parts)]
-    if not shown:
-        raise DatasetError(f"{path} holds no file of passages ({', '.join(SUFFIXES)}): name another in the corpus key")
-    return shown
+    for kind in _KINDS:
+        found = [file for file in shown if file.name.lower().endswith(kind)]
+        if kind is documents.TEXT_SUFFIXES:
+            found = [file for file in found if documents.is_text(file)]
+        if any(_stem(file) == "corpus" for file in found):
+            found = [file for file in found if _stem(file) != "queries"]
+        if found:
+            return found
+    raise DatasetError(f"{path} holds no file of passages ({', '.join(SUFFIXES)}): name another in the corpus key")
 
 
-def read_files(files: Sequence[Path]) -> Iterator[PlacedRow]:
-    """Every row of the files in turn; empty lines are none.
+def read_files(files: Sequence[Path], root: Path) -> Iterator[PlacedRow]:
+    """Every row of the files in turn; empty lines are none, and a text file's id is its path within `root`.
 
     Raises `DatasetError` if a file is damaged or lacks a column.
     """
     for file in files:
-        yield from _read_parquet(file) if file.suffix == ".parquet" else _read_lines(file)
+        name = file.name.lower()
+        if name.endswith(".parquet"):
+            yield from _read_parquet(file)
+        elif name.endswith(_LINES):
+            yield from _read_lines(file)
+        else:
+            yield from _read_other(file, root)
 
 
 def read_licence(path: Path) -> str | None:
@@ -120,7 +135,7 @@ def load_hub(name: str) -> Mapping[str, Any]:
 def read_hub(name: str, parts: Mapping[str, Any]) -> Iterator[PlacedRow]:
     """Every row of what `load_hub` brought, all splits together."""
     for split, part in parts.items():
-        wanted = part.select_columns([field for field in FIELDS if field in part.column_names])
+        wanted = part.select_columns([field for field in KNOWN if field in part.column_names])
         place = f"{name}, split {split}"
         number = 0
         for batch in wanted.iter(batch_size=_BATCH_ROWS):
@@ -131,6 +146,9 @@ def read_hub(name: str, parts: Mapping[str, Any]) -> Iterator[PlacedRow]:
 
 def _read_lines(path: Path) -> Iterator[PlacedRow]:
     name, number = str(path), 0
+    if _begins_list(path):
+        yield from _read_other(path, path)
+        return
     try:
         with open_unpacked(path) as lines:
             for number, line in enumerate(lines, start=1):
@@ -140,6 +158,47 @@ def _read_lines(path: Path) -> Iterator[PlacedRow]:
         raise DatasetError(
             f"{name}: cannot be read after line {number} ({error}): the file may be truncated; bring it again"
         ) from None
+
+
+def _begins_list(path: Path) -> bool:
+    """Whether a file of JSON Lines is one JSON list instead."""
+    try:
+        with open_unpacked(path) as lines:
+            first = next((line for line in lines if not line.isspace()), b"").strip()
+    except (OSError, UnreadableError):
+        return False
+    return first.startswith(b"[") and (first == b"[" or first.startswith((b"[{", b"[ {")))
+
+
+def _read_other(path: Path, root: Path) -> Iterator[PlacedRow]:
+    name, number = str(path), 0
+    try:
+        if path.name.lower().endswith(tables.SUFFIXES):
+            for number, row in tables.read_table(path):
+                yield Place(name, "line", number), Unreadable(row) if isinstance(row, str) else row
+        elif path.name.lower().endswith(documents.TEXT_SUFFIXES):
+            inside = path.relative_to(root).as_posix() if path != root else path.name
+            yield Place(name, "line", 1), _read_text(path, inside, root.stem)
+        else:
+            for number, row in enumerate(documents.read_json_rows(path), start=1):
+                is_row = isinstance(row, dict)
+                yield Place(name, "row", number), row if is_row else Unreadable(f"is {row!r:.40}, not an object")
+    except (OSError, UnreadableError) as error:
+        raise DatasetError(
+            f"{name} is no file of passages: name one that ends in {', '.join(SUFFIXES)} and is whole (after row "
+            f"{number} it {error}); {EXPECTED}"
+        ) from None
+
+
+def _read_text(path: Path, name: str, source: str) -> Mapping[str, str] | Unreadable:
+    try:
+        return {**documents.read_text_file(path, name), "source": source}
+    except UnreadableError as error:
+        return Unreadable(str(error))
+
+
+def _stem(path: Path) -> str:
+    return path.name.partition(".")[0].lower()
 
 
 def _parse_line(line: bytes) -> Mapping[str, Any] | Unreadable:
@@ -156,7 +215,7 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
         with open_parquet(path) as file:
             columns = file.schema_arrow.names
             _check_columns(name, columns)
-            rows = parquet_rows(file, [field for field in FIELDS if field in columns])
+            rows = parquet_rows(file, [field for field in KNOWN if field in columns])
             for number, row in enumerate(rows, start=1):
                 yield Place(name, "row", number), row
     except UnreadableError as error:
@@ -166,10 +225,13 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
 
 
 def _check_columns(place: str, columns: Sequence[str]) -> None:
-    if missing := [
-        field for field in NEEDED if field not in columns and (field, "text" in columns) != ("content", True)
-    ]:
+    try:
+        text = find_text(columns)
+    except ValueError as error:
+        raise DatasetError(f"{place}: {error}") from None
+    lacks_id = find_field(columns, IDS) is None and text != UNNAMED
+    if missing := [*(["id"] if lacks_id else []), *(["content"] if text is None else [])]:
         raise DatasetError(
-            f"{place}: lacks the column {' and '.join(missing)}: passages have `id`, `content` and perhaps `title` and "
-            f"`source`; rename the columns"
+            f"{place}: lacks the column {' and '.join(missing)}: its columns are {', '.join(columns[:20])}, and "
+            f"{EXPECTED}; rename the columns"
         )

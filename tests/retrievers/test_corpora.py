@@ -1,6 +1,8 @@
 """Reading passages: the real sample in each format, what is refused and where, and cutting long ones."""
 
+import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -14,9 +16,11 @@ import pytest
 
 from medexam.errors import DatasetError
 from medexam.retrievers.base import Passage
-from medexam.retrievers.corpora import build_corpus, chunk_corpus, load_corpus
+from medexam.retrievers.corpora import build_corpus, chunk_corpus, load_corpus, stream_corpus
 
 SAMPLE = Path(__file__).parent / "corpus_sample"
+THREE = [("1", "Scurvy", "Vitamin C helps."), ("2", "Insulin", 'The "islets"; the pancreas.'), ("3", "Femur", "á")]
+THREE_ROWS = [{"id": key, "title": title, "text": text} for key, title, text in THREE]
 FULL_DATA = os.environ.get("MEDEXAM_DATA")
 
 
@@ -178,13 +182,15 @@ def test_what_is_no_corpus_is_refused(lines, write, tmp_path) -> None:
     (tmp_path / "no.parquet").write_bytes(b"PAR1 and no more")
     (tmp_path / "no.jsonl.gz").write_bytes(b"no gzip")
     pq.write_table(pa.table({"_id": ["a"], "body": ["b"]}), tmp_path / "beir.parquet")
+    pq.write_table(pa.table({"body": ["b"]}), tmp_path / "neither.parquet")
     cases = {
         tmp_path / "nothing": "holds no file of passages",
         write([], "empty.jsonl"): "corpus empty holds no passages: see whether",
         cut: r"cannot be read after line \d+ .*truncated",
         tmp_path / "no.parquet": "cannot be read after row 0",
         tmp_path / "no.jsonl.gz": "cannot be read after line 0",
-        tmp_path / "beir.parquet": "lacks the column id and content",
+        tmp_path / "beir.parquet": "lacks the column content: its columns are _id, body, and a passage has",
+        tmp_path / "neither.parquet": "lacks the column id and content: its columns are body",
         write(lines, "passages.csv"): "is no file of passages: name one that ends in",
         tmp_path / "gone.jsonl": "does not exist: correct the path, name a hub data set .* MEDEXAM_DATA",
     }
@@ -193,6 +199,117 @@ def test_what_is_no_corpus_is_refused(lines, write, tmp_path) -> None:
             load_corpus(path)
     with pytest.raises(DatasetError, match=r"no passages \(1 rows that are none were left out\)"):
         load_corpus(write(["?"], "bad.jsonl"), skip_bad=True)
+
+
+SHAPES = {
+    "medrag.jsonl": [{"id": n, "title": t, "content": c, "contents": f"{t}. {c}"} for n, t, c in THREE],
+    "beir.jsonl": [{"_id": n, "title": t, "text": c, "metadata": {}} for n, t, c in THREE],
+    "pyserini.jsonl": [{"id": n, "contents": c, "title": t} for n, t, c in THREE],
+    "miracl.jsonl": [{"docid": n, "title": t, "text": c} for n, t, c in THREE],
+    "trec.jsonl": [{"pid": int(n), "title": t, "passage": c} for n, t, c in THREE],
+    "capitals.jsonl": [{"ID": n, "Title": t, "Text": c} for n, t, c in THREE],
+    "list.jsonl": THREE_ROWS,
+    "list.json": THREE_ROWS,
+    "docs.json": {"version": 2, "documents": THREE_ROWS},
+    "by_id.json": {n: {"title": t, "text": c} for n, t, c in THREE},
+    "psgs.tsv": [["id", "text", "title"], *([n, c, t] for n, t, c in THREE)],
+    "psgs.tsv.gz": [["id", "text", "title"], *([n, c, t] for n, t, c in THREE)],
+    "wide.csv": [["Doc_id", "url", "title", "passage"], *([n, "u", t, c] for n, t, c in THREE)],
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_corpora_of_others_are_read_by_their_own_names(name, tmp_path) -> None:
+    path = write_shape(tmp_path / name, SHAPES[name])
+    corpus = load_corpus(path)
+    assert [(one.id, one.title, one.content) for one in corpus.passages] == THREE
+    streamed = stream_corpus(path)
+    assert [*streamed.read()] == [*corpus.passages]
+    if name == "beir.jsonl":
+        pq.write_table(pa.Table.from_pylist([row | {"metadata": None} for row in SHAPES[name]]), tmp_path / "p.parquet")
+        assert load_corpus(tmp_path / "p.parquet").fingerprint == corpus.fingerprint
+
+
+def write_shape(path: Path, rows) -> Path:
+    lines = io.StringIO()
+    if ".jsonl" in path.name and path.name != "list.jsonl":
+        lines.write("\n".join(map(json.dumps, rows)))
+    elif ".json" in path.name:
+        json.dump(rows, lines, indent=1)
+    else:
+        csv.writer(lines, delimiter="\t" if ".tsv" in path.name else ";").writerows(rows)
+    content = lines.getvalue().encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def test_a_table_without_a_header_is_ms_marcos(tmp_path) -> None:
+    path = tmp_path / "collection.tsv"
+    path.write_text('0\tA "mark that stays.\n1\t"Open\n', encoding="utf-8")
+    found = [(one.id, one.content) for one in load_corpus(path).passages]
+    assert found == [("0", 'A "mark that stays.'), ("1", '"Open')]
+    path.write_text("0\ta\n1\tb\tc\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match="line 2: has 3 cells, and the columns are id, text"):
+        load_corpus(path)
+    assert load_corpus(path, skip_bad=True).skipped == 1
+
+
+@pytest.mark.parametrize("name", ["docs.jsonl", "docs.json"])
+def test_documents_of_langchain_need_no_id(name, tmp_path) -> None:
+    rows = [
+        {"id": None, "page_content": c, "metadata": {"source": "a.pdf", "title": t}, "type": "Document"}
+        for _, t, c in THREE
+    ]
+    passages = load_corpus(write_shape(tmp_path / name, rows)).passages
+    assert [one.id for one in passages] == ["docs-1", "docs-2", "docs-3"]
+    assert [(one.title, one.content, one.source) for one in passages] == [(t, c, "a.pdf") for _, t, c in THREE]
+    named = [row | {"id": n} for (n, _, _), row in zip(THREE, rows, strict=True)]
+    assert [one.id for one in load_corpus(write_shape(tmp_path / name, named)).passages] == ["1", "2", "3"]
+
+
+def test_a_folder_of_texts_is_a_corpus(tmp_path) -> None:
+    folder = tmp_path / "leaflets_of_2024"
+    (folder / "more").mkdir(parents=True)
+    (folder / "README.md").write_text("---\nlicense: mit\n---\nAbout these.")
+    (folder / "LICENSE.txt").write_text("MIT")
+    (folder / "a.txt").write_text("Vitamin C prevents scurvy.\n")
+    (folder / "more/b.md").write_text("---\ntags: x\n---\n# The femur #\n\nIt is in the thigh.\n")
+    corpus = load_corpus(folder)
+    assert [(one.id, one.title, one.content) for one in corpus.passages] == [
+        ("a.txt", "a", "Vitamin C prevents scurvy."),
+        ("more/b.md", "The femur", "It is in the thigh."),
+    ]
+    assert ({one.source for one in corpus.passages}, corpus.licence) == ({"leaflets_of_2024"}, "mit")
+    (folder / "c.txt").write_bytes("gestión".encode("latin-1"))
+    with pytest.raises(DatasetError, match=r"c\.txt, line 1: is not UTF-8"):
+        load_corpus(folder)
+    assert load_corpus(folder, skip_bad=True).skipped == 1
+    write_shape(folder / "p.jsonl", SHAPES["beir.jsonl"])
+    assert len(load_corpus(folder).passages) == 3
+
+
+def test_of_a_folder_of_beir_the_corpus_is_read(tmp_path) -> None:
+    write_shape(tmp_path / "corpus.jsonl", SHAPES["beir.jsonl"])
+    write_shape(tmp_path / "queries.jsonl", [{"_id": "q1", "text": "Who?"}])
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\t1\t1\n")
+    assert [one.id for one in load_corpus(tmp_path).passages] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "said"),
+    [
+        ("a.jsonl", [{"question": "q"}], "line 1: id is None.*its fields are question; a passage has its id in id"),
+        ("a.jsonl", [{"id": "1", "words": "w"}], "line 1: passage '1' has no text .*its fields are id, words; a "),
+        ("a.jsonl", [{"id": "1", "passage": "a", "chunk": "b"}], "its text may be passage or chunk: call the one"),
+        ("a.json", {"a": [1], "b": [2]}, "holds no list of passages.*its text in content, text, contents"),
+        ("a.csv", [["a", "b"], ["1", "2"]], "begins with 'a;b', which names no columns.*a passage has its id in id"),
+        ("a.tsv", [["id", "score"], ["1", "2"]], "names no columns of passages"),
+    ],
+)
+def test_fields_that_are_not_known_are_refused_with_those_that_are(name, rows, said, tmp_path) -> None:
+    with pytest.raises(DatasetError, match=said):
+        load_corpus(write_shape(tmp_path / name, rows))
 
 
 def test_without_a_name_the_data_folder_is_read(lines, write, monkeypatch, tmp_path) -> None:

@@ -1,0 +1,1 @@
+"""Files of passages other than JSON Lines and Parquet: floor 2."""
