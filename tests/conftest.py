@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from medexam.questions import Discipline, Exam, Option, Question
 
 pytest_plugins = ["suite.costs", "suite.isolation", "suite.scheduling", "suite.tiers"]
+
+# Drawn inputs are the same in every run of the suite; `make fuzz` draws others.
+settings.register_profile("suite", derandomize=True, database=None, deadline=None)
+settings.load_profile("suite")
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -15,7 +15,7 @@ import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from medexam.datasets.own.tables import read_file
@@ -170,6 +170,8 @@ def _moodle(rows: Sequence[Row]) -> str:
 @settings(max_examples=60, deadline=None)
 @given(rows=ROWS)
 def test_a_quiz_holds_the_same_questions(name, write, rows) -> None:
+    # An arrow makes pairs to match of Moodle's answers, and cannot be escaped.
+    assume(write is not _gift or not any("->" in cell for row in rows for cell in row))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
         path.write_text(write(rows), encoding="utf-8")
