@@ -90,7 +90,8 @@ def _find(node: Any) -> list[_Found]:
     """The rows within a list or an object; raises `UnreadableError` if there are none to be told."""
     if isinstance(node, list):
         if node and all(isinstance(each, list) and each for each in node):
-            header = find_header(node[:LOOKED_AT])
+            numbered = Header(tuple(str(place + 1) for place in range(len(node[0]))), 0, ())
+            header = find_header(node[:LOOKED_AT]) if _is_list_of(str, node[0]) else numbered
             return [_Found(name_cells(each, header)) for each in node[header.above :]]
         return [_Found(cells) for each in node for cells in split_case(as_row(each))]
     if not isinstance(node, Mapping):

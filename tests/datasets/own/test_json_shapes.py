@@ -104,6 +104,10 @@ SHAPES: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     ),
     "table": ({"schema": {"fields": [{"name": "stem", "type": "string"}]}, "data": FLAT}, FLAT),
     "values": ([list(FLAT[0]), *(list(row.values()) for row in FLAT)], FLAT),
+    "values without names": (
+        [list(row.values()) for row in FLAT],
+        [dict(zip("1234", row.values(), strict=True)) for row in FLAT],
+    ),
     "one question": (ROWS[0], ROWS[:1]),
     "one question with marked options": (
         {"question": "Which?", "options": [{"text": "a", "isCorrect": True}, {"text": "b", "isCorrect": False}]},
