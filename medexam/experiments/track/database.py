@@ -4,22 +4,25 @@ MLflow makes its tables in some fifty steps, and refuses a file for good in whic
 them, or in which two processes made them at once.
 """
 
+import hashlib
 import os
 import re
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from medexam.experiments.track.copies import PARENT, SENT
-from medexam.files import drafting
+from medexam.files import cache_dir, drafting
 
 SQLITE = "sqlite:///"
 _WAIT_S = 60.0
 """What another process may take to make the tables; it takes two seconds on an idle machine."""
+_WRITING_S = 600.0
+"""What another process may take to send its runs; traces of large ones take minutes."""
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _CODE = 0xFF
 """The bits of an extended code of SQLite's that hold the code itself."""
@@ -49,7 +52,7 @@ def make_database(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not _is_half_made(path):
         return
-    with FileLock(path.parent / f".{path.name}.lock", timeout=_WAIT_S, mode=path.parent.stat().st_mode & 0o666):
+    with _lock(path, _WAIT_S):
         if path.exists() and not _is_half_made(path):
             return
         # A folder, since SQLite keeps files beside a database that must go with it.
@@ -64,6 +67,38 @@ def make_database(path: Path) -> None:
             for end in _BESIDE:
                 path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
             draft.replace(path)
+
+
+@contextmanager
+def writing_alone(tracking_uri: str) -> Iterator[None]:
+    """Keep other commands of this machine from writing to a store meanwhile.
+
+    Two that look at once whether a run is there would both send it. Raises `filelock.Timeout`, an `OSError`, where
+    another one writes for too long; where the disk knows no locks, nothing is kept.
+    """
+    path = sqlite_path(tracking_uri)
+    if path is None:
+        name = hashlib.sha256(tracking_uri.encode()).hexdigest()[:16]
+        path = cache_dir() / "mlflow" / name
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = _lock(path, _WRITING_S)
+        lock.acquire()
+    except Timeout:
+        raise
+    except (OSError, NotImplementedError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _lock(path: Path, timeout_s: float) -> FileLock:
+    """A lock beside a store, which whoever may write the folder may take."""
+    mode = path.parent.stat().st_mode & 0o666
+    return FileLock(path.parent / f".{path.name}.lock", timeout=timeout_s, mode=mode)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ nothing of exams.
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from medexam.experiments.track.database import (
     is_damaged,
     make_database,
     sqlite_path,
+    writing_alone,
 )
 from medexam.experiments.track.time_limits import TimeLimits
 from medexam.library_logging import silent
@@ -51,9 +52,10 @@ def send_to_store(
 
 
 @contextmanager
-def open_store(tracking_uri: str, *, way_out: str = SEND_LATER) -> Iterator[Any]:
+def open_store(tracking_uri: str, *, way_out: str = SEND_LATER, writes: bool = True) -> Iterator[Any]:
     """An `MlflowClient` for `tracking_uri`; the log lines of MLflow and its database tools stay silent meanwhile.
 
+    Of those that `writes`, one at a time is let in on this machine: two would both send what neither finds there.
     Each call of the client ends in time, as `TimeLimits` says. Whatever goes wrong inside the block becomes a
     `TrackingError` that ends in `way_out`.
     """
@@ -70,7 +72,8 @@ def open_store(tracking_uri: str, *, way_out: str = SEND_LATER) -> Iterator[Any]
         try:
             if path is not None:
                 make_database(path)
-            yield limits.bound(limits.call(MlflowClient, tracking_uri=tracking_uri))
+            with writing_alone(tracking_uri) if writes else nullcontext():
+                yield limits.bound(limits.call(MlflowClient, tracking_uri=tracking_uri))
         except MedExamError:
             raise
         except Exception as error:

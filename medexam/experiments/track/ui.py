@@ -41,7 +41,7 @@ def experiment_pages(tracking_uri: str, *, host: str, port: int) -> dict[str, st
     Raises `TrackingError` when there is no store, or it is a server with its own UI.
     """
     _check_store(tracking_uri)
-    with open_store(tracking_uri) as client:
+    with open_store(tracking_uri, writes=False) as client:
         return {
             experiment.name: f"http://{host}:{port}/{address(experiment)}"
             for experiment in client.search_experiments()

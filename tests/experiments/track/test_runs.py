@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -230,6 +231,14 @@ def test_a_parent_tells_how_all_its_runs_ended(make_run, uri, client) -> None:
     (other, _) = track(moved, tracking_uri=uri)
     assert {run.info.run_id for run in _all_runs(client)} >= {other.parent_run_id}
     assert len(_all_runs(client)) == 3, "a parent whose runs went to another one is gone"
+
+
+def test_two_that_send_at_once_send_once(make_run, uri, client) -> None:
+    run = make_run(ZERO_SHOT, "r")
+    with ThreadPoolExecutor(4) as threads:
+        sent = list(threads.map(lambda _: track([run], tracking_uri=uri)[0], range(4)))
+    assert len(set(sent)) == 1
+    assert len(_all_runs(client)) == 2, "the run and its experiment's"
 
 
 def test_the_same_run_id_on_another_machine_is_another_run(make_run, uri, client) -> None:
