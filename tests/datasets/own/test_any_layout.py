@@ -128,7 +128,7 @@ def test_a_binary_file_holds_the_same_rows(rows, titled) -> None:
 
 def _gift(rows: Sequence[Row]) -> str:
     def escape(text: str) -> str:
-        return "".join(f"\\{sign}" if sign in "~=#{}:" else sign for sign in text).replace("\n", "\\n")
+        return "".join(f"\\{sign}" if sign in "~=#{}:\\" else sign for sign in text).replace("\n", "\\n")
 
     return "\n\n".join(
         f"::n::{escape(row[0])} {{\n"
