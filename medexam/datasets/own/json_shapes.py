@@ -16,6 +16,7 @@ from medexam.inputs import UnreadableError
 _ASKING = re.compile(
     r"quest|stem|pregunt|pergunt|domand|frage|enunci|qtext|prompt|problem|query|题|問|문제|вопрос|سؤال", re.I
 )
+_QUESTIONS = re.compile(r"(?:questions|preguntas|perguntas|domande|fragen|mcqs|题目|問題)$", re.IGNORECASE)
 _ANSWERING = re.compile(
     r"answ|correct|right|gold|label|respuest|respost|rispost|repons|réponse|antwort|richtig|cop|答|정답", re.I
 )
@@ -73,7 +74,7 @@ def split_case(cells: Cells) -> list[Cells]:
     """
     if isinstance(cells, str):
         return [cells]
-    nested = [name for name, value in cells.items() if isinstance(value, (list, dict)) and _asks(value)]
+    nested = [name for name, value in cells.items() if isinstance(value, (list, dict)) and _asks({"": {name: value}})]
     if len(nested) != 1 or nested[0] == _LEFT_ALONE or _is_question(cells):
         return [cells]
     shared = {name: value for name, value in cells.items() if name != nested[0]}
@@ -191,7 +192,9 @@ def _asks(value: object) -> bool:
     """Whether a list or an object holds records with a question, or collections of them."""
     fields = (field for record in _records(value) for field in record.items())
     return any(
-        (isinstance(each, str) and _ASKING.search(name)) or (_is_collection(each) and _asks(each))
+        _ASKING.search(name)
+        if isinstance(each, str)
+        else _is_collection(each) and (_QUESTIONS.search(name) or _asks(each))
         for name, each in fields
     )
 

@@ -12,7 +12,8 @@ from medexam.datasets.own.grids import Cells
 _GIFT_HEAD = re.compile(r"\s*(?:::(.*?)::)?\s*(?:\[\w+\])?(.*)", re.DOTALL)
 _GIFT_OPTION = re.compile(r"([=~])\s*(?:%(-?[\d.]+)%)?([^=~#]*)(?:#[^=~]*)?")
 _IS_GIFT = re.compile(r"(?:^|[\s?.:])\{\s*(?:[=~]|(?:T|TRUE|F|FALSE)\s*[}#])")
-_HIDDEN = {sign: chr(0xE000 + place) for place, sign in enumerate("~=#{}:%")}
+_SIGNS = "~=#{}:%\\"
+_HIDDEN = {sign: chr(0xE000 + place) for place, sign in enumerate(_SIGNS)}
 """A sign that stands behind a backslash in GIFT, and means itself -> what stands for it while the others are read."""
 _AIKEN_OPTION = re.compile(r"\s*\(?([A-Za-z])[.):]\s+(.*)")
 _AIKEN_ANSWER = re.compile(
@@ -75,7 +76,7 @@ def read_aiken(lines: Iterable[str]) -> list[tuple[str, Cells]]:
 
 def read_gift(text: str) -> Iterator[tuple[str, Cells]]:
     """The questions of a file in GIFT, each with the line at which its answers begin."""
-    text = re.sub(r"\\([~=#{}:%])", lambda found: _HIDDEN[found[1]], text.replace("\r\n", "\n"))
+    text = re.sub(r"\\([~=#{}:%\\])", lambda found: _HIDDEN[found[1]], text.replace("\r\n", "\n"))
     text = re.sub(r"(?m)^[ \t]*//.*$", "", text) + "\n"
     category, line, end = "", 1, 0
     while (start := text.find("{", end)) >= 0 and (close := text.find("}", start)) >= 0:
@@ -105,16 +106,18 @@ def _gift_row(head: str, answers: str, category: str) -> Cells:
         (sign, read_number(points, 100.0 * (sign == "=")), _show(text))
         for sign, points, text in _GIFT_OPTION.findall(answers)
     ]
-    if not options or answers.startswith("#") or any("->" in text for *_, text in options):
+    is_written = all(sign == "=" for sign, *_ in options)
+    if not options or answers.startswith("#") or (is_written and all("->" in text for *_, text in options)):
         return f"is a question in writing, in numbers or of pairs, which has no options: {stem!r:.60}"
-    if all(sign == "=" for sign, *_ in options):
+    if is_written:
         return {"question": stem, "answer": [text for *_, text in options], **more}
     return make_row(stem, [(text, points) for _, points, text in options], **more)
 
 
 def _show(text: str) -> str:
     """A text with the signs that stood behind backslashes."""
-    return re.sub("[\ue000-\ue006]", lambda found: "~=#{}:%"[ord(found[0]) - 0xE000], text).replace("\\n", "\n").strip()
+    text = text.replace("\\n", "\n").strip()
+    return re.sub("[\ue000-\ue007]", lambda found: _SIGNS[ord(found[0]) - 0xE000], text)
 
 
 def read_number(text: str | None, otherwise: float = 0.0) -> float:

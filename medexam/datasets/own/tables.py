@@ -1,7 +1,7 @@
-"""Reads a table of any common format into rows, which it does not interpret.
+"""Reads a table of any common format into rows, whose columns it does not interpret.
 
-JSON Lines, JSON, CSV, TSV, Parquet and Excel, each but Parquet and Excel also behind gzip, and data sets of the Hugging
-Face hub. A data file is data: nothing in it is run.
+Files of the formats in `medexam.datasets.own.formats`, and data sets of the Hugging Face hub. A data file is data:
+nothing in it is run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ LARGE = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One row of a file, unchanged."""
+    """One row of a file, with its texts cleaned."""
 
     number: int
     """From 1, without the header."""
@@ -57,10 +57,11 @@ class SourceTable:
 
 def read_own_table(spec: DatasetSpec) -> SourceTable:
     """The table that a spec of one's own questions names; raises `DatasetError` if it cannot be read or is empty."""
+    as_written = spec.columns.start is not None
     if spec.path is not None:
-        return read_file(spec.path, as_written=spec.columns.start is not None)
+        return read_file(spec.path, as_written=as_written)
     assert spec.hub is not None  # noqa: S101 - the spec's own validator requires one of both
-    return read_hub(spec.hub)
+    return read_hub(spec.hub, as_written=as_written)
 
 
 def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
@@ -108,8 +109,8 @@ def _has(record: Record, column: str) -> bool:
     return True
 
 
-def read_hub(hub: HubSpec) -> SourceTable:
-    """One split of a data set on the hub; one over `LARGE` is streamed.
+def read_hub(hub: HubSpec, *, as_written: bool = False) -> SourceTable:
+    """One split of a data set on the hub, on request with its texts `as_written`; one over `LARGE` is streamed.
 
     Raises `DatasetError` that says what to do instead if it cannot be reached or holds no such split.
     """
@@ -142,7 +143,7 @@ def read_hub(hub: HubSpec) -> SourceTable:
         raise DatasetError(f"{source}: holds no row")
     try:
         rows = tuple(
-            TableRow(number, f"row {number}", clean(record, f"row {number}"))
+            TableRow(number, f"row {number}", clean(record, f"row {number}", as_written=as_written))
             for number, record in enumerate(records, start=1)
         )
     except UnreadableError as error:

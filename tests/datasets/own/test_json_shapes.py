@@ -83,6 +83,15 @@ SHAPES: dict[str, tuple[Any, list[dict[str, Any]]]] = {
         [{"id": 7, "items": _keyed(ROWS[:2], "en", "es")}, {"id": 8, "items": _keyed(ROWS[2:], "en")}],
         _added(ROWS, case_id=[7, 7, 8], entry=["en", "es", "en"]),
     ),
+    "sections of questions that are called text": (
+        {
+            "exam": {
+                "year": 2022,
+                "sections": [{"name": "A", "questions": [{"text": "Which?", "key": "A"}, {"text": "Who?"}]}],
+            }
+        },
+        _added([{"text": "Which?", "key": "A"}, {"text": "Who?"}], entry=["exam"] * 2, year=[2022] * 2, name=["A"] * 2),
+    ),
     "exams by name": (
         {"version": "1", "exams": {"e1": {"year": 2019, "data": ROWS[:2]}, "e2": {"year": 2020, "data": ROWS[2:]}}},
         _added(ROWS, version=["1"] * 3, year=[2019, 2019, 2020], entry=["e1", "e1", "e2"]),
