@@ -236,10 +236,18 @@ def _in_order(labels: Sequence[str]) -> bool:
 
 def _find_right(row: ReadOptions, mark: str) -> ReadOptions:
     """The options without the sign at the right ones."""
-    right = [text.startswith(mark) or text.endswith(mark) for text in row.texts]
-    texts = tuple(text.removeprefix(mark).removesuffix(mark).strip() for text in row.texts)
+    right = [is_signed(text, mark) for text in row.texts]
+    texts = tuple(
+        text.removeprefix(mark).removesuffix(mark).strip() if signed else text
+        for text, signed in zip(row.texts, right, strict=True)
+    )
     before = row.right or (False,) * len(right)
     return replace(row, texts=texts, right=tuple(a or b for a, b in zip(before, right, strict=True)))
+
+
+def is_signed(text: str, mark: str) -> bool:
+    """Whether a sign stands before or behind an option; behind it, a plus is a charge."""
+    return text.startswith(mark) or (mark not in "+=" and text.endswith(mark))
 
 
 def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:

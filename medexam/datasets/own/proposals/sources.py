@@ -1,13 +1,16 @@
 """Where the options of a table may stand: in one column, a column each, beside wrong ones, or within the question."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any
 
 from medexam.datasets.own.choice import read_all_options
 from medexam.datasets.own.columns import Columns
 from medexam.datasets.own.names import WEAK, Group, find_groups, find_named, plain_name, rank
-from medexam.datasets.own.options import ReadOptions, Settled
+from medexam.datasets.own.options import ReadOptions, Settled, is_signed
 from medexam.datasets.own.proposals.drafts import (
     HALF,
     MOST,
@@ -85,7 +88,7 @@ def find_sign(options: Sequence[Settled]) -> str | None:
     """The sign that stands beside some options of each question, mostly one, and not the others; None if none does."""
     texts = [row.texts for row in options if isinstance(row, ReadOptions)]
     for sign in _SIGNS:
-        signed = [sum(text.startswith(sign) or text.endswith(sign) for text in row) for row in texts]
+        signed = [sum(is_signed(text, sign) for text in row) for row in texts]
         some = [0 < count < len(row) for count, row in zip(signed, texts, strict=True)]
         alone = any(text == sign for row in texts for text in row)
         if not alone and share(bool, some) >= MOST and signed.count(1) > len(signed) / 2:
@@ -117,10 +120,34 @@ def _find_places(sample: Sample, stem: str) -> Iterator[Source]:
         yield Source({}, (), is_certain=True)
     for end in range(len(columns), first + 1, -1):
         block = columns[first:end]
-        lengths = sorted(length(values[column]) for column in block)
-        marks = [share(is_mark, values[column]) >= MOST for column in block]
-        alike = len(set(marks)) == 1 and lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
-        if alike and not any(len(set(map(str, values[column]))) == 1 for column in block):
-            # The answer stands behind the options, or before the question.
-            for answer in columns[end : end + 1] or columns[: first - 1]:
+        # The answer stands behind the options, or before the question.
+        for answer in (columns[end : end + 1] or columns[: first - 1]) if _are_alike(block, values) else ():
+            others = [column for column in columns if column not in (stem, answer, *block)]
+            if not any(_are_alike((*block, other), values) for other in others):
                 yield Source({"options": list(block)}, block, is_certain=False, answer=answer)
+
+
+def _most_alike(values: Sequence[Any]) -> float:
+    """The share of the commonest value, if digits and single letters do not count."""
+    shapes = Counter(re.sub(r"\d|\b[A-Za-z]\b", "0", str(value)) for value in values)
+    return max(shapes.values(), default=0) / max(1, len(values))
+
+
+def _are_alike(block: Sequence[str], values: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether columns may all hold options, as far as their values say."""
+    lengths = sorted(length(values[column]) for column in block)
+    marks = {share(is_mark, values[column]) >= HALF for column in block}
+    shapes = {_most_alike(values[column]) >= HALF for column in block}
+    different = sorted(len(set(map(str, values[column]))) for column in block)
+    repeated = any(
+        share(lambda pair: str(pair[0]).endswith(str(pair[1])), list(zip(values[one], values[two], strict=False)))
+        >= HALF
+        for one, two in permutations(block, 2)
+    )
+    return (
+        len(marks) == len(shapes) == 1
+        and not repeated
+        and lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
+        and 2 * different[0] > different[len(different) // 2]
+        and all(is_flat(value) for column in block for value in values[column])
+    )
