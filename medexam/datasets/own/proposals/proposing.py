@@ -226,6 +226,7 @@ def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
     lists = [each for each in rest if holds_options(sample.filled(each), named=False) is not None]
     lists += named[:1] if len(named) > 1 and holds_options(values, named=False) is not None else []
     lists += [each for each in rest if each not in lists and rank("options", each) is not None]
+    lists += [group.columns[0] for group in find_groups(rest) if group.is_known or group.is_wrong]
     if kind != "choice" and not few and not lists and share(_MARK.match, said) < HALF:
         return "spans" if _are_spans(sample, named[0]) else "short_answer"
     why = (

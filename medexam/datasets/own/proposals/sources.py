@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 from typing import Any
 
 from medexam.datasets.own.choice import read_all_options
@@ -22,6 +21,7 @@ from medexam.datasets.own.proposals.drafts import (
     make_spec,
     share,
     splits,
+    value_of,
 )
 from medexam.datasets.own.tables import SourceTable
 
@@ -97,10 +97,10 @@ def find_sign(options: Sequence[Settled]) -> str | None:
 
 
 def _holds_texts(sample: Sample, group: Group) -> bool:
-    """Whether most rows have two options in these columns."""
+    """Whether most rows have an option in these columns."""
     values = [sample.filled(column) for column in group.columns]
     rows = len(sample.table.rows)
-    return all(share(is_flat, each) > HALF for each in values if each) and len(values[1]) >= HALF * rows
+    return all(share(is_flat, each) > HALF for each in values if each) and len(values[0]) >= HALF * rows
 
 
 def _find_wrong(sample: Sample, rest: Sequence[str], groups: Sequence[Group]) -> Iterator[Source]:
@@ -123,8 +123,19 @@ def _find_places(sample: Sample, stem: str) -> Iterator[Source]:
         # The answer stands behind the options, or before the question.
         for answer in (columns[end : end + 1] or columns[: first - 1]) if _are_alike(block, values) else ():
             others = [column for column in columns if column not in (stem, answer, *block)]
-            if not any(_are_alike((*block, other), values) for other in others):
+            if not any(_are_alike((*block, other), values) for other in others) and not _repeats(sample, block):
                 yield Source({"options": list(block)}, block, is_certain=False, answer=answer)
+
+
+def _repeats(sample: Sample, block: Sequence[str]) -> bool:
+    """Whether one of the columns repeats what the others hold, as an answer does."""
+    rows = [[str(value_of(row.record, column)) for column in block] for row in sample.table.rows]
+    times = [0] * len(block)
+    for row in rows:
+        for place, text in enumerate(row):
+            others = (*row[:place], *row[place + 1 :])
+            times[place] += any(other.endswith(text) or text.endswith(other) for other in others)
+    return max(times) >= HALF * len(rows)
 
 
 def _most_alike(values: Sequence[Any]) -> float:
@@ -139,14 +150,8 @@ def _are_alike(block: Sequence[str], values: Mapping[str, Sequence[Any]]) -> boo
     marks = {share(is_mark, values[column]) >= HALF for column in block}
     shapes = {_most_alike(values[column]) >= HALF for column in block}
     different = sorted(len(set(map(str, values[column]))) for column in block)
-    repeated = any(
-        share(lambda pair: str(pair[0]).endswith(str(pair[1])), list(zip(values[one], values[two], strict=False)))
-        >= HALF
-        for one, two in permutations(block, 2)
-    )
     return (
         len(marks) == len(shapes) == 1
-        and not repeated
         and lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
         and 2 * different[0] > different[len(different) // 2]
         and all(is_flat(value) for column in block for value in values[column])
