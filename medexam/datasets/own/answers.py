@@ -12,7 +12,8 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
-from medexam.datasets.own.options import OpenFieldError, ReadOptions
+from medexam.datasets.own.labels import ReadOptions
+from medexam.datasets.own.options import OpenFieldError
 from medexam.datasets.own.tables import unpack
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError

@@ -6,8 +6,9 @@ from typing import Any
 
 from medexam.datasets.own.answers import Numbers, OpenAnswersError, RawAnswer, is_word_of_letters, read_answers
 from medexam.datasets.own.columns import KEYED
+from medexam.datasets.own.labels import ReadOptions
 from medexam.datasets.own.names import find_groups, find_named
-from medexam.datasets.own.options import ReadOptions, Settled
+from medexam.datasets.own.options import Settled
 from medexam.datasets.own.proposals.drafts import HALF, MOST, Draft, Sample, make_spec, show, value_of
 from medexam.datasets.own.proposals.sources import Source
 from medexam.datasets.own.tables import SourceTable

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from medexam.datasets.own.labels import CellError, split_marked
 from medexam.datasets.own.names import find_groups
-from medexam.datasets.own.options import CellError, split_marked
 from medexam.datasets.own.tables import SourceTable, get, unpack
 from medexam.specs import DatasetSpec
 from medexam.specs.columns import NOT_READ

@@ -322,8 +322,10 @@ def _check_golds(draft: Draft, rows: Sequence[Row], column: str) -> None:
 def _count(rows: Sequence[Row]) -> list[str]:
     counts = Counter(len(row.question.options) for row in rows)
     golds = Counter(row.gold for row in rows)
-    by_count = [f"{n:,} rows of {options} options" for options, n in counts.most_common()]
+    by_count = [
+        f"{n:,}{'' if place else ' rows'} of {options}" for place, (options, n) in enumerate(counts.most_common())
+    ]
     return [
-        ", ".join(by_count),
+        f"{', '.join(by_count)} options",
         "right: " + ", ".join(f"option {number} {n:,} times" for number, n in sorted(golds.items(), key=str)),
     ]

@@ -8,8 +8,9 @@ from typing import Any
 
 from medexam.datasets.own.choice import read_all_options
 from medexam.datasets.own.columns import Columns
+from medexam.datasets.own.labels import ReadOptions
 from medexam.datasets.own.names import WEAK, Group, find_groups, find_named, plain_name, rank
-from medexam.datasets.own.options import ReadOptions, Settled, is_signed
+from medexam.datasets.own.options import Settled, is_signed
 from medexam.datasets.own.proposals.drafts import (
     HALF,
     MOST,
