@@ -49,7 +49,9 @@ _FIXED = (
     *(("ja", "nein"), ("verdadero", "falso"), ("vrai", "faux"), ("vero", "falso"), ("wahr", "falsch"), ("да", "нет")),
 )
 """Answers that are the options of every question; the first two are both there."""
-_MARK = re.compile(r"(?:option |choice )?[(\[]?(?:[A-Z]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?(?:[,;].*)?$", re.IGNORECASE)
+_MARK = re.compile(
+    r"(?:option |choice )?[(\[]?(?:[^\W\d_]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?(?:[,;].*)?$", re.IGNORECASE
+)
 _ENOUGH_ROWS, _FEW_ANSWERS = 10, 5
 """Rows of which only a few different answers are strange, and how many are few."""
 _ORDER = (
