@@ -92,6 +92,9 @@ def draw_layout(seed: int) -> Layout:
     records, answered = SHAPES[shape](draw, known, names)
     for record, extra in zip(records, _extras(draw, known), strict=True):
         record |= {name: value for name, value in extra.items() if name not in record}
+    if shape == "columns" and draw.random() < 0.25:
+        records = [dict(zip(map(str, range(1, 20)), record.values(), strict=False)) for record in records]
+        answered += ", without names"
     flat = all(isinstance(value, (str, int, float, type(None))) for record in records for value in record.values())
     form = draw.choice(["csv", "csv;", "tsv", "jsonl", "json"] if flat else ["jsonl", "json"])
     told = f"{shape}, {answered}, {form}, {names}"

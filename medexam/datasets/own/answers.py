@@ -12,7 +12,8 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
-from medexam.datasets.own.options import OpenFieldError, ReadOptions
+from medexam.datasets.own.labels import ReadOptions
+from medexam.datasets.own.options import OpenFieldError
 from medexam.datasets.own.tables import unpack
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
@@ -24,9 +25,16 @@ _SEVERAL = re.compile(r"\s*[,;|]\s*")
 _BARE = str.maketrans("", "", "()[].: ")
 _FLOAT = re.compile(r"(\d+)\.0+")
 _CALLED = re.compile(
-    r"(?:option|choice|answer|opci[oó]n|opzione|op[çc][ãa]o|alternativa|antwort)[ _-]*(?=\w\W*$)", re.IGNORECASE
+    r"(?:the )?(?:correct |right )?(?:option|choice|answer|opci[oó]n|opzione|op[çc][ãa]o|alternativa|antwort)"
+    r"(?: is)?[ :_-]*(?=\W*\w\W*$)",
+    re.IGNORECASE,
 )
-_BOTH = re.compile(r"[(\[]?([A-Za-z]|\d{1,2})[)\].:、．：]\s*(.*\S)", re.DOTALL)  # noqa: RUF001 - marks of Chinese
+"""Words before a letter, as in `Option B`."""
+_BOTH = re.compile(
+    r"[(\[]?(?P<before>[A-Za-z]|\d{1,2})(?:[)\].:、．：]| [-–])\s*(?P<behind_it>.*\S)"  # noqa: RUF001 - marks of Chinese
+    r"|(?P<text>.*\S)\s*[(\[](?P<after>[A-Za-z])[)\]]",
+    re.DOTALL,
+)
 WAYS: Mapping[str, str] = MappingProxyType(
     {
         "named": "the option's own letter, number or name",
@@ -273,12 +281,16 @@ def _with_text(value: Any, options: ReadOptions) -> Numbers | None:
 
     def number_of(item: Any) -> int | None:
         parts = _BOTH.fullmatch(str(item).strip())
-        place = None if parts is None else _place(parts[2], options.texts)
+        place = None if parts is None else _place(parts["behind_it"] or parts["text"], options.texts)
         if parts is None or place is None:
             return None
         labels = options.labels or ()
         called = {labels[place - 1].casefold()} if len(labels) >= place else set()
-        return place if parts[1].casefold() in called | {chr(ord("a") + place - 1), str(place)} else None
+        return (
+            place
+            if (parts["before"] or parts["after"]).casefold() in called | {chr(ord("a") + place - 1), str(place)}
+            else None
+        )
 
     found = number_of(value)
     return (found,) if found is not None else _several(value, number_of) if isinstance(value, (list, tuple)) else None
@@ -293,7 +305,10 @@ def _written(value: Any, options: ReadOptions) -> Numbers | None:
 
 
 def _place(value: Any, texts: Sequence[str]) -> int | None:
-    """The number of the only text that equals `value`, by its words; by its words in lower case if none does."""
+    """The number of the only text that equals `value`, by its words.
+
+    In lower case if none does, and without a full stop if none does so.
+    """
     said = " ".join(str(value).split())
     folded = said.casefold()
     alike = [place for place, text in enumerate(texts, start=1) if " ".join(text.split()).casefold() == folded]
@@ -301,7 +316,9 @@ def _place(value: Any, texts: Sequence[str]) -> int | None:
     for found in (same, alike):
         if len(found) == 1:
             return found[0]
-    return None
+    bare = folded.rstrip(".")
+    ended = [] if alike else [place for place, text in enumerate(texts, 1) if text.casefold().rstrip(". ") == bare]
+    return ended[0] if bare and len(ended) == 1 else None
 
 
 def _marked(value: Any, options: ReadOptions) -> Numbers | None:

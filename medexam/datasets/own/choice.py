@@ -7,7 +7,8 @@ from medexam.datasets.exam_table import parse_image
 from medexam.datasets.own.answers import RawAnswer, read_answers
 from medexam.datasets.own.columns import Columns, Keys
 from medexam.datasets.own.keys import read_questions
-from medexam.datasets.own.options import CellError, ReadOptions, Settled, read_options, settle_options
+from medexam.datasets.own.labels import CellError, ReadOptions
+from medexam.datasets.own.options import Settled, read_options, settle_options
 from medexam.datasets.own.tables import Record, SourceTable, TableRow
 from medexam.datasets.rows import Fault, Reading, Row
 from medexam.questions import Question

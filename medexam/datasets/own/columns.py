@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
-from medexam.datasets.own.options import CellError
+from medexam.datasets.own.labels import CellError
 from medexam.datasets.own.tables import Record, SourceTable, get
 from medexam.datasets.rows import Fault, parse_whole_number
 from medexam.errors import DatasetError

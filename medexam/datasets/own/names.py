@@ -24,7 +24,8 @@ answer: correct_idx correct_id correct_option_id correct_answer_id right_answer 
 answer: expected expected_answer ideal answer_label respuesta respuesta_correcta correcta opcion_correcta solucion clave
 answer: resposta resposta_correta correta gabarito alternativa_correta reponse bonne_reponse reponse_correcte
 answer: reponses_correctes correct_reponse antwort richtige_antwort losung richtig risposta risposta_corretta corretta
-answer: risposta_esatta esatta soluzione completion output 答案 正确答案 正解 解答 ответ правильный_ответ 정답 الاجابة
+answer: risposta_esatta esatta soluzione completion output rc
+answer: 答案 正确答案 正解 解答 ответ правильный_ответ 정답 الاجابة
 wrong: incorrect_answers wrong_answers distractors incorrect wrong distractor incorrect_answer wrong_answer false
 wrong: incorrect_options wrong_options respuestas_incorrectas incorrecta errada incorreta mauvaise falsch sbagliata
 context: context contexts passage vignette case text background scenario clinical_case case_text abstract paragraph
@@ -45,7 +46,7 @@ in options: option options opcion opciones opcao opzione choice choices answer a
 in options: respuesta resposta reponse risposta antwort proposition item ans o a r 选项 選択肢 вариант
 in neither: id number num no nr n type category image count year difficulty level format class source options choices
 in neither: start rationale explanation reason time score points comment length user student wrong incorrect false
-in neither: incorrectas distractor is has url"""
+in neither: incorrectas distractor is has url nbr nb"""
 _BY_LIST: dict[str, tuple[str, ...]] = {}
 for _name, _, _words in (line.partition(": ") for line in _LISTS.splitlines()):
     _BY_LIST[_name] = (*_BY_LIST.get(_name, ()), *_words.split())
@@ -69,8 +70,10 @@ _COUNTED: Mapping[str, str] = MappingProxyType(
         for number, word in enumerate(words.split(), start=1)
     }
 )
+_ALPHABETS = ("abcdefghijklmnopqrst", "αβγδεζ", "абвгде", "ابجدهو", "アイウエオカ", "甲乙丙丁戊己")
+"""Letters that count, as plain names have them."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
-_LABEL = re.compile(r"[a-t]|\d{1,2}")
+_LABEL = re.compile(r"\d{1,2}")
 _ENDING = re.compile(r"([a-z]{2,})([a-j])")
 _ALIKE = 0.82
 """How alike a misspelt name is to the one that is meant, 0 to 1."""
@@ -97,7 +100,9 @@ def rank(field: str, column: str) -> tuple[int, int] | None:
             return 0, place
     words = name.split("_")
     core = _CORES.get(field, frozenset())
-    if {words[0], words[-1]} & core and not _NOT & {*words} and not (field == "stem" and _CORES["answer"] & {*words}):
+    if _NOT & {*words}:
+        return None
+    if {words[0], words[-1]} & core and not (field == "stem" and _CORES["answer"] & {*words}):
         return 1, len(words)
     if field in _CORES and len(name) > 4:
         near = difflib.get_close_matches(name, NAMES[field], n=1, cutoff=_ALIKE)
@@ -154,7 +159,10 @@ def _labels(column: str) -> Iterable[tuple[str, str]]:
     for place, word in enumerate(words):
         rest = "_".join([*words[:place], "#", *words[place + 1 :]])
         if _LABEL.fullmatch(word):
-            yield f"{outer}{rest}", str(int(word)) if word.isdigit() else word
+            yield f"{outer}{rest}", str(int(word))
+        for alphabet in _ALPHABETS if len(word) == 1 else ():
+            if word in alphabet:
+                yield f"{outer}{rest}", _ALPHABETS[0][alphabet.index(word)]
         if word in _COUNTED:
             yield f"{outer}{rest}", _COUNTED[word]
     ending = _ENDING.fullmatch(words[-1])

@@ -5,33 +5,16 @@ Whether letters at their beginning are labels is decided for a whole table, see 
 
 import datetime
 import hashlib
-import re
-import string
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from medexam.datasets.own.labels import OWN_MARK, CellError, ReadOptions, is_run, plain_label, split_marked
 from medexam.datasets.own.names import plain_name
 from medexam.datasets.own.tables import Record, get, unpack
 from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec
 
-_END = r"[)\].:）．、：]"  # noqa: RUF001 - full-width marks of Chinese and Japanese
-_MARK = rf"[(\[]?((?:[A-Za-zＡ-Ｚ]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?"  # noqa: RUF001
-_SIGN = r"((?:[*✓✔√=+]|\[x\])?)"
-_AT_LINES = re.compile(rf"(?m)^[ \t]*{_SIGN}[ \t]*{_MARK}[ \t]*")
-_IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_MARK}[ \t]+")
-_BARE = re.compile(r"(?m)^[ \t]*()([A-Z]|[①-⑳])[ \t]+")
-_OWN_MARK = re.compile(rf"\s*{_SIGN}\s*{_MARK}\s+")
-_BREAK = re.compile(r"\s*<br ?/?>\s*", re.IGNORECASE)
-_CUE = re.compile(
-    r"\s+(?:(?:the|correct|right)\s)*(?:answer|ans|key|respuesta|réponse|antwort|risposta|resposta|答案|正解|ответ)"
-    r"(?:\s\w+)?\s?[:：]\s*(.*)\Z",  # noqa: RUF001 - a full-width colon
-    re.IGNORECASE | re.DOTALL,
-)
-"""What asks for the answer, behind the last option."""
 _NAMES = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
 _TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text", "answer_text", "title", "body")
 _WITHOUT = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"))
@@ -41,15 +24,6 @@ MARKED_ROWS = 0.95
 """The share of rows through which labels run where they are labels."""
 
 
-class CellError(ValueError):
-    """What is wrong with a column of one row."""
-
-    def __init__(self, column: str, detail: str) -> None:
-        super().__init__(detail)
-        self.column = column
-        self.detail = detail
-
-
 class OpenFieldError(DatasetError):
     """Rows that can be read in several ways, between which a field of `columns` decides."""
 
@@ -57,21 +31,6 @@ class OpenFieldError(DatasetError):
         super().__init__(f"{where}{facts}: say which with columns: {{{field}: {values}}}")
         self.field, self.detail = field, f"{values}: {facts}"
         """The field, and its values with what speaks for each."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """The options of a question, in the order shown."""
-
-    stem: str
-    """Without the options, if they stand in it."""
-    texts: tuple[str, ...]
-    labels: tuple[str, ...] | None
-    """What the source calls each, such as its letter; None if it only orders them."""
-    column: str = ""
-    """Where they stand, for messages; empty at the end of the stem."""
-    right: tuple[bool, ...] | None = None
-    """Which of them a sign marks as right; None if none is looked for."""
 
 
 Settled = ReadOptions | CellError
@@ -174,11 +133,11 @@ def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
 
 def _cut_labels(rows: Sequence[Settled], *, stated: bool) -> list[Settled]:
     """The options without labels at the beginning of their texts, if these run through the rows of the table."""
-    if not any(isinstance(row, ReadOptions) and row.texts and _OWN_MARK.match(row.texts[0]) for row in rows):
+    if not any(isinstance(row, ReadOptions) and row.texts and OWN_MARK.match(row.texts[0]) for row in rows):
         return list(rows)
     marked = [_own_labels(row) if isinstance(row, ReadOptions) else None for row in rows]
     some = sum(each is not None for each in marked)
-    running = [each for each in marked if each is not None and _run(each)]
+    running = [each for each in marked if each is not None and is_run(each)]
     without = sum(isinstance(row, ReadOptions) for row in rows) - some
     if not stated:
         if 2 * len(running) <= some + without:
@@ -198,8 +157,8 @@ def _cut_labels(rows: Sequence[Settled], *, stated: bool) -> list[Settled]:
 
 def _own_labels(row: ReadOptions) -> tuple[str, ...] | None:
     """The letter or number at the beginning of each option, empty if it has none; None if no option has one."""
-    found = [_OWN_MARK.match(text) for text in row.texts]
-    return tuple(_plain(mark[2]) if mark else "" for mark in found) if any(found) else None
+    found = [OWN_MARK.match(text) for text in row.texts]
+    return tuple(plain_label(mark[2]) if mark else "" for mark in found) if any(found) else None
 
 
 def _without_labels(row: ReadOptions, labels: tuple[str, ...] | None, *, ordered: bool) -> Settled:
@@ -209,7 +168,7 @@ def _without_labels(row: ReadOptions, labels: tuple[str, ...] | None, *, ordered
         return CellError(
             row.column, f"holds {row.texts[0]!r:.40} without a letter, and other rows have their own order"
         )
-    if not _run(labels):
+    if not is_run(labels):
         shown = ", ".join(label or "none" for label in labels)
         return CellError(row.column, f"has options with the letters {shown}, which do not run")
     if row.labels is not None and not _in_order(labels):
@@ -220,14 +179,8 @@ def _without_labels(row: ReadOptions, labels: tuple[str, ...] | None, *, ordered
 
 
 def _cut(text: str) -> str:
-    mark = _OWN_MARK.match(text)
+    mark = OWN_MARK.match(text)
     return text if mark is None else mark[1] + text[mark.end() :]
-
-
-def _run(labels: Sequence[str]) -> bool:
-    """Whether the labels are the first letters or numbers, each once, in any order."""
-    first = next((each for each in ("A", "a", "1") if each in labels), None)
-    return first is not None and len(labels) > 1 and {*labels} == {_shift(first, by) for by in range(len(labels))}
 
 
 def _in_order(labels: Sequence[str]) -> bool:
@@ -236,98 +189,18 @@ def _in_order(labels: Sequence[str]) -> bool:
 
 def _find_right(row: ReadOptions, mark: str) -> ReadOptions:
     """The options without the sign at the right ones."""
-    right = [text.startswith(mark) or text.endswith(mark) for text in row.texts]
-    texts = tuple(text.removeprefix(mark).removesuffix(mark).strip() for text in row.texts)
+    right = [is_signed(text, mark) for text in row.texts]
+    texts = tuple(
+        text.removeprefix(mark).removesuffix(mark).strip() if signed else text
+        for text, signed in zip(row.texts, right, strict=True)
+    )
     before = row.right or (False,) * len(right)
     return replace(row, texts=texts, right=tuple(a or b for a, b in zip(before, right, strict=True)))
 
 
-def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
-    """A text that ends in options behind letters or numbers, `A) ... B) ...` or `1. ...`; None if it does not.
-
-    Marks at the beginning of lines come first. Of a list of numbers and a later one of letters the letters are meant:
-    the numbers are statements. `bare` also takes letters at the beginning of lines without a mark. Raises `CellError`
-    if the letters have gaps.
-    """
-    text = _BREAK.sub("\n", text) if "<" in text else text
-    for pattern in (_AT_LINES, _IN_LINES, *([_BARE] if bare else [])):
-        marks, at_lines = list(pattern.finditer(text)), pattern is not _IN_LINES
-        chains = list(_chains(marks)) or ([marks] if at_lines and _run([_plain(mark[2]) for mark in marks]) else [])
-        if chains:
-            best = max(chains, key=lambda chain: (not _plain(chain[0][2]).isdigit(), len(chain), chain[0].start()))
-            best = _with_stray(marks, best, at_lines=at_lines)
-            ends = [after.start() for _, after in pairwise(best)] + [len(text)]
-            texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True)]
-            texts = _without_separators([*texts[:-1], _without_cue(texts[-1])])
-            return ReadOptions(text[: best[0].start()].strip(), tuple(texts), tuple(_plain(mark[2]) for mark in best))
-    return None
-
-
-def _without_cue(text: str) -> str:
-    """The last option without `Answer:` behind it; raises `CellError` if an answer follows."""
-    cue = _CUE.search(text)
-    if cue is not None and cue[1]:
-        raise CellError("", f"holds the answer behind its options, {cue[0].strip()!r:.40}")
-    return text if cue is None else text[: cue.start()]
-
-
-def _without_separators(texts: list[str]) -> list[str]:
-    """The options without the sign that stands behind each but the last."""
-    ends = {text[-1:] for text in texts[:-1]}
-    return [text.rstrip(" ,;|/") for text in texts] if len(ends) == 1 and ends <= {*",;|/"} else texts
-
-
-def _with_stray(marks: Sequence[re.Match[str]], chain: list[re.Match[str]], *, at_lines: bool) -> list[re.Match[str]]:
-    """The marks of a chain with those of the next letters that stand out of order; raises `CellError` for gaps."""
-    style, labels = _style(chain[0]), [_plain(mark[2]) for mark in chain]
-    # Within a line, a letter or a number before a full stop is often the end of a sentence.
-    if not at_lines and (style.startswith(".") or labels[0].isdigit()):
-        return chain
-    following = [_shift(labels[0], len(labels)), _shift(labels[0], len(labels) + 1)]
-    alike = [mark for mark in marks if _style(mark) == style and (at_lines or mark.start() >= chain[0].start())]
-    stray = [mark for mark in alike if _plain(mark[2]) in following]
-    if not stray:
-        return chain
-    together = sorted({*chain, *stray}, key=lambda mark: mark.start())
-    if not at_lines or not _run([_plain(mark[2]) for mark in together]):
-        shown = ", ".join(mark[2] for mark in together)
-        raise CellError("", f"holds options with the letters {shown}, which do not run")
-    return together
-
-
-def _style(mark: re.Match[str]) -> str:
-    """What marks of one list have in common: the sign behind, and small letters, capitals or numbers."""
-    label, end = _plain(mark[2]), mark[0].strip()[-1]
-    kind = "1" if label.isdigit() else "A" if label.isupper() else "a"
-    return kind if end.isalnum() else end + kind
-
-
-def _shift(label: str, by: int) -> str:
-    """The label that stands `by` places behind another."""
-    return str(int(label) + by) if label.isdigit() else chr(ord(label) + by)
-
-
-def _chains(marks: Sequence[re.Match[str]]) -> Iterable[list[re.Match[str]]]:
-    """From each A, a or 1 the marks that count on from it; those of two marks or more."""
-    for place, first in enumerate(marks):
-        if _plain(first[2]) not in ("A", "a", "1"):
-            continue
-        chain = [first]
-        for mark in marks[place + 1 :]:
-            if _follow(_plain(chain[-1][2]), _plain(mark[2])):
-                chain.append(mark)
-        if len(chain) > 1:
-            yield chain
-
-
-def _follow(one: str, two: str) -> bool:
-    """Whether a label is the next letter, or the next number, after another."""
-    return int(two) == int(one) + 1 if one.isdigit() and two.isdigit() else one + two in string.ascii_letters
-
-
-def _plain(label: str) -> str:
-    """A label as plain letter or number: `①` is 1."""
-    return label if label.isascii() else unicodedata.normalize("NFKC", label)
+def is_signed(text: str, mark: str) -> bool:
+    """Whether a sign stands before or behind an option; behind it, a plus is a charge."""
+    return text.startswith(mark) or (mark not in "+=" and text.endswith(mark))
 
 
 def _asked_once(stem: str, texts: Sequence[str]) -> str:

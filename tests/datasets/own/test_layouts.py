@@ -421,7 +421,7 @@ def test_texts_that_begin_like_labels_are_kept(tmp_path) -> None:
     assert proposal.open == {}
     assert [option.text for option in proposal.rows[0].question.options] == rows[0]["options"]
     assert [option.text for option in proposal.rows[1].question.options] == rows[1]["options"]
-    assert "5 rows of 4 options, 1 rows of 3 options" in proposal.seen
+    assert "5 rows of 4, 1 of 3 options" in proposal.seen
 
 
 def test_plus_and_minus_are_options(tmp_path) -> None:

@@ -1,13 +1,14 @@
 """Which column of a table holds the right answers: one that all rows and all other such columns agree with."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from medexam.datasets.own.answers import Numbers, OpenAnswersError, RawAnswer, is_word_of_letters, read_answers
 from medexam.datasets.own.columns import KEYED
+from medexam.datasets.own.labels import ReadOptions
 from medexam.datasets.own.names import find_groups, find_named
-from medexam.datasets.own.options import ReadOptions, Settled
+from medexam.datasets.own.options import Settled
 from medexam.datasets.own.proposals.drafts import HALF, MOST, Draft, Sample, make_spec, show, value_of
 from medexam.datasets.own.proposals.sources import Source
 from medexam.datasets.own.tables import SourceTable
@@ -58,10 +59,12 @@ def find_answers(sample: Sample, stem: str, source: Source, options: Sequence[Se
     fits += [fit for fit in by_mark if fit.share >= MOST]
     if any(fit.share > 0 or fit.asks for fit in fits) or [fit for fit in fits if sample.filled(fit.name)]:
         return sorted(fits, key=lambda fit: (fit.share < HALF, fit.share < MOST))
-    rest = rest if source.answer is None else [source.answer]
     by_content = [fit_answers(sample.table, {"answer": column}, options) for column in rest]
-    alone = len(rest) == 1 and (source.answer is None or int(source.answer) > int(stem))
-    return [each for each in by_content if each.share == 1 and _is_told(each, options, alone=alone)]
+    if source.answer is None:
+        return [each for each in by_content if each.share == 1 and _is_told(each, options, alone=len(rest) == 1)]
+    by_content.sort(key=lambda each: each.settings["answer"] != source.answer)
+    is_told = by_content[0].share == 1 and _is_told(by_content[0], options, alone=int(source.answer) > int(stem))
+    return [each for each in by_content if each.share >= MOST] if is_told else []
 
 
 def _is_told(fit: Fit, options: Sequence[Settled], *, alone: bool) -> bool:
@@ -86,7 +89,10 @@ def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequen
         if isinstance(found, ReadOptions):
             value = _answer(row.record, settings.get("answer"), found)
             if value is not None and value != []:
-                raw.append((place, RawAnswer(row.place, value, found)))
+                # The numbers in names of columns are no labels: an answer may count from another one.
+                by_number = found.labels is not None and found.labels[0] == found.column and found.column.isdigit()
+                read_as = replace(found, labels=None) if by_number else found
+                raw.append((place, RawAnswer(row.place, value, read_as)))
     spec = make_spec(table, "choice", settings or {"answer_as": "one_hot"}).columns
     asks = None
     ways: Mapping[str, Sequence[Numbers | None]] = {}

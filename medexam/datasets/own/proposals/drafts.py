@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from medexam.datasets.own.labels import CellError, split_marked
 from medexam.datasets.own.names import find_groups
-from medexam.datasets.own.options import CellError, split_marked
 from medexam.datasets.own.tables import SourceTable, get, unpack
 from medexam.specs import DatasetSpec
 from medexam.specs.columns import NOT_READ
@@ -21,8 +21,8 @@ MOST, HALF = 0.9, 0.5
 _BETWEEN = ("\n", "|", ";", " / ", ",")
 """What stands between the options of one cell that have no letters."""
 _ASKS = re.compile(r"[?？؟:：…_]|\.\.\.")  # noqa: RUF001 - as Chinese and Arabic write it
-_LABEL = re.compile(r"[(\[]?(?:[A-Za-z]|(?:[A-Za-z]+[\W_]*)?\d{1,4}(?:\.0)?)[)\].]?")
-"""A letter, or a number such as `12` or `Question 12`."""
+_LABEL = re.compile(r"(?:[(\[]?(?:[A-Za-z]\b|(?:[A-Za-z]+[\W_]*)?\d{1,4}(?:\.0)?)[)\].]?[,; ]*)+")
+"""Letters, or a number such as `12` or `Question 12`."""
 
 
 @dataclass(frozen=True)

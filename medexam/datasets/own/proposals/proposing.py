@@ -49,7 +49,9 @@ _FIXED = (
     *(("ja", "nein"), ("verdadero", "falso"), ("vrai", "faux"), ("vero", "falso"), ("wahr", "falsch"), ("да", "нет")),
 )
 """Answers that are the options of every question; the first two are both there."""
-_MARK = re.compile(r"(?:option |choice )?[(\[]?(?:[A-Z]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?(?:[,;].*)?$", re.IGNORECASE)
+_MARK = re.compile(
+    r"(?:option |choice )?[(\[]?(?:[^\W\d_]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?(?:[,;].*)?$", re.IGNORECASE
+)
 _ENOUGH_ROWS, _FEW_ANSWERS = 10, 5
 """Rows of which only a few different answers are strange, and how many are few."""
 _ORDER = (
@@ -226,6 +228,7 @@ def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
     lists = [each for each in rest if holds_options(sample.filled(each), named=False) is not None]
     lists += named[:1] if len(named) > 1 and holds_options(values, named=False) is not None else []
     lists += [each for each in rest if each not in lists and rank("options", each) is not None]
+    lists += [group.columns[0] for group in find_groups(rest) if group.is_known or group.is_wrong]
     if kind != "choice" and not few and not lists and share(_MARK.match, said) < HALF:
         return "spans" if _are_spans(sample, named[0]) else "short_answer"
     why = (
@@ -321,8 +324,10 @@ def _check_golds(draft: Draft, rows: Sequence[Row], column: str) -> None:
 def _count(rows: Sequence[Row]) -> list[str]:
     counts = Counter(len(row.question.options) for row in rows)
     golds = Counter(row.gold for row in rows)
-    by_count = [f"{n:,} rows of {options} options" for options, n in counts.most_common()]
+    by_count = [
+        f"{n:,}{'' if place else ' rows'} of {options}" for place, (options, n) in enumerate(counts.most_common())
+    ]
     return [
-        ", ".join(by_count),
+        f"{', '.join(by_count)} options",
         "right: " + ", ".join(f"option {number} {n:,} times" for number, n in sorted(golds.items(), key=str)),
     ]

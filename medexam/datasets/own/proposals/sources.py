@@ -1,13 +1,16 @@
 """Where the options of a table may stand: in one column, a column each, beside wrong ones, or within the question."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from medexam.datasets.own.choice import read_all_options
 from medexam.datasets.own.columns import Columns
+from medexam.datasets.own.labels import ReadOptions
 from medexam.datasets.own.names import WEAK, Group, find_groups, find_named, plain_name, rank
-from medexam.datasets.own.options import ReadOptions, Settled
+from medexam.datasets.own.options import Settled, is_signed
 from medexam.datasets.own.proposals.drafts import (
     HALF,
     MOST,
@@ -19,6 +22,7 @@ from medexam.datasets.own.proposals.drafts import (
     make_spec,
     share,
     splits,
+    value_of,
 )
 from medexam.datasets.own.tables import SourceTable
 
@@ -85,7 +89,7 @@ def find_sign(options: Sequence[Settled]) -> str | None:
     """The sign that stands beside some options of each question, mostly one, and not the others; None if none does."""
     texts = [row.texts for row in options if isinstance(row, ReadOptions)]
     for sign in _SIGNS:
-        signed = [sum(text.startswith(sign) or text.endswith(sign) for text in row) for row in texts]
+        signed = [sum(is_signed(text, sign) for text in row) for row in texts]
         some = [0 < count < len(row) for count, row in zip(signed, texts, strict=True)]
         alone = any(text == sign for row in texts for text in row)
         if not alone and share(bool, some) >= MOST and signed.count(1) > len(signed) / 2:
@@ -94,10 +98,10 @@ def find_sign(options: Sequence[Settled]) -> str | None:
 
 
 def _holds_texts(sample: Sample, group: Group) -> bool:
-    """Whether most rows have two options in these columns."""
+    """Whether most rows have an option in these columns."""
     values = [sample.filled(column) for column in group.columns]
     rows = len(sample.table.rows)
-    return all(share(is_flat, each) > HALF for each in values if each) and len(values[1]) >= HALF * rows
+    return all(share(is_flat, each) > HALF for each in values if each) and len(values[0]) >= HALF * rows
 
 
 def _find_wrong(sample: Sample, rest: Sequence[str], groups: Sequence[Group]) -> Iterator[Source]:
@@ -117,10 +121,39 @@ def _find_places(sample: Sample, stem: str) -> Iterator[Source]:
         yield Source({}, (), is_certain=True)
     for end in range(len(columns), first + 1, -1):
         block = columns[first:end]
-        lengths = sorted(length(values[column]) for column in block)
-        marks = [share(is_mark, values[column]) >= MOST for column in block]
-        alike = len(set(marks)) == 1 and lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
-        if alike and not any(len(set(map(str, values[column]))) == 1 for column in block):
-            # The answer stands behind the options, or before the question.
-            for answer in columns[end : end + 1] or columns[: first - 1]:
+        # The answer stands behind the options, or before the question.
+        for answer in (columns[end : end + 1] or columns[: first - 1]) if _are_alike(block, values) else ():
+            others = [column for column in columns if column not in (stem, answer, *block)]
+            if not any(_are_alike((*block, other), values) for other in others) and not _repeats(sample, block):
                 yield Source({"options": list(block)}, block, is_certain=False, answer=answer)
+
+
+def _repeats(sample: Sample, block: Sequence[str]) -> bool:
+    """Whether one of the columns repeats what the others hold, as an answer does."""
+    rows = [[str(value_of(row.record, column)) for column in block] for row in sample.table.rows]
+    times = [0] * len(block)
+    for row in rows:
+        for place, text in enumerate(row):
+            others = (*row[:place], *row[place + 1 :])
+            times[place] += any(other.endswith(text) or text.endswith(other) for other in others)
+    return max(times) >= HALF * len(rows)
+
+
+def _most_alike(values: Sequence[Any]) -> float:
+    """The share of the commonest value, if digits and single letters do not count."""
+    shapes = Counter(re.sub(r"\d|\b[A-Za-z]\b", "0", str(value)) for value in values)
+    return max(shapes.values(), default=0) / max(1, len(values))
+
+
+def _are_alike(block: Sequence[str], values: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether columns may all hold options, as far as their values say."""
+    lengths = sorted(length(values[column]) for column in block)
+    marks = {share(is_mark, values[column]) >= HALF for column in block}
+    shapes = {_most_alike(values[column]) >= HALF for column in block}
+    different = sorted(len(set(map(str, values[column]))) for column in block)
+    return (
+        len(marks) == len(shapes) == 1
+        and lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
+        and 2 * different[0] > different[len(different) // 2]
+        and all(is_flat(value) for column in block for value in values[column])
+    )

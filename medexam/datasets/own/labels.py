@@ -1,0 +1,148 @@
+"""Reads options that stand in one text behind letters or numbers, and what such labels are.
+
+It knows no table: whether letters before options are labels is decided for all rows, see `options`.
+"""
+
+import re
+import string
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+_END = r"[)\].:）．、：]"  # noqa: RUF001 - full-width marks of Chinese and Japanese
+_MARK = rf"[(\[]?((?:[A-Za-zＡ-Ｚ]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?"  # noqa: RUF001
+_SIGN = r"((?:[*✓✔√=+]|\[x\])?)"
+_AT_LINES = re.compile(rf"(?m)^[ \t]*{_SIGN}[ \t]*{_MARK}[ \t]*")
+_IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_MARK}[ \t]+")
+_BARE = re.compile(r"(?m)^[ \t]*()([A-Z]|[①-⑳])[ \t]+")
+OWN_MARK = re.compile(rf"\s*{_SIGN}\s*{_MARK}\s+")
+_BREAK = re.compile(r"\s*<br ?/?>\s*", re.IGNORECASE)
+_CUE = re.compile(
+    r"\s+(?:(?:the|correct|right)\s)*(?:answer|ans|key|respuesta|réponse|antwort|risposta|resposta|答案|正解|ответ)"
+    r"(?:\s\w+)?\s?[:：]\s*(.*)\Z",  # noqa: RUF001 - a full-width colon
+    re.IGNORECASE | re.DOTALL,
+)
+"""What asks for the answer, behind the last option."""
+
+
+class CellError(ValueError):
+    """What is wrong with a column of one row."""
+
+    def __init__(self, column: str, detail: str) -> None:
+        super().__init__(detail)
+        self.column = column
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """The options of a question, in the order shown."""
+
+    stem: str
+    """Without the options, if they stand in it."""
+    texts: tuple[str, ...]
+    labels: tuple[str, ...] | None
+    """What the source calls each, such as its letter; None if it only orders them."""
+    column: str = ""
+    """Where they stand, for messages; empty at the end of the stem."""
+    right: tuple[bool, ...] | None = None
+    """Which of them a sign marks as right; None if none is looked for."""
+
+
+def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
+    """A text that ends in options behind letters or numbers, `A) ... B) ...` or `1. ...`; None if it does not.
+
+    Marks at the beginning of lines come first. Of a list of numbers and a later one of letters the letters are meant:
+    the numbers are statements. `bare` also takes letters at the beginning of lines without a mark. Raises `CellError`
+    if the letters have gaps.
+    """
+    text = _BREAK.sub("\n", text) if "<" in text else text
+    for pattern in (_AT_LINES, _IN_LINES, *([_BARE] if bare else [])):
+        marks, at_lines = list(pattern.finditer(text)), pattern is not _IN_LINES
+        chains = list(_chains(marks)) or (
+            [marks] if at_lines and is_run([plain_label(mark[2]) for mark in marks]) else []
+        )
+        if chains:
+            best = max(chains, key=lambda chain: (not plain_label(chain[0][2]).isdigit(), len(chain), chain[0].start()))
+            best = _with_stray(marks, best, at_lines=at_lines)
+            ends = [after.start() for _, after in pairwise(best)] + [len(text)]
+            texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True)]
+            texts = _without_separators([*texts[:-1], _without_cue(texts[-1])])
+            return ReadOptions(
+                text[: best[0].start()].strip(), tuple(texts), tuple(plain_label(mark[2]) for mark in best)
+            )
+    return None
+
+
+def _without_cue(text: str) -> str:
+    """The last option without `Answer:` behind it; raises `CellError` if an answer follows."""
+    cue = _CUE.search(text)
+    if cue is not None and cue[1]:
+        raise CellError("", f"holds the answer behind its options, {cue[0].strip()!r:.40}")
+    return text if cue is None else text[: cue.start()]
+
+
+def _without_separators(texts: list[str]) -> list[str]:
+    """The options without the sign that stands behind each but the last."""
+    ends = {text[-1:] for text in texts[:-1]}
+    return [text.rstrip(" ,;|/") for text in texts] if len(ends) == 1 and ends <= {*",;|/"} else texts
+
+
+def _with_stray(marks: Sequence[re.Match[str]], chain: list[re.Match[str]], *, at_lines: bool) -> list[re.Match[str]]:
+    """The marks of a chain with those of the next letters that stand out of order; raises `CellError` for gaps."""
+    style, labels = _style(chain[0]), [plain_label(mark[2]) for mark in chain]
+    # Within a line, a letter or a number before a full stop is often the end of a sentence.
+    if not at_lines and (style.startswith(".") or labels[0].isdigit()):
+        return chain
+    following = [_shift(labels[0], len(labels)), _shift(labels[0], len(labels) + 1)]
+    alike = [mark for mark in marks if _style(mark) == style and (at_lines or mark.start() >= chain[0].start())]
+    stray = [mark for mark in alike if plain_label(mark[2]) in following]
+    if not stray:
+        return chain
+    together = sorted({*chain, *stray}, key=lambda mark: mark.start())
+    if not at_lines or not is_run([plain_label(mark[2]) for mark in together]):
+        shown = ", ".join(mark[2] for mark in together)
+        raise CellError("", f"holds options with the letters {shown}, which do not run")
+    return together
+
+
+def _style(mark: re.Match[str]) -> str:
+    """What marks of one list have in common: the sign behind, and small letters, capitals or numbers."""
+    label, end = plain_label(mark[2]), mark[0].strip()[-1]
+    kind = "1" if label.isdigit() else "A" if label.isupper() else "a"
+    return kind if end.isalnum() else end + kind
+
+
+def _shift(label: str, by: int) -> str:
+    """The label that stands `by` places behind another."""
+    return str(int(label) + by) if label.isdigit() else chr(ord(label) + by)
+
+
+def _chains(marks: Sequence[re.Match[str]]) -> Iterable[list[re.Match[str]]]:
+    """From each A, a or 1 the marks that count on from it; those of two marks or more."""
+    for place, first in enumerate(marks):
+        if plain_label(first[2]) not in ("A", "a", "1"):
+            continue
+        chain = [first]
+        for mark in marks[place + 1 :]:
+            if _follow(plain_label(chain[-1][2]), plain_label(mark[2])):
+                chain.append(mark)
+        if len(chain) > 1:
+            yield chain
+
+
+def _follow(one: str, two: str) -> bool:
+    """Whether a label is the next letter, or the next number, after another."""
+    return int(two) == int(one) + 1 if one.isdigit() and two.isdigit() else one + two in string.ascii_letters
+
+
+def plain_label(label: str) -> str:
+    """A label as plain letter or number: `①` is 1."""
+    return label if label.isascii() else unicodedata.normalize("NFKC", label)
+
+
+def is_run(labels: Sequence[str]) -> bool:
+    """Whether the labels are the first letters or numbers, each once, in any order."""
+    first = next((each for each in ("A", "a", "1") if each in labels), None)
+    return first is not None and len(labels) > 1 and {*labels} == {_shift(first, by) for by in range(len(labels))}
