@@ -37,6 +37,8 @@ class Draft:
     boxes: tuple[Box, ...]
     """Where it stands, one box for each column or page that it runs over; none for one that was added by hand."""
     hyphens: tuple[Hyphen, ...] = ()
+    first_label: str = "1"
+    """How the booklet labels a first option: `1`, `a` or `A`."""
     restarted: bool = False
     """Whether its options began twice."""
     after: str = ""
@@ -80,7 +82,10 @@ def _draft(raw: RawQuestion, words: Vocabulary) -> Draft:
         hyphens += more
     after, _ = join_lines([line.text for line in raw.after], words)
     guessed = sum(line.guessed for line in raw.places)
-    return Draft(raw.number, stem, options, _find_boxes(raw.places), hyphens, raw.restarted, after, guessed=guessed)
+    begun = [option.places[0].text.lstrip("(")[:1] for option in raw.options]
+    first = "A" if any(map(str.isupper, begun)) else "a" if any(map(str.islower, begun)) else "1"
+    boxes = _find_boxes(raw.places)
+    return Draft(raw.number, stem, options, boxes, hyphens, first, raw.restarted, after, guessed=guessed)
 
 
 def _find_boxes(lines: Iterable[Line]) -> tuple[Box, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from medexam.datasets.build.drafts import Draft
 from medexam.datasets.build.images import mentions_picture, parse_links
+from medexam.datasets.build.pages.numbering import MOST_OPTIONS
 
 LONGEST_OPTION = 400
 """Characters of an option over which two may have run together."""
@@ -23,6 +24,8 @@ def find_doubts(draft: Draft, usual_options: int, printed: str) -> Iterator[tupl
     for number, text in draft.options.items():
         if len(text) > LONGEST_OPTION:
             yield "long_option", f"option {number} has {len(text)} characters"
+        if label := _find_label(draft, number):
+            yield "label_inside", f"option {number} holds the label {label!r}: another option may stand in it"
     if lost := find_lost_digits(draft, printed):
         yield "digits_lost", f"the page has the digits {lost}, which the question does not"
     if draft.restarted:
@@ -39,6 +42,18 @@ def find_doubts(draft: Draft, usual_options: int, printed: str) -> Iterator[tupl
         yield "several_pictures", f"is linked to pictures {list(parse_links(draft.stem))}: the first was taken"
     if draft.picture is None and mentions_picture(draft.stem):
         yield "picture_missing", "speaks of a picture and has none"
+
+
+def _find_label(draft: Draft, number: int) -> str:
+    """The label of the next option, or of one that is missed, in an option's text; empty if there is none."""
+    for other in range(number + 1, MOST_OPTIONS + 1):
+        if draft.first_label == "1" and other == draft.number + 1:
+            continue  # The next question's own.
+        label = chr(ord(draft.first_label) + other - 1)
+        inside = re.search(rf"(?<![\w.,(-])\(?{label}\s?[.)]\s*(?=[^\W\d])", draft.options[number])
+        if inside and (other == number + 1 or other not in draft.options):
+            return inside[0].strip()
+    return ""
 
 
 def _find_unread(draft: Draft) -> Iterator[tuple[str, str]]:

@@ -1,10 +1,14 @@
 """Tables inside stems, and options that stand beside each other."""
 
+import random
 from pathlib import Path
 
 import pytest
 
+from medexam.datasets.build.drafts import Draft
+from medexam.datasets.build.suspicious import find_doubts
 from typesetting.booklet import Press, Style
+from typesetting.lines import break_lines
 from typesetting.reading import read_drafts
 from typesetting.texts import Asked, sample_questions
 
@@ -76,6 +80,68 @@ def test_options_beside_each_other_are_told_apart(tmp_path, down) -> None:
     assert {number: (draft.stem, tuple(draft.options.values())) for number, draft in drafts.items()} == {
         question.number: (question.stem, texts) for question in asked
     }
+
+
+WORDS = ("fiebre", "dolor", "tos", "disnea", "anemia", "varón", "mujer", "ictericia", "señale", "probable", "causa")
+
+
+def print_beside(path: Path, style: Style, columns: int, label: str, *, down: bool, long: bool) -> list[Asked]:
+    """Questions of five options in columns, whose texts run over lines of their column if they are `long`."""
+    press, pick, asked = Press(style), random.Random(columns), []
+    width, lead = press.column_width / columns - 12, 11.5
+    rows = -(-5 // columns)
+    for number in range(1, 25):
+        counts = [pick.randint(1, 9 if long else 2) for _ in range(5)]
+        options = tuple(" ".join(pick.choices(WORDS, k=count)).capitalize() + "." for count in counts)
+        asked.append(Asked(number, " ".join(pick.choices(WORDS, k=pick.randint(5, 25))).capitalize() + "?", options))
+        if press.column >= 0 and press.y < 240:
+            press.y = 0.0
+        press.paragraph(f"{number}.", asked[-1].stem, 0, 24)
+        left = style.margin + press.column * (press.column_width + style.gutter) + 26
+        y, lows = press.y, [press.y] * columns
+        for place, text in enumerate(options):
+            column = place // rows if down else place % columns
+            if down or column == 0:
+                y = lows[column] if down else min(lows)
+            press.write(left + column * width, y, label.format("ABCDE"[place], place + 1), "times", 10)
+            lines = break_lines(text, width - 26, width - 26, lambda part: press._width(part, "times"))
+            for line, shown in enumerate(lines):
+                press.write(left + column * width + 16, y - lead * line, shown, "times", 10)
+            lows[column] = y - lead * len(lines)
+        press.y = min(lows) - lead
+    press.document.save(path)
+    return asked
+
+
+@pytest.mark.parametrize("label", ["{0}.", "{1}.", "({0})"])
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize(("pages", "columns"), [(1, 2), (2, 2), (1, 3)])
+def test_uneven_columns_of_options_are_read_in_their_order(tmp_path, pages, columns, down, long, label) -> None:
+    style = Style(cover=False, columns=pages, footer="")
+    asked = print_beside(tmp_path / "beside.pdf", style, columns, label, down=down, long=long)
+    drafts = read_drafts(tmp_path / "beside.pdf")
+    for question in asked:
+        draft = drafts[question.number]
+        assert (draft.stem, tuple(draft.options.values())) == (question.stem, question.options)
+        assert not list(find_doubts(draft, 5, ""))
+
+
+@pytest.mark.parametrize(
+    ("first", "options", "doubtful"),
+    [
+        ("A", ("Ferropenia D. Ninguno", "Talasemia E. Otra", "Uremia"), [1, 2]),
+        ("a", ("Ferropenia (b) Talasemia", "Uremia", "Otra"), [1]),
+        ("1", ("Ferropenia 3) Uremia", "Talasemia 4. Otra"), [1, 2]),
+        ("1", ("Ferropenia 2. Talasemia", "Uremia", "Otra"), [1]),
+        ("1", ("Tipo 1. Fin", "De 3,5. Y", "Desde 1990. Y", "Vitamina D. Sol"), []),
+        ("A", ("Otra", "Hepatitis A. Aguda", "2. Fin", "Borrelia spp. Otra"), []),
+    ],
+)
+def test_a_label_inside_an_option_is_a_doubt(first, options, doubtful) -> None:
+    draft = Draft(9, "¿Cuál es?", dict(enumerate(options, start=1)), (), first_label=first)
+    found = [detail for kind, detail in find_doubts(draft, len(options), "") if kind == "label_inside"]
+    assert [int(detail.split()[1]) for detail in found] == doubtful
 
 
 @pytest.mark.parametrize("size", [8, 10, 12])

@@ -6,6 +6,7 @@ from statistics import median
 
 from medexam.datasets.build.pages.glyphs import Glyph
 from medexam.datasets.build.pages.rows import GlyphRow
+from medexam.datasets.build.pages.tables import LABEL
 
 _CENTRE = (0.3, 0.7)
 """Shares of the text's width between which the gap between two columns is looked for."""
@@ -23,6 +24,8 @@ _WORD_GAP = 0.12
 """Of the type's size: gaps of a row over this are between words."""
 _WIDER = 1.6
 """How much wider the gap between two columns is than those between the words of the same rows."""
+_ENOUGH_LABELS = 4
+"""Labels behind text that tell what stands there."""
 _ENOUGH_BOTH = 3
 """Rows with text on both sides of a gap that show how wide it is."""
 
@@ -31,12 +34,26 @@ def find_gutters(rows: dict[int, list[GlyphRow]], widths: Mapping[int, float]) -
     """The x just before each page's second column; None for a page of one column. `widths` are those of the pages."""
     own = {number: _find_gutter(page, widths[number]) for number, page in rows.items() if len(page) >= _FEW_ROWS}
     places = [gutter for gutter in own.values() if gutter is not None]
+    if _parts_options(rows, own):
+        return dict.fromkeys(rows)
     if not places or len(places) * 2 < len(own):
         return {number: own.get(number) for number in rows}
     split = [rows[number] for number, gutter in own.items() if gutter is not None]
     # A column with little text looks wider than it is: of equally good places the first leaves the numbers whole.
     usual = min(sorted(places), key=lambda place: sum(_count_crossing(page, place) for page in split))
     return {number: _choose_gutter(page, own.get(number), usual) for number, page in rows.items()}
+
+
+def _parts_options(rows: dict[int, list[GlyphRow]], gutters: Mapping[int, float | None]) -> bool:
+    """Whether what was taken for second columns are options beside others: a column of questions has first ones too."""
+    labels = [
+        label.group(1).lower()
+        for number, gutter in gutters.items()
+        for row in rows[number]
+        if gutter is not None
+        and (label := LABEL.match("".join(glyph.text for glyph in row.ink if glyph.x0 > gutter)[:6]))
+    ]
+    return len(labels) >= _ENOUGH_LABELS and not {"1", "a"} & set(labels)
 
 
 def _choose_gutter(rows: list[GlyphRow], own: float | None, usual: float) -> float | None:

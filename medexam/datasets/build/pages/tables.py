@@ -28,7 +28,7 @@ _ALIGNED = 3.0
 _FARTHEST = 3.0
 """Of the size: the distance of two rows of one table."""
 _ALONE = re.compile(r"^\(?(\d{1,3}|[a-iA-I])[.)][-\u2013]?$")
-_LABEL = re.compile(r"^\(?(\d{1,3}|[a-iA-I])\s?[.)]")
+LABEL = re.compile(r"^\(?(\d{1,3}|[a-iA-I])\s?[.)]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Cells:
     def labels(self) -> tuple[str, ...]:
         """The number or letter with which each cell begins; empty for a cell without."""
         begun = ["".join(glyph.text for glyph in part[:6]) for part in self.parts]
-        return tuple(match.group(1).lower() if (match := _LABEL.match(text)) else "" for text in begun)
+        return tuple(match.group(1).lower() if (match := LABEL.match(text)) else "" for text in begun)
 
 
 def split_cells(page: int, column: int, baseline: float, glyphs: Sequence[Glyph]) -> Cells:
