@@ -173,6 +173,8 @@ def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
         decide_answer(draft, stem, source, fits)
     else:
         draft.ask("answer", _which_answer(draft, source))
+        if source.answer is not None:
+            draft.open["columns.options"] = "these, or other columns behind the question"
     return "choice"
 
 
