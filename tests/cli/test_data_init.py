@@ -105,3 +105,27 @@ def test_the_example_reads_as_its_source(request) -> None:
     known = {one.stem: sample.golds[one.key].number for one in sample.questions}
     assert len(own.questions) == 20
     assert all(known[one.stem] == own.golds[one.key].number for one in own.questions)
+
+
+def test_a_key_in_another_file_is_written_into_the_spec(medexam, tmp_path) -> None:
+    (tmp_path / "mis preguntas (1).csv").write_text(CSV.replace("Correct Answer", "Points"))
+    (tmp_path / "key.csv").write_text("QID,Key\n" + "".join(f"q{number},{'ABC'[number % 3]}\n" for number in range(6)))
+    code, out, _ = medexam(
+        "data", "init", "mis preguntas (1).csv", "--answers", "key.csv", "--on", "QID", "--out", "a.yaml"
+    )
+    assert (code, "option 1 2 times" in out) == (0, True)
+    assert yaml.safe_load((tmp_path / "a.yaml").read_text())["name"] == "mis_preguntas_1"
+    code, out, err = medexam("run", "a.yaml", "--set", "program.kind=longest", "--json")
+    assert (code, json.loads(out)[0]["metrics"]["n"]) == (0, 6), err
+
+
+def test_prompts_of_a_language_without_words_are_in_english(medexam, tmp_path) -> None:
+    rows = [
+        {"question": f"Parmi les suivantes, quelle est la {n} ?", "options": ["a1", "b1", "c1"], "answer": "ABC"[n]}
+        for n in range(3)
+    ]
+    (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert medexam("data", "init", "my.jsonl")[0] == 0
+    tree = yaml.safe_load((tmp_path / "my.yaml").read_text())
+    assert (tree["dataset"]["language"], tree["program"]["prompt_language"]) == ("fr", "en")
+    assert medexam("plan", "my.yaml")[0] == 0

@@ -1,5 +1,6 @@
 """`medexam data init`, and how the other commands show questions of one's own."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,7 +75,9 @@ def init(
     tail = yaml.safe_dump(
         {"model": {"engine": "embedded"}, "program": program}, sort_keys=False, default_flow_style=None
     )
-    head = yaml.safe_dump({"name": file.name.split(".")[0].replace(" ", "_")}, allow_unicode=True)
+    head = yaml.safe_dump(
+        {"name": re.sub(r"[^A-Za-z0-9_-]+", "_", file.name.split(".")[0])[:64].strip("_") or "questions"}
+    )
     body = "".join(f"  {line}\n" for line in lines)
     write_whole(out, f"# Written by `medexam data init {file.name}`.\n{head}dataset:\n{body}{tail}")
     if found.open:

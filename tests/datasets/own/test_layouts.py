@@ -190,6 +190,13 @@ RIGHT: dict[str, list[dict[str, Any]]] = {
     "numbers of questions beside their text": [
         {"Question": f"Q{n}", "Text": s, **_cols(o), "Key": L[g]} for n, (s, o, g) in enumerate(ROWS)
     ],
+    "a letter, a dash and the text": [{"question": s, **_cols(o), "answer": f"{L[g]} - {o[g]}"} for s, o, g in ROWS],
+    "the text and a letter": [{"question": s, **_cols(o), "answer": f"{o[g]} ({L[g]})"} for s, o, g in ROWS],
+    "a sentence": [{"question": s, **_cols(o), "answer": f"The correct answer is {L[g]}."} for s, o, g in ROWS],
+    "Greek letters": [{"question": s, **_cols(o, labels="αβγδ"), "answer": "αβγδ"[g]} for s, o, g in ROWS],
+    "a column called options that holds none": [
+        {"question": f"{s}\n{_marked(o)}", "options": 4, "answer": L[g]} for s, o, g in ROWS
+    ],
     "no names, numbers": [dict(enumerate([s, *o, g + 1], 1)) for s, o, g in ROWS],
     "no names, letters, more columns": [dict(enumerate([n, s, *o, L[g], "x"], 1)) for n, (s, o, g) in enumerate(ROWS)],
 }

@@ -35,7 +35,8 @@ def propose_others(draft: Draft, kind: OwnKind) -> None:
         for column in find_named(name, draft.sample.columns):
             if column in draft.used or not draft.sample.filled(column):
                 continue
-            wrong = _CHECKS[name](draft, column) if name in _CHECKS and kind in ("choice", *_ALWAYS[name]) else None
+            is_checked = name in _CHECKS and (kind == "choice" or name in ("id", "split"))
+            wrong = _CHECKS[name](draft, column) if is_checked else None
             if wrong is None:
                 draft.columns.setdefault(name, column)
                 break
@@ -136,7 +137,3 @@ _CHECKS: Mapping[str, Callable[[Draft, str], str | None]] = MappingProxyType(
     {"context": _check_context, "image": _check_image, "year": _check_year, "split": _check_split, "id": _check_id}
 )
 """Field -> what says why a column of its name is not read; None if it is."""
-_ALWAYS: Mapping[str, tuple[OwnKind, ...]] = MappingProxyType(
-    {"context": (), "image": (), "year": (), "split": ("short_answer", "spans"), "id": ("short_answer", "spans")}
-)
-"""Field -> the kinds beside choice for which that is looked at."""

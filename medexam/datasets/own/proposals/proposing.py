@@ -164,6 +164,8 @@ def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
     if found is None:
         return _propose_fixed(draft, kind)
     source, fits = found
+    if "options" in draft.whole.columns:
+        draft.columns["options"] = None
     draft.columns |= source.settings
     if source.asks is not None:
         draft.ask("marks", source.asks)
@@ -171,6 +173,8 @@ def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
         decide_answer(draft, stem, source, fits)
     else:
         draft.ask("answer", _which_answer(draft, source))
+        if source.answer is not None:
+            draft.open["columns.options"] = "these, or other columns behind the question"
     return "choice"
 
 
@@ -210,8 +214,7 @@ def _which_answer(draft: Draft, source: Source | None) -> str:
 def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
     """Options that every question has, such as yes and no; asks if answers look as if options were missing."""
     sample = draft.sample
-    named = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns, 1)
-    named = [column for column in named if sample.filled(column)]
+    named = _answers_in_words(sample)
     if not named:
         draft.ask("answer", _which_answer(draft, None))
         return "choice"
@@ -241,6 +244,11 @@ def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
     return "choice"
 
 
+def _answers_in_words(sample: Sample) -> list[str]:
+    named = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns, 1)
+    return [column for column in named if sample.filled(column)]
+
+
 def _are_spans(sample: Sample, answer: str) -> bool:
     """Whether all answers stand in a context."""
     column = next(iter(find_named("context", sample.columns)), None)
@@ -253,12 +261,11 @@ def _are_spans(sample: Sample, answer: str) -> bool:
 
 
 def _propose_words(draft: Draft, kind: OwnKind) -> None:
-    named = [column for column in find_named("answer", draft.sample.columns, 1) if draft.sample.filled(column)]
-    if KEYED not in draft.whole.columns:
-        if named:
-            draft.columns["answer"] = named[0]
-        else:
-            draft.ask("answer", _which_answer(draft, None))
+    named = _answers_in_words(draft.sample)
+    if named and named[0] != KEYED:
+        draft.columns["answer"] = named[0]
+    elif not named:
+        draft.ask("answer", _which_answer(draft, None))
     if kind == "spans" and not find_named("context", draft.sample.columns):
         draft.ask("context", f"which column holds the text: {', '.join(draft.sample.columns)}")
 
