@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from medexam.specs.base import Spec
 
@@ -160,3 +160,6 @@ class PublishedSpec(Spec):
     licence: str = ""
     citation: str = ""
     """How they ask to be cited."""
+    layouts: Annotated[tuple[ColumnsSpec, ...], Field(exclude_if=lambda layouts: not layouts)] = ()
+    """The columns of the files that they give out themselves, which are tried where `path` names one that the columns
+    of the hub's copy do not fit."""

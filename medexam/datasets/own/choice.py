@@ -1,5 +1,6 @@
 """Reads multiple-choice questions of one's own from any table."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from medexam.datasets.own.labels import CellError, ReadOptions
 from medexam.datasets.own.options import Settled, read_options, settle_options
 from medexam.datasets.own.tables import Record, SourceTable, TableRow
 from medexam.datasets.rows import Fault, Reading, Row
+from medexam.errors import DatasetError
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
 
@@ -30,7 +32,15 @@ class ChoiceReading:
 
 def read_choice(spec: DatasetSpec) -> ChoiceReading:
     """The questions of a spec; rows that are none are faults. Raises `DatasetError` if the table as a whole is none."""
-    return parse_choice(read_questions(spec), spec)
+    table = read_questions(spec)
+    layouts = spec.published.layouts if spec.path is not None and spec.published is not None else ()
+    try:
+        return parse_choice(table, spec)
+    except DatasetError:
+        for columns in layouts:
+            with suppress(DatasetError):
+                return parse_choice(table, spec.model_copy(update={"columns": columns}))
+        raise
 
 
 def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
