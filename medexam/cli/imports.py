@@ -28,7 +28,8 @@ class ImportSettings:
     """What files of results are matched with, and how."""
 
     dataset: Annotated[
-        str | None, Setting("Files of results: the data set whose questions they answer.", metavar="NAME")
+        str | None,
+        Setting("Files of results: the data set whose questions they answer, or a spec with it.", metavar="NAME|SPEC"),
     ] = None
     language: Annotated[str | None, Setting("Files of results: its language; en by default.")] = None
     overrides: Annotated[
@@ -52,13 +53,20 @@ class ImportSettings:
 
     def read_dataset(self) -> "DatasetSpec | None":
         """The data set that is named; None if none is. Raises `SpecError` if there is no such data set."""
-        from medexam.specs import DatasetSpec, parse_overrides
+        from medexam.specs import DatasetSpec, load_document, parse_overrides
+        from medexam.specs.matrix import put
         from medexam.specs.validation import validate
 
-        tree = {key.removeprefix("dataset."): value for key, value in parse_overrides(self.overrides).items()}
-        told = {"name": self.dataset, "language": self.language}
-        tree |= {key: value for key, value in told.items() if value is not None}
-        return validate(DatasetSpec, tree) if {"name", "kind"} & tree.keys() else None
+        tree: dict[str, Any] = {"dataset": {}}
+        is_spec = self.dataset is not None and self.dataset.endswith((".yaml", ".yml"))
+        if self.dataset is not None and is_spec:
+            tree["dataset"] = load_document(self.dataset).get("dataset", {})
+        told = {"name": None if is_spec else self.dataset, "language": self.language}
+        changes = {key: value for key, value in told.items() if value is not None} | parse_overrides(self.overrides)
+        for path, value in changes.items():
+            put(tree, f"dataset.{path.removeprefix('dataset.')}", value)
+        dataset = tree["dataset"] if isinstance(tree["dataset"], dict) else {"name": tree["dataset"]}
+        return validate(DatasetSpec, dataset) if {"name", "kind"} & dataset.keys() else None
 
 
 @settings_as_flags
@@ -68,7 +76,8 @@ def import_results(
         typer.Argument(
             metavar="FILE...",
             help="samples_*.jsonl of lm-evaluation-harness or Every Eval Ever, a log of Inspect, scenario_state.json "
-            "of HELM, or a table of question and answer.",
+            "of HELM, predictions of OpenCompass, reviews of EvalScope, details of lighteval, *_allresults.json of "
+            "simple-evals, or a table of question and answer.",
         ),
     ],
     settings: ImportSettings,
@@ -100,7 +109,7 @@ def take_files(
     if dataset is None:
         raise SpecError(
             f"{files[0]} is a file of results: name the data set whose questions it answers, such as --dataset NAME "
-            "--language en"
+            "--language en, or a spec of your own questions: --dataset SPEC.yaml"
         )
     importer = Importer(dataset, runs_dir, most_unmatched=settings.most_unmatched)
     taken = [list(importer.take(file, say, settings.measure)) for file in files]

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
-from medexam.questions import Discipline, Exam, Language, Option, Question
+from medexam.questions import Exam, Language, Option, Question
 from medexam.signatures.answer_format import render_answer
 from medexam.signatures.task_words import TaskWords, load_task_words
 from medexam.signatures.word_files import no_words, read_language_words, read_words_file, validate_words
@@ -101,7 +101,8 @@ class _Words(FrozenModel):
 
 class _Example(FrozenModel):
     stem: str
-    discipline: Discipline
+    discipline: str = ""
+    """What the question is about, in one's own words; no prompt shows it."""
     options: list[str] = Field(min_length=2)
     answer: int
     rationale: str | None = None

@@ -60,7 +60,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         if path in varied_by_cells or any(path.startswith(f"{axis}.") for axis in {*axes, *varied_by_cells}):
             below[path] = value
         else:
-            _put(tree, path, value)
+            put(tree, path, value)
     tree["matrix"] = axes
     _put_by_kind(tree, by_kind, set())
     for axis in sorted({*axes, *varied_by_cells} - {CELLS}):
@@ -74,7 +74,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         cell = copy.deepcopy(base)
         changes = [_changes(axis, value) for axis, value in zip(experiment.matrix, values, strict=True)]
         for path, value in ChainMap(below, *reversed(changes)).items():
-            _put(cell, path, copy.deepcopy(value))
+            put(cell, path, copy.deepcopy(value))
         _put_by_kind(cell, by_kind, reached)
         cells.append(_check_fit(_ask_only_pictures(validate(CellSpec, cell))))
     _check_reached(by_kind, reached)
@@ -172,7 +172,8 @@ def _as_program(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
-def _put(tree: Tree, path: str, value: Any) -> None:
+def put(tree: Tree, path: str, value: Any) -> None:
+    """Set the value at a dotted path; raises `SpecError` if something on the way is no mapping."""
     if path == "program":
         value = _as_program(value)
     *parents, leaf = path.split(".")
@@ -205,5 +206,5 @@ def _put_by_kind(cell: Tree, settings: Mapping[str, Any], reached: set[str]) -> 
         kind = _kind(path)
         program = cell["program"]
         if isinstance(program, Mapping) and program.get("kind") == kind:
-            _put(cell, path.replace(f"program.{kind}.", "program.", 1), value)
+            put(cell, path.replace(f"program.{kind}.", "program.", 1), value)
             reached.add(path)

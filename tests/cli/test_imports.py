@@ -60,3 +60,23 @@ def test_what_cannot_be_imported_is_refused_in_one_line(medexam) -> None:
         code, _, err = medexam(*arguments)
         assert (code, err.count("\n")) == (2, 1)
         assert words in err
+
+
+def test_any_key_of_the_data_set_is_set_and_a_spec_names_it(medexam) -> None:
+    Path("own.csv").write_text("question,A,B,answer\nWhich vitamin?,A,C,1\nWhich organ?,Liver,Heart,2\n")
+    Path("answers.csv").write_text("question,answer\nWhich vitamin?,A. A\nWhich organ?,Heart\n")
+    columns = {"stem": "question", "options": "[A, B]", "answer": "answer", "numbering": "one"}
+    keys = {"kind": "choice", "path": "own.csv", **{f"columns.{name}": value for name, value in columns.items()}}
+    settings = [word for key, value in keys.items() for word in ("--set", f"dataset.{key}={value}")]
+    code, out, err = medexam("import", "answers.csv", "--json", *settings)
+    assert code == 0, err
+    (first,) = json.loads(out)
+    assert first["metrics"]["accuracy"] == 1.0
+    dataset = "{kind: choice, path: own.csv, columns: {stem: question, options: [A, B], answer: answer}}"
+    Path("own.yaml").write_text(f"name: own\ndataset: {dataset}\n")
+    spec = ["import", "answers.csv", "--dataset", "own.yaml"]
+    code, out, err = medexam(*spec, "--set", "dataset.columns.numbering=one", "--json")
+    assert code == 0, err
+    assert json.loads(out)[0]["metrics"] == first["metrics"]
+    code, _, err = medexam(*spec, "--set", "dataset.columns.nmbering=one")
+    assert (code, "did you mean 'numbering'?" in err) == (2, True)

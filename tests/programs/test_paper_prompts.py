@@ -161,9 +161,10 @@ def test_a_language_without_words_says_how_it_can_be_asked(spec, language) -> No
     )
 
 
-def test_examples_of_ones_own_are_read_in_the_language_of_the_words(tmp_path) -> None:
+@pytest.mark.parametrize("discipline", ["", "discipline: medicine,", "discipline: arithmetic,"])
+def test_examples_of_ones_own_are_read_in_the_language_of_the_words(tmp_path, discipline) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("en: [{stem: 'Which is even?', discipline: medicine, options: ['1', '2'], answer: 2}]")
+    path.write_text(f"en: [{{stem: 'Which is even?', {discipline} options: ['1', '2'], answer: 2}}]")
     assert turns(FewShotSpec(examples=path, prompt_language="en"), "fr")[1] == ("user", "Which is even?\n1. 1\n2. 2")
     with pytest.raises(SpecError, match=r"has no words in 'es': .* file of your own in program\.examples"):
         build_program(FewShotSpec(examples=path), "es")

@@ -1,5 +1,6 @@
-"""The question that a harness keeps with each sample, in the field names of common data sets."""
+"""The question that a harness keeps with each sample, in the field names of common data sets, or in a prompt."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,40 @@ _COLUMNS = (
 )
 """Names of columns that hold an option each."""
 _IDS = ("key", "id", "question_id", "qid", "ID")
+
+
+_LETTERED = re.compile(r"(?m)^[ \t]*[(\[]?([A-J])[.):\]\uff0e\uff1a\u3001][ \t]*(?=\S)")
+"""The beginning of a line that shows an option."""
+
+
+def last_question(asked: Any) -> str | None:
+    """What was asked: a text, or the last message of a dialogue by its user; None if there is none."""
+    if isinstance(asked, str):
+        return asked
+    turns = [each for each in asked or () if isinstance(each, Mapping)]
+    users = [each for each in turns if str(each.get("role")).lower() in ("user", "human")]
+    content = users[-1].get("content", users[-1].get("prompt")) if users else None
+    if isinstance(content, list):
+        content = "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return content if isinstance(content, str) else None
+
+
+def lettered_options(prompt: str) -> tuple[str, ...]:
+    """The texts of the last options that a prompt shows behind A, B, C... at the beginning of lines; else empty.
+
+    Of the last option only the first line is one: what follows may be a request to answer.
+    """
+    found: list[str] = []
+    labels = list(_LETTERED.finditer(prompt))
+    for place, label in enumerate(labels):
+        end = labels[place + 1].start() if place + 1 < len(labels) else len(prompt)
+        text = prompt[label.end() : end]
+        if label[1] == "A":
+            found = []
+        if label[1] == chr(ord("A") + len(found)):
+            found.append(" ".join(text.split()))
+            last = text
+    return (*found[:-1], last.strip().split("\n")[0].strip()) if len(found) >= 2 else ()
 
 
 def read_stem(document: Mapping[str, Any]) -> str | None:

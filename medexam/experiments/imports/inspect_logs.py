@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from medexam.experiments.imports.document import last_question
 from medexam.experiments.imports.samples import (
     MISSHAPEN,
     Results,
@@ -153,7 +154,7 @@ def _sample(record: Record, score: Record) -> Sample:
     usage = output.get("usage") or {}
     return Sample(
         ids=(str(record["id"]),),
-        stem=_text(record.get("input")),
+        stem=last_question(record.get("input")),
         options=tuple(map(str, record.get("choices") or ())),
         chosen=_letter(score.get("answer")),
         target=_letter(record.get("target")),
@@ -171,14 +172,3 @@ def _letter(value: Any) -> str | None:
     if isinstance(value, list):
         value = value[0] if len(value) == 1 else None
     return value if isinstance(value, str) and value else None
-
-
-def _text(value: Any) -> str | None:
-    """What was asked: a text, or the last message of a dialogue by its user."""
-    if isinstance(value, str):
-        return value
-    said = [each for each in value or () if isinstance(each, Mapping) and each.get("role") == "user"]
-    content = said[-1].get("content") if said else None
-    if isinstance(content, list):
-        content = "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
-    return content if isinstance(content, str) else None

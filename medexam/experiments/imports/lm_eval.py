@@ -1,5 +1,8 @@
 """lm-evaluation-harness: the `samples_TASK_DATE.jsonl` of `--log_samples`, with the `results_DATE.json` beside it.
 
+Until 0.4.2 the samples of a task are one JSON list in `MODEL_TASK.jsonl`, with `results.json` beside it, and name no
+filter.
+
 Of a multiple-choice task each measure chooses for itself: `acc` takes the most likely option, `acc_norm` the most
 likely by character and `acc_bytes` by byte, of equals the first, as the harness's `process_results` does. Of a task
 that generates, each filter reads the replies in its own way.
@@ -7,6 +10,7 @@ that generates, each filter reads the replies in its own way.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +25,7 @@ from medexam.inputs import UnreadableError, first_line, read_json
 
 Record = Mapping[str, Any]
 _NAME = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
-_NORMS: Mapping[str, tuple[str, str, Callable[[str], int]]] = {
+NORMS: Mapping[str, tuple[str, str, Callable[[str], int]]] = {
     "acc": ("nats", "sum", lambda _: 1),
     "acc_norm": ("nats per character", "character", len),
     "acc_bytes": ("nats per byte", "byte", lambda text: len(text.encode())),
@@ -46,8 +50,11 @@ def read_lm_eval(path: Path) -> list[Results]:
     delimiter = str((told.get("configs") or {}).get(task, {}).get("target_delimiter", " "))
     taken: dict[tuple[str, str], list[Sample]] = {}
     unclear: set[tuple[str, str]] = set()
+    seen: Counter[str] = Counter()
     for number, record in enumerate(read_lines(path), start=1):
-        name = str(record.get("filter", NO_FILTER))
+        seen[str(record.get("doc_id"))] += "filter" not in record
+        again = seen[str(record.get("doc_id"))]
+        name = str(record.get("filter", NO_FILTER if again < 2 else f"filter-{again}"))
         try:
             for measure, right in _verdicts(record).items():
                 if right is None:
@@ -71,8 +78,14 @@ def read_lm_eval(path: Path) -> list[Results]:
 def _read_results(path: Path) -> tuple[str, Record]:
     """The task's name, and what the results file beside the samples holds; empty if there is none."""
     name = _NAME.fullmatch(path.name)
+    stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
     if name is None:
-        return path.name.partition(".")[0], {}
+        with suppress(OSError, UnreadableError):
+            told = read_json(path.with_name("results.json"))
+            tasks = [task for task in told.get("results", ()) if stem == task or stem.endswith(f"_{task}")]
+            if tasks:
+                return max(tasks, key=len), told
+        return stem, {}
     with suppress(OSError, UnreadableError):
         told = read_json(path.with_name(f"results_{name['date']}.json"))
         if isinstance(told, Mapping):
@@ -81,7 +94,7 @@ def _read_results(path: Path) -> tuple[str, Record]:
 
 
 def _results(task: str, told: Record, name: str, measure: str, samples: Sequence[Sample]) -> Results:
-    unit, norm, _ = _NORMS[measure] if any(each.scores for each in samples) else (None, None, None)
+    unit, norm, _ = NORMS[measure] if any(each.scores for each in samples) else (None, None, None)
     stated = (told.get("results") or {}).get(task, {}).get(f"{measure},{name}")
     model = told.get("model_name") or (told.get("config") or {}).get("model")
     return Results(
@@ -124,16 +137,21 @@ def _sample(record: Record, measure: str, right: bool, delimiter: str) -> Sample
         # Nothing is to be learned from the harness's choice among such numbers, and a run folder holds none of them.
         return replace(sample, failed=True)
     continuations = _continuations(record.get("arguments"), delimiter)
-    if not sample.options and not _are_labels(continuations):
+    if not sample.options and not are_labels(continuations):
         sample = replace(sample, options=continuations)
     target = _place(sample.target)
-    if measure not in _NORMS or len(continuations) != len(likelihoods):
+    scores = score_options(measure, likelihoods, continuations)
+    if scores is None:
         return replace(sample, target=target)
-    scores = tuple(
-        value / (_NORMS[measure][2](text) or 1) for value, text in zip(likelihoods, continuations, strict=True)
-    )
-    chosen = scores.index(max(scores))
-    return replace(sample, target=target, chosen=chosen, scores=scores)
+    return replace(sample, target=target, chosen=scores.index(max(scores)), scores=scores)
+
+
+def score_options(measure: str, likelihoods: Sequence[float], texts: Sequence[str]) -> tuple[float, ...] | None:
+    """The score of each option by a measure, of which the highest is chosen; None if the measure compares others."""
+    if measure not in NORMS or len(texts) != len(likelihoods):
+        return None
+    length = NORMS[measure][2]
+    return tuple(value / (length(text) or 1) for value, text in zip(likelihoods, texts, strict=True))
 
 
 def _target(value: Any) -> Choice | None:
@@ -166,7 +184,8 @@ def _continuations(arguments: Any, delimiter: str) -> tuple[str, ...]:
     return tuple(str(pair[1]).removeprefix(delimiter) for pair in pairs if len(pair) == 2)
 
 
-def _are_labels(texts: Sequence[str]) -> bool:
+def are_labels(texts: Sequence[str]) -> bool:
+    """Whether what was compared are the labels of options, and not their texts."""
     return all(len(text.strip()) <= 2 for text in texts)
 
 

@@ -50,7 +50,8 @@ def read_plain_table(path: Path, measure: str | None = None) -> list[Results]:
         raise ResultsError(
             f"{path}: is no file of results that is known: it needs the columns question and answer, or question and "
             f"correct, and its columns are {', '.join(table.columns[:20])}; or give a samples_*.jsonl of "
-            "lm-evaluation-harness or Every Eval Ever, a log of Inspect, or a scenario_state.json of HELM"
+            "lm-evaluation-harness or Every Eval Ever, a log of Inspect, a scenario_state.json of HELM, predictions of "
+            "OpenCompass, reviews of EvalScope, details of lighteval or an *_allresults.json of simple-evals"
         )
     name = path.name.removesuffix(".gz").rpartition(".")[0]
     column = answers[0] if by_answer else "correct"

@@ -3,14 +3,25 @@
 from dataclasses import replace
 from pathlib import Path
 
+from medexam.experiments.imports.chat_logs import (
+    find_opencompass,
+    is_evalscope,
+    is_opencompass,
+    is_simple_evals,
+    read_evalscope,
+    read_opencompass,
+    read_simple_evals,
+)
 from medexam.experiments.imports.every_eval_ever import find_samples, is_evaluation, is_sample, read_every_eval_ever
 from medexam.experiments.imports.helm import is_helm, read_helm
 from medexam.experiments.imports.inspect_logs import is_inspect, read_inspect
+from medexam.experiments.imports.lighteval import is_lighteval, read_lighteval
 from medexam.experiments.imports.lines import read_lines
 from medexam.experiments.imports.lm_eval import is_lm_eval, read_lm_eval
+from medexam.experiments.imports.lm_eval_early import find_write_out, read_write_out
 from medexam.experiments.imports.plain_table import read_plain_table
 from medexam.experiments.imports.samples import Results, ResultsError
-from medexam.inputs import UnreadableError, read_json
+from medexam.inputs import UnreadableError, open_parquet, read_json
 
 
 def read_results(path: Path, measure: str | None = None) -> list[Results]:
@@ -34,21 +45,63 @@ def _read(path: Path, measure: str | None) -> list[Results]:
     if name.endswith(".eval"):
         return read_inspect(path)
     if name.endswith(".jsonl"):
-        first = next(read_lines(path), None)
-        if is_lm_eval(first) or is_sample(first):
-            return read_lm_eval(path) if is_lm_eval(first) else read_every_eval_ever(path)
-    if name.endswith(".json"):
-        document = _load(path)
-        if is_inspect(document):
-            return read_inspect(path, document)
-        if is_helm(document):
-            return read_helm(path, document)
-        if isinstance(document, dict) and is_evaluation(document):
-            samples = find_samples(path, document)
-            return [replace(each, beside=(samples,)) for each in read_every_eval_ever(samples)]
-        if isinstance(document, dict) and "lm_eval_version" in document:
-            raise ResultsError(f"{path}: holds no single answers; give the samples_*.jsonl beside it (--log_samples)")
-    return read_plain_table(path, measure)
+        return _read_lines(path, measure)
+    if name.endswith(".parquet") and is_lighteval(_columns(path)):
+        return read_lighteval(path)
+    found = _read_document(path) if name.endswith(".json") else []
+    return found or read_plain_table(path, measure)
+
+
+def _read_lines(path: Path, measure: str | None) -> list[Results]:
+    first = next(read_lines(path), None)
+    if is_lm_eval(first):
+        return read_lm_eval(path)
+    if is_sample(first):
+        return read_every_eval_ever(path)
+    if is_evalscope(first):
+        return read_evalscope(path, read_lines(path))
+    return read_opencompass(path, list(read_lines(path))) if is_opencompass(first) else read_plain_table(path, measure)
+
+
+def _read_document(path: Path) -> list[Results]:
+    """What a JSON document holds; empty if no harness is known that writes the like."""
+    document = _load(path)
+    if is_inspect(document):
+        return read_inspect(path, document)
+    if is_helm(document):
+        return read_helm(path, document)
+    if isinstance(document, dict) and is_evaluation(document):
+        samples = find_samples(path, document)
+        return [replace(each, beside=(samples,)) for each in read_every_eval_ever(samples)]
+    if isinstance(document, list) and document and is_lm_eval(document[0]):
+        return read_lm_eval(path)
+    if write_out := find_write_out(document):
+        return read_write_out(path, write_out)
+    if predictions := find_opencompass(document):
+        return read_opencompass(path, predictions)
+    if isinstance(document, dict) and is_simple_evals(document):
+        return read_simple_evals(path, document)
+    _refuse_scores(path, document)
+    return []
+
+
+def _refuse_scores(path: Path, document: object) -> None:
+    """Raise `ResultsError` for a file of scores alone, with the name of the one that holds the answers."""
+    known = document.keys() if isinstance(document, dict) else ()
+    if "lm_eval_version" in known or {"results", "versions"} <= set(known):
+        raise ResultsError(f"{path}: holds no single answers; give the samples_*.jsonl beside it (--log_samples)")
+    if "score" in known or "score:std" in known:
+        raise ResultsError(f"{path}: holds no single answers; give the *_allresults.json of simple-evals beside it")
+    if {"config_general", "results"} <= set(known):
+        raise ResultsError(f"{path}: holds no single answers; give the details_*.parquet of lighteval (--save-details)")
+
+
+def _columns(path: Path) -> list[str]:
+    try:
+        with open_parquet(path) as file:
+            return list(file.schema_arrow.names)
+    except UnreadableError as error:
+        raise ResultsError(f"{path}: {error}; was the file copied whole?") from None
 
 
 def _load(path: Path) -> object:

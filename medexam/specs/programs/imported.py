@@ -4,9 +4,11 @@ from typing import ClassVar, Literal
 
 from medexam.specs.programs.base import ProgramSpec
 
-Harness = Literal["table", "lm_eval", "inspect", "helm", "every_eval_ever"]
-"""What wrote a file of results: lm-evaluation-harness, Inspect, HELM, a converter to Every Eval Ever, or nothing known:
-a plain table of answers."""
+Harness = Literal[
+    "table", "lm_eval", "inspect", "helm", "every_eval_ever", "opencompass", "evalscope", "simple_evals", "lighteval"
+]
+"""What wrote a file of results: lm-evaluation-harness, Inspect, HELM, a converter to Every Eval Ever, OpenCompass,
+EvalScope, simple-evals, lighteval, or nothing known: a plain table of answers."""
 
 
 class ImportedSpec(ProgramSpec):

@@ -76,7 +76,11 @@ def test_a_benchmarks_own_file_is_read(name: str, write, tmp_path: Path) -> None
 def test_pubmedqas_own_file_is_read(tmp_path: Path) -> None:
     file, answers = tmp_path / "ori_pqal.json", ["yes", "no", "maybe"]
     rows = {
-        str(21_000_000 + 17 * number): {"QUESTION": f"Is it {answer}?", "CONTEXTS": ["It was seen."], "final_decision": answer}
+        str(21_000_000 + 17 * number): {
+            "QUESTION": f"Is it {answer}?",
+            "CONTEXTS": ["It was seen."],
+            "final_decision": answer,
+        }
         for number, answer in enumerate(answers)
     }
     file.write_text(json.dumps(rows), encoding="utf-8")
