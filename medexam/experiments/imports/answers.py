@@ -80,6 +80,19 @@ def _meant(possible: Possible, forms: Collection[Form]) -> int | None:
     return meant.pop() if len(meant) == 1 else None
 
 
+def counts_from_zero(pairs: Sequence[Pair]) -> bool:
+    """Return whether answers without a verdict are numbers that seem to count from 0: one is 0, and none the last."""
+    labels = (
+        (_LABEL.fullmatch(sample.chosen), question)
+        for sample, question, _ in pairs
+        if isinstance(sample.chosen, str) and sample.right is None
+    )
+    numbers = [(int(label[1]), question) for label, question in labels if label and label[1].isdigit()]
+    return any(number == 0 for number, _ in numbers) and not any(
+        number == max(question.option_numbers) for number, question in numbers
+    )
+
+
 def is_other_gold(target: int | None, gold: Gold) -> bool:
     """Return whether a file's right option is none of ours; False if the file names none."""
     return target is not None and not gold.accepts(target)

@@ -27,8 +27,8 @@ def last_question(asked: Any) -> str | None:
     """What was asked: a text, or the last message of a dialogue by its user; None if there is none."""
     if isinstance(asked, str):
         return asked
-    turns = [each for each in asked or () if isinstance(each, Mapping)]
-    users = [each for each in turns if str(each.get("role")).lower() in ("user", "human")]
+    messages = [each for each in asked or () if isinstance(each, Mapping)]
+    users = [each for each in messages if str(each.get("role")).lower() in ("user", "human")]
     content = users[-1].get("content", users[-1].get("prompt")) if users else None
     if isinstance(content, list):
         content = "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))

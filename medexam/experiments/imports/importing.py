@@ -13,7 +13,7 @@ from typing import Any
 from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
 from medexam.experiments.imports.account import describe, warn_of
-from medexam.experiments.imports.answers import ChoiceReader, Pair, as_worded, make_prediction
+from medexam.experiments.imports.answers import ChoiceReader, Pair, as_worded, counts_from_zero, make_prediction
 from medexam.experiments.imports.matching import Matched, Matcher
 from medexam.experiments.imports.reading import read_results
 from medexam.experiments.imports.samples import Results, ResultsError
@@ -149,7 +149,15 @@ class Importer:
         )
 
     def _check_answers(self, path: Path, pairs: Sequence[Pair], reader: ChoiceReader) -> None:
-        """Raise `ResultsError` if too many answers cannot be read, and no verdict says how they came out."""
+        """Raise `ResultsError` if too many answers cannot be read, and no verdict says how they came out.
+
+        Numbers that may count from 0 are none: each would be taken for the option before the one that is meant.
+        """
+        if counts_from_zero(pairs):
+            raise ResultsError(
+                f"{path}: the answers are numbers, 0 is one of them, and none is that of a last option: do they count "
+                "from 0? write the printed numbers, from 1, or letters; and leave empty what was not answered"
+            )
         told = sum(sample.right is None for sample, _, _ in pairs)
         unreadable = [str(sample.chosen) for sample in reader.unreadable if sample.right is None]
         if len(unreadable) <= max(self._most, MOST_UNREADABLE) * told:

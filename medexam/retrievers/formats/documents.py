@@ -36,7 +36,7 @@ def read_json_rows(path: Path) -> Iterator[Any]:
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file is a passage as it stands, and does not speak of others."""
+    """Whether a text file is a passage, and does not speak of others."""
     return path.name.lower().endswith(TEXT_SUFFIXES) and not _ABOUT.match(path.name)
 
 

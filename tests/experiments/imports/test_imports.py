@@ -175,6 +175,21 @@ def test_answers_that_cannot_be_read_are_counted_and_above_a_tenth_refused(impor
     assert one.said["unreadable"] == 5
 
 
+@pytest.mark.parametrize(("highest", "refused"), [(3, True), (4, True), (5, False)])
+def test_numbers_that_may_count_from_0_are_refused(importer, tmp_path, highest, refused) -> None:
+    questions = [question for question in importer.items.questions if len(question.options) == 5][:40]
+    answers = ["0", "0.0", *(["1", "2", "3", str(highest)] * 10)[:38]]
+    path = tmp_path / "answers.csv"
+    rows = ["question,answer", *(f"{one.key},{answer}" for one, answer in zip(questions, answers, strict=True))]
+    path.write_text("\n".join(rows), encoding="utf-8")
+    if refused:
+        with pytest.raises(ResultsError, match="do they count from 0"):
+            list(importer.take(path, print))
+    else:
+        (one,) = importer.take(path, print)
+        assert one.said["unreadable"] == 2
+
+
 def test_a_verdict_stands_beside_an_answer_that_cannot_be_read(table) -> None:
     found, predictions = table("question,answer,correct", f"{FIRST},I mean it,1", f"{SECOND},no idea,0")
     assert [predictions[key].answer for key in (FIRST, SECOND)] == [2, None]
