@@ -14,7 +14,7 @@ from typing import Any
 
 from medexam.datasets.own.labels import ReadOptions
 from medexam.datasets.own.options import OpenFieldError
-from medexam.datasets.own.tables import unpack
+from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from medexam.datasets.own.labels import CellError
-from medexam.datasets.own.tables import Record, SourceTable, get
+from medexam.datasets.own.tables import Record, SourceTable, value_of
 from medexam.datasets.rows import Fault, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.questions import Exam
@@ -86,7 +86,7 @@ class Columns:
         column = self._columns.get(field)
         if column is None:
             return None
-        return _cell(record, column) if isinstance(column, str) else [_cell(record, each) for each in column]
+        return value_of(record, column) if isinstance(column, str) else [value_of(record, each) for each in column]
 
     def text(self, record: Record, field: str) -> str | None:
         """A field as text, lists as paragraphs; None if it is empty."""
@@ -162,21 +162,19 @@ class Keys:
         return key if times == 1 else f"{key}-{times}"
 
 
-def describe_faults(faults: Sequence[Fault], rows: int) -> str:
+def describe_faults(faults: Sequence[Fault], rows: int, called: str = "bad") -> str:
     """How many of the rows cannot be asked, and what is wrong with the first of them."""
     shown = "; ".join(f"{fault.place}: {fault.detail}" for fault in faults[:FAULTS_SHOWN])
     more = f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
-    return f"{len(faults):,} of {rows:,} rows {'is' if len(faults) == 1 else 'are'} left out: {shown}{more}"
+    return f"{len(faults):,} of {rows:,} rows {'is' if len(faults) == 1 else 'are'} {called}: {shown}{more}"
 
 
-def most_bad(spec: DatasetSpec) -> float:
-    """The share of the rows that may be left out."""
-    return MOST_BAD if spec.skip_bad is True else float(spec.skip_bad)
-
-
-def enough(bad: int, rows: int) -> str:
-    """What `skip_bad` has to be so that these rows are left out."""
-    return "true" if bad <= MOST_BAD * rows else f"{min(1.0, math.ceil(100 * bad / rows) / 100):g}"
+def advise(bad: int, rows: int) -> str:
+    """What to do about rows that cannot be asked: to leave them out, unless none remains."""
+    if bad == rows:
+        return "no question remains: name other columns or another kind"
+    share = "true" if bad <= MOST_BAD * rows else f"{math.ceil(100 * bad / rows) / 100:g}"
+    return f"correct them, or set dataset.skip_bad: {share}"
 
 
 def reading_notes(
@@ -188,11 +186,10 @@ def reading_notes(
 
     Raises `DatasetError` if rows are bad and may not be left out, or if none remains.
     """
-    if faults and (len(faults) > most_bad(spec) * rows or len(faults) == rows):
-        what = describe_faults(faults, rows).replace("left out", "bad", 1)
-        way_out = f"correct them, or leave them out with dataset.skip_bad: {enough(len(faults), rows)}"
-        raise DatasetError(f"{source}: {what}; {way_out}")
-    notes = [describe_faults(faults, rows)] if faults else []
+    most = MOST_BAD if spec.skip_bad is True else float(spec.skip_bad)
+    if faults and (len(faults) > most * rows or len(faults) == rows):
+        raise DatasetError(f"{source}: {describe_faults(faults, rows)}; {advise(len(faults), rows)}")
+    notes = [describe_faults(faults, rows, "left out")] if faults else []
     if unasked:
         notes.append(
             f"{unasked:,} of {rows:,} questions are left out: all of their several right answers must be named"
@@ -200,15 +197,6 @@ def reading_notes(
     if spec.published is not None and spec.published.questions not in (None, rows):
         notes.append(f"{source} holds {rows:,} questions, and {spec.published.questions:,} are published")
     return tuple(notes)
-
-
-def _cell(record: Record, column: str) -> Any:
-    try:
-        value = get(record, column)
-    except KeyError:
-        return None
-    is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN
-    return None if is_empty else value
 
 
 def _check_there(column: str, field: str, table: SourceTable) -> None:

@@ -1,14 +1,14 @@
 """The right answers of a table that stand apart from its questions: in another file, or as a list."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.columns import KEYED
-from medexam.datasets.own.tables import Record, SourceTable, TableRow, get, read_file, read_own_table
+from medexam.datasets.own.tables import SourceTable, TableRow, read_file, read_own_table, value_of
 from medexam.errors import DatasetError
 from medexam.inputs import UnreadableError, decode, read_bytes
 from medexam.specs import DatasetSpec
@@ -45,7 +45,7 @@ def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
     for name, answer in answers:
         if by_name.setdefault(_plain(name), answer) != answer:
             raise DatasetError(f"{source}: has two answers for {column} {_plain(name)!r}: make it unique")
-    names = [_plain(_get(row.record, column)) for row in table.rows]
+    names = [_plain(value_of(row.record, column)) for row in table.rows]
     if by_name.keys().isdisjoint(names):
         raise DatasetError(
             f"{source}: none of its {column} (such as {next(iter(by_name), None)!r}) stands in {table.source} (such as "
@@ -81,7 +81,9 @@ def _read_key(path: Path, on: str | None, answer: str | None) -> list[tuple[Any,
             f"{path}: {what}: its columns are {', '.join(table.columns)}; say which with answers: {{path: {path.name}, "
             "on: ..., answer: ...}"
         )
-    return [(row.number if on is None else _get(row.record, on), _get(row.record, column)) for row in table.rows]
+    return [
+        (row.number if on is None else value_of(row.record, on), value_of(row.record, column)) for row in table.rows
+    ]
 
 
 def _read_letters(path: Path, *, numbered: bool) -> list[tuple[Any, Any]]:
@@ -98,13 +100,6 @@ def _read_letters(path: Path, *, numbered: bool) -> list[tuple[Any, Any]]:
             f"{path}: holds more than numbers and letters, {text!r:.40}: write it as `1. B` on each line"
         )
     return list(enumerate(_LETTERS.findall(text)))
-
-
-def _get(record: Record | str, column: str) -> Any:
-    try:
-        return get(record, column) if isinstance(record, Mapping) else None
-    except KeyError:
-        return None
 
 
 def _plain(name: Any) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 
 from medexam.datasets.own.labels import OWN_MARK, CellError, ReadOptions, is_run, plain_label, split_marked
 from medexam.datasets.own.names import plain_name
-from medexam.datasets.own.tables import Record, get, unpack
+from medexam.datasets.own.tables import Record, get
+from medexam.datasets.own.texts import unpack
 from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec
 
@@ -19,7 +20,7 @@ _NAMES = ("label", "key", "letter", "id", "aid", "number", "option_id", "identif
 _TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text", "answer_text", "title", "body")
 _WITHOUT = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"))
 _DASHES = frozenset(("-", "--", "–", "—"))  # noqa: RUF001 - dashes of texts
-"""What a cell without an option may say."""
+"""What a cell without an option may say. `NA` and `None` do not: noradrenaline, and an option."""
 MARKED_ROWS = 0.95
 """The share of rows through which labels run where they are labels."""
 

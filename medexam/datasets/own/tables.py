@@ -4,7 +4,7 @@ Files of the formats in `medexam.datasets.own.formats`, and data sets of the Hug
 nothing in it is run.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.formats import open_format
 from medexam.datasets.own.texts import clean
-from medexam.datasets.own.texts import unpack as unpack
 from medexam.datasets.rows import Fault
 from medexam.errors import DatasetError
 from medexam.inputs import UnreadableError
@@ -101,6 +100,16 @@ def get(record: Record, column: str) -> Any:
     raise KeyError(column)
 
 
+def value_of(record: Record | str, column: str) -> Any:
+    """A value of a row; None if it is not there, or empty."""
+    try:
+        value = get(record, column) if isinstance(record, Mapping) else None
+    except KeyError:
+        return None
+    is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN
+    return None if is_empty else value
+
+
 def _has(record: Record, column: str) -> bool:
     try:
         get(record, column)
@@ -153,10 +162,3 @@ def read_hub(hub: HubSpec, *, as_written: bool = False) -> SourceTable:
 
 def _all_fields(rows: Iterable[TableRow]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for row in rows if isinstance(row.record, Mapping) for name in row.record))
-
-
-def records_of(table: SourceTable) -> Iterator[tuple[TableRow, Record]]:
-    """The rows that could be read."""
-    for row in table.rows:
-        if isinstance(row.record, Mapping):
-            yield row, row.record

@@ -14,8 +14,6 @@ from typing import Any
 
 from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, decode, parse_json
 
-EMPTY_WORDS = frozenset({"", "-", "--", "\u2013", "\u2014", "n/a", "#n/a", "<na>", "nan", "nat", "null"})
-"""What stands, in small letters, in a cell that holds nothing. `NA` and `None` do not: noradrenaline, and an option."""
 _COUNTED = frozenset({"start", "answer_start"})
 """Fields that count the characters of a text."""
 _TAG = re.compile(

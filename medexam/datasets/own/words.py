@@ -6,7 +6,8 @@ from typing import Any
 from medexam.datasets.own.columns import UNGROUPED, Columns, Keys, reading_notes
 from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.labels import CellError
-from medexam.datasets.own.tables import Record, SourceTable, unpack
+from medexam.datasets.own.tables import Record, SourceTable
+from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import Fault, TaskReading, TaskRow, parse_whole_number
 from medexam.datasets.squad import read_squad
 from medexam.specs import DatasetSpec

@@ -302,12 +302,16 @@ def test_bad_rows_are_named_by_number_and_column(tmp_path) -> None:
     said = str(error.value)
     assert "4 of 8 rows are bad: row 5, column answer: is 'D', which names none of its 2 options (x / y); " in said
     assert "row 6, column stem: is empty; row 7, column options: a question needs at least two" in said
-    assert said.endswith("and 1 more; correct them, or leave them out with dataset.skip_bad: 0.5")
+    assert said.endswith("and 1 more; correct them, or set dataset.skip_bad: 0.5")
     with pytest.raises(DatasetError, match=r"skip_bad: 0\.5"):
         _load(path, skip_bad=True)
     exams = _load(path, skip_bad=0.5)
     assert len(exams.questions) == 4
     assert exams.notes[0].startswith("4 of 8 rows are left out: row 5, column answer")
+    _write(path, BAD[5:])
+    with pytest.raises(DatasetError, match="no question remains: name other columns or another kind") as error:
+        _load(path, skip_bad=1)
+    assert "skip_bad" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ OPEN: dict[str, tuple[list[dict[str, Any]], str, str, dict[str, Any]]] = {
     "a row without an answer": (
         [{"question": s, **_cols(o), "answer": L[g] if n else "Anulada"} for n, (s, o, g) in enumerate(ROWS)],
         "skip_bad",
-        "correct them, or set skip_bad: 0.17: 1 of 6 rows is bad: line 1, column answer: is 'Anulada'",
+        "correct them, or set dataset.skip_bad: 0.17: 1 of 6 rows is bad: line 1, column answer: is 'Anulada'",
         {"skip_bad": 0.17},
     ),
     "a list within a column": (
@@ -438,6 +438,20 @@ def test_plus_and_minus_are_options(tmp_path) -> None:
     ]
     proposal = propose(_write(tmp_path, rows))
     assert [option.text for option in proposal.rows[0].question.options] == ["+", "-", "±"]
+
+
+def test_words_for_nothing_are_no_options_and_noradrenaline_is_one(tmp_path) -> None:
+    rows = [{"question": s, "A": "x", "B": "NA", "C": "None", "D": "#N/A", "answer": "A"} for s in STEMS]
+    proposal = propose(_write(tmp_path, rows))
+    assert [option.text for option in proposal.rows[0].question.options] == ["x", "NA", "None"]
+
+
+def test_other_columns_or_another_kind_are_asked_for_where_every_row_is_bad(tmp_path) -> None:
+    path = _write(tmp_path, [{"question": s, "context": PASSAGE, "answer": o[g]} for s, o, g in ROWS])
+    proposal = propose(path, "spans")
+    assert list(proposal.open) == ["kind"]
+    assert "6 of 6 rows are bad: line 1, column answer: is 'Mitral'" in proposal.open["kind"]
+    assert "skip_bad" not in "".join(dataset_lines(proposal, path))
 
 
 def test_a_stated_numbering_that_fits_fewer_rows_is_refused(tmp_path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from medexam.datasets.own.tables import Record, read_file
-from medexam.datasets.own.texts import EMPTY_WORDS, clean_text, unpack
+from medexam.datasets.own.texts import clean_text, unpack
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,3 @@ def test_every_text_of_a_row_is_cleaned(tmp_path) -> None:
 def test_a_text_whose_characters_are_counted_stays(tmp_path, counted) -> None:
     row = {"context": "a&amp;b", "question": "<b>q</b>", **counted}
     assert _row(tmp_path / "a.jsonl", row) == row
-
-
-def test_words_for_nothing() -> None:
-    assert {word.lower() for word in ("", "-", "nan", "NaN", "N/A", "null")} <= EMPTY_WORDS
-    assert EMPTY_WORDS.isdisjoint({"na", "none", "0"})

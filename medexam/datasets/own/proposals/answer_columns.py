@@ -9,9 +9,9 @@ from medexam.datasets.own.columns import KEYED
 from medexam.datasets.own.labels import ReadOptions
 from medexam.datasets.own.names import find_groups, find_named
 from medexam.datasets.own.options import Settled
-from medexam.datasets.own.proposals.drafts import HALF, MOST, Draft, Sample, make_spec, show, value_of
+from medexam.datasets.own.proposals.drafts import HALF, MOST, Draft, Sample, make_spec, show
 from medexam.datasets.own.proposals.sources import Source
-from medexam.datasets.own.tables import SourceTable
+from medexam.datasets.own.tables import Record, SourceTable, value_of
 from medexam.errors import DatasetError
 
 
@@ -142,7 +142,7 @@ def decide_answer(draft: Draft, stem: str, source: Source, fits: Sequence[Fit]) 
         draft.seen.append(f"the same answers by {' and by '.join(each.name for each in fitting)}")
 
 
-def _answer(record: object, column: Any, options: ReadOptions) -> Any:
+def _answer(record: Record | str, column: Any, options: ReadOptions) -> Any:
     if column is None:
         return list(options.right) if options.right and any(options.right) else None
     if isinstance(column, str):

@@ -9,7 +9,8 @@ from typing import Any
 
 from medexam.datasets.own.labels import CellError, split_marked
 from medexam.datasets.own.names import find_groups
-from medexam.datasets.own.tables import SourceTable, get, unpack
+from medexam.datasets.own.tables import SourceTable, value_of
+from medexam.datasets.own.texts import unpack
 from medexam.specs import DatasetSpec
 from medexam.specs.columns import NOT_READ
 from medexam.specs.dataset import OwnKind
@@ -92,16 +93,6 @@ def make_spec(table: SourceTable, kind: OwnKind, columns: Mapping[str, Any]) -> 
     """The spec that reads a table so; None as a column switches its field off, where a field can be."""
     stated = {name: NOT_READ if column is None else column for name, column in columns.items()}
     return DatasetSpec.model_validate({"kind": kind, "path": Path(table.source), "columns": stated})
-
-
-def value_of(record: object, column: str) -> Any:
-    """A value of a row; None if it is not there, or empty."""
-    try:
-        value = get(record, column) if isinstance(record, Mapping) else None
-    except KeyError:
-        return None
-    is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN
-    return None if is_empty else value
 
 
 def share(is_so: Callable[[Any], object], values: Sequence[Any]) -> float:

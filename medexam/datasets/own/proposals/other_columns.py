@@ -9,7 +9,8 @@ from typing import Any
 from medexam.datasets.own.choice import NO_PICTURE, parse_choice
 from medexam.datasets.own.columns import STANDARD, parse_split
 from medexam.datasets.own.names import find_named, plain_name
-from medexam.datasets.own.proposals.drafts import MOST, Draft, make_spec, value_of
+from medexam.datasets.own.proposals.drafts import MOST, Draft, make_spec
+from medexam.datasets.own.tables import value_of
 from medexam.datasets.rows import Row, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.specs.dataset import OwnKind

@@ -15,7 +15,7 @@ import yaml
 
 from medexam.datasets.own.answers import WAYS
 from medexam.datasets.own.choice import parse_choice
-from medexam.datasets.own.columns import KEYED, describe_faults, enough
+from medexam.datasets.own.columns import KEYED, advise, describe_faults
 from medexam.datasets.own.keys import add_key
 from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
 from medexam.datasets.own.options import OpenFieldError, Settled
@@ -312,10 +312,9 @@ def _read(draft: Draft, kind: OwnKind) -> tuple[Row, ...] | tuple[TaskRow, ...]:
         draft.ask("answer", str(error))
         return ()
     if faults:
-        total = len(draft.whole.rows)
-        bad = describe_faults(faults, total).replace("left out", "bad", 1)
+        bad = describe_faults(faults, len(draft.whole.rows))
         draft.seen.append(bad)
-        draft.open["skip_bad"] = f"correct them, or set skip_bad: {enough(len(faults), total)}: {bad}"
+        draft.open["skip_bad" if rows else "kind"] = f"{advise(len(faults), len(draft.whole.rows))}: {bad}"
     return rows
 
 

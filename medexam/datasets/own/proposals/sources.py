@@ -22,9 +22,8 @@ from medexam.datasets.own.proposals.drafts import (
     make_spec,
     share,
     splits,
-    value_of,
 )
-from medexam.datasets.own.tables import SourceTable
+from medexam.datasets.own.tables import SourceTable, value_of
 
 _SIGNS = ("**", "*", "✓", "✔", "√", "=", "+", "[x]", "(x)", "(*)", "(correct)", "[correct]", "(correcta)", "(richtig)")
 """What stands beside a right option."""
