@@ -24,6 +24,8 @@ OVER_BUDGET = 2.0
 """Times its budget that a folder may take in CI."""
 SLOWEST_MACHINE = 2.0
 """Times the whole budget that a slow or busy machine may take; each folder may take so much more."""
+UNLISTED_S = 5.0
+"""Seconds that a folder may take for which `budget.toml` has no line yet."""
 LISTED = 10
 """Files that are listed, the slowest first."""
 LEFT_BEHIND_MB = 100
@@ -154,12 +156,12 @@ def over_budget(seconds: Mapping[str, float], budget: Mapping[str, float]) -> di
     for file, taken in seconds.items():
         parts = file.split("/")
         spent[file if len(parts) == 1 else parts[1] if len(parts) > 2 else "."] += taken
-    allowed = sum(budget.get(folder, 0) for folder in spent) or 1
+    allowed = sum(budget.get(folder, UNLISTED_S) for folder in spent) or 1
     slower = min(max(spent.total() / allowed, 1), SLOWEST_MACHINE)
     return {
-        folder: (taken, budget.get(folder, 0))
+        folder: (taken, budget.get(folder, UNLISTED_S))
         for folder, taken in spent.items()
-        if taken > OVER_BUDGET * slower * budget.get(folder, 0)
+        if taken > OVER_BUDGET * slower * budget.get(folder, UNLISTED_S)
     }
 
 
