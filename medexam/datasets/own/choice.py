@@ -64,9 +64,8 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
     keys = Keys(columns)
     if drafts:
         how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
-        read = read_answers([raw for *_, raw in drafts], how, columns.shown("answer"))
-        way = read.way
-        for (row, record, raw), numbers in zip(drafts, read.numbers, strict=True):
+        way, golds = read_answers([raw for *_, raw in drafts], how, columns.shown("answer"))
+        for (row, record, raw), numbers in zip(drafts, golds, strict=True):
             try:
                 if numbers is None:
                     raise CellError(columns.shown("answer"), _no_option(raw))

@@ -4,11 +4,13 @@ It knows no table: whether letters before options are labels is decided for all 
 """
 
 import re
-import string
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
+
+from medexam.errors import DatasetError
 
 _END = r"[)\].:）．、：]"  # noqa: RUF001 - full-width marks of Chinese and Japanese
 _MARK = rf"[(\[]?((?:[A-Za-zＡ-Ｚ]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?"  # noqa: RUF001
@@ -24,6 +26,28 @@ _CUE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What asks for the answer, behind the last option."""
+
+
+Numbers = tuple[int, ...]
+"""The numbers of right options, from 1, in ascending order; at least one."""
+
+
+class OpenFieldError(DatasetError):
+    """Rows that can be read in several ways, between which a field of `columns` decides."""
+
+    def __init__(
+        self,
+        where: str,
+        facts: str,
+        field: str,
+        values: str,
+        readings: Mapping[str, Sequence[Numbers | None]] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(f"{where}{facts}: say which with columns: {{{field}: {values}}}")
+        self.field, self.detail = field, f"{values}: {facts}"
+        """The field, and its values with what speaks for each."""
+        self.readings = readings
+        """Way to read answers -> the right options of each row in it."""
 
 
 class CellError(ValueError):
@@ -126,15 +150,10 @@ def _chains(marks: Sequence[re.Match[str]]) -> Iterable[list[re.Match[str]]]:
             continue
         chain = [first]
         for mark in marks[place + 1 :]:
-            if _follow(plain_label(chain[-1][2]), plain_label(mark[2])):
+            if plain_label(mark[2]) == _shift(plain_label(chain[-1][2]), 1):
                 chain.append(mark)
         if len(chain) > 1:
             yield chain
-
-
-def _follow(one: str, two: str) -> bool:
-    """Whether a label is the next letter, or the next number, after another."""
-    return int(two) == int(one) + 1 if one.isdigit() and two.isdigit() else one + two in string.ascii_letters
 
 
 def plain_label(label: str) -> str:
@@ -146,3 +165,8 @@ def is_run(labels: Sequence[str]) -> bool:
     """Whether the labels are the first letters or numbers, each once, in any order."""
     first = next((each for each in ("A", "a", "1") if each in labels), None)
     return first is not None and len(labels) > 1 and {*labels} == {_shift(first, by) for by in range(len(labels))}
+
+
+def in_order(labels: Iterable[str]) -> list[str]:
+    """Letters or numbers in the order in which they count."""
+    return sorted(labels, key=lambda label: (len(label), label))

@@ -9,11 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from medexam.datasets.own.labels import OWN_MARK, CellError, ReadOptions, is_run, plain_label, split_marked
+from medexam.datasets.own.labels import (
+    OWN_MARK,
+    CellError,
+    OpenFieldError,
+    ReadOptions,
+    in_order,
+    is_run,
+    plain_label,
+    split_marked,
+)
 from medexam.datasets.own.names import plain_name
-from medexam.datasets.own.tables import Record, get
+from medexam.datasets.own.tables import Record, value_of
 from medexam.datasets.own.texts import unpack
-from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec
 
 _NAMES = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
@@ -23,15 +31,6 @@ _DASHES = frozenset(("-", "--", "–", "—"))  # noqa: RUF001 - dashes of texts
 """What a cell without an option may say. `NA` and `None` do not: noradrenaline, and an option."""
 MARKED_ROWS = 0.95
 """The share of rows through which labels run where they are labels."""
-
-
-class OpenFieldError(DatasetError):
-    """Rows that can be read in several ways, between which a field of `columns` decides."""
-
-    def __init__(self, where: str, facts: str, field: str, values: str) -> None:
-        super().__init__(f"{where}{facts}: say which with columns: {{{field}: {values}}}")
-        self.field, self.detail = field, f"{values}: {facts}"
-        """The field, and its values with what speaks for each."""
 
 
 Settled = ReadOptions | CellError
@@ -46,89 +45,74 @@ def read_options(stem: str, columns: str | Sequence[str] | None, record: Record,
             raise CellError("", "the question holds no options behind letters or numbers, and no column does")
         return found
     if isinstance(columns, str):
-        try:
-            value = unpack(get(record, columns))
-        except KeyError:
-            raise CellError(columns, "is missing") from None
-        found = _of_value(stem, value, columns, spec.between)
-    else:
-        found = _of_columns(stem, columns, record, several=spec.shuffled)
-    return _without_empty(found)
-
-
-def _of_columns(stem: str, columns: Sequence[str], record: Record, *, several: bool) -> ReadOptions:
-    """A column each; `several`: a column may hold a list of them."""
-    texts: list[str] = []
-    labels: list[str] = []
+        values, labels = _of_cell(unpack(value_of(record, columns)), columns, spec.between)
+        texts = [option_text(value, columns) for value in values]
+        return _without_empty(ReadOptions(stem, tuple(texts), None if labels is None else tuple(labels), columns))
+    texts = []
     for column in columns:
-        try:
-            value = get(record, column)
-        except KeyError:
-            value = None
-        held = unpack(value) if several else value
-        for each in held if several and isinstance(held, (list, tuple)) else [held]:
-            texts.append(option_text(each, column))
-            labels.append(column)
-    return ReadOptions(stem, tuple(texts), None if several else tuple(labels), columns[0])
+        value = value_of(record, column)
+        several = unpack(value) if spec.shuffled else value
+        held = several if spec.shuffled and isinstance(several, (list, tuple)) else [value]
+        texts += [option_text(each, column) for each in held]
+    return _without_empty(ReadOptions(stem, tuple(texts), None if spec.shuffled else tuple(columns), columns[0]))
 
 
-def _of_value(stem: str, value: Any, column: str, between: str | None) -> ReadOptions:
+def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any], Sequence[str] | None]:
+    """The options that one cell holds, and what they are called; None if they are only ordered."""
     if isinstance(value, str) and between:
-        texts = [each.strip() for each in value.split(between)]
-        return ReadOptions(stem, tuple(texts), None, column)
+        return value.split(between), None
     if isinstance(value, str):
         found = split_marked(value, bare=True)
         if found is None:
             raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no lines behind letters or numbers")
         if found.stem:
             raise CellError(column, f"holds {found.stem!r:.40} before the option {found.labels and found.labels[0]}")
-        return replace(found, stem=stem, column=column)
+        return found.texts, found.labels
     if isinstance(value, Mapping):
-        inner = [value.get(name) for name in ("label", "text")]
-        if all(isinstance(each, list) for each in inner):
-            labels, texts = ([option_text(each, column) for each in part or []] for part in inner)
-            return ReadOptions(stem, tuple(texts), tuple(labels), column)
+        labels, texts = value.get("label"), value.get("text")
+        if isinstance(labels, list) and isinstance(texts, list):
+            return texts, [option_text(each, column) for each in labels]
         # A Parquet file holds a field for every letter that some question has.
         filled = {str(label): text for label, text in value.items() if text is not None}
-        names = sorted(filled, key=lambda label: (len(label), label))
-        if names and all(isinstance(text, Mapping) for text in filled.values()):
-            value = [{"label": name, **filled[name]} for name in names]
-        else:
-            return ReadOptions(stem, tuple(option_text(filled[label], column) for label in names), tuple(names), column)
-    if isinstance(value, (list, tuple)):
-        if value and all(isinstance(each, (list, tuple)) and len(each) == 2 for each in value):
-            value = [{"label": label, "text": text} for label, text in value]
-        if value and all(isinstance(each, Mapping) for each in value):
-            return ReadOptions(stem, *_of_mappings(value, column), column)
-        return ReadOptions(stem, tuple(option_text(each, column) for each in value), None, column)
-    raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no text")
+        names = in_order(filled)
+        if not names or not all(isinstance(text, Mapping) for text in filled.values()):
+            return [filled[name] for name in names], names
+        value = [{"label": name, **filled[name]} for name in names]
+    if not isinstance(value, (list, tuple)):
+        what = "is empty" if value is None else f"is {value!r:.60}, no list, no mapping, and no text"
+        raise CellError(column, what)
+    if value and all(isinstance(each, (list, tuple)) and len(each) == 2 for each in value):
+        value = [{"label": label, "text": text} for label, text in value]
+    return _of_records(value, column) if value and all(isinstance(each, Mapping) for each in value) else (value, None)
 
 
-def _of_mappings(entries: Sequence[Mapping[str, Any]], column: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    shared = {plain_name(name): name for name in entries[0] if all(name in entry for entry in entries)}
+def _of_records(records: Sequence[Mapping[str, Any]], column: str) -> tuple[Sequence[Any], Sequence[str] | None]:
+    shared = {plain_name(name): name for name in records[0] if all(name in record for record in records)}
     name = next((shared[each] for each in _NAMES if each in shared), None)
     text = next((shared[each] for each in _TEXTS if each in shared and shared[each] != name), None)
-    if text is None:
-        # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
-        filled = [[(label, value) for label, value in entry.items() if value is not None] for entry in entries]
-        if all(len(fields) == 1 for fields in filled):
-            return tuple(option_text(fields[0][1], column) for fields in filled), tuple(str(f[0][0]) for f in filled)
-        raise CellError(column, f"holds {entries[0]!r:.60}, which has no field {', '.join(_TEXTS)}")
-    texts = tuple(option_text(entry[text], column) for entry in entries)
-    return texts, None if name is None else tuple(option_text(entry[name], column) for entry in entries)
+    if text is not None:
+        labels = None if name is None else [option_text(record[name], column) for record in records]
+        return [record[text] for record in records], labels
+    # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
+    filled = [[(label, value) for label, value in record.items() if value is not None] for record in records]
+    if not all(len(fields) == 1 for fields in filled):
+        raise CellError(column, f"holds {records[0]!r:.60}, which has no field {', '.join(_TEXTS)}")
+    return [fields[0][1] for fields in filled], [str(fields[0][0]) for fields in filled]
 
 
 def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
     """The options of all rows without their marks: the sign at the right ones, and labels that run through the rows.
 
-    Raises `DatasetError` if labels run through some of the rows, and the others have none.
+    Raises `OpenFieldError` if labels run through some of the rows, and the others have none.
     """
-    if spec.right_mark:
-        rows = [_find_right(row, spec.right_mark) if isinstance(row, ReadOptions) else row for row in rows]
+
+    def without_sign(row: Settled) -> Settled:
+        return _find_right(row, spec.right_mark) if spec.right_mark and isinstance(row, ReadOptions) else row
+
+    rows = [without_sign(row) for row in rows]
     if spec.marks != "text":
-        rows = _cut_labels(rows, stated=spec.marks == "labels")
-    if spec.right_mark:
-        rows = [_find_right(row, spec.right_mark) if isinstance(row, ReadOptions) else row for row in rows]
+        # A sign may stand before a label, or behind it.
+        rows = [without_sign(row) for row in _cut_labels(rows, stated=spec.marks == "labels")]
     return [_checked(row, shuffled=spec.shuffled) if isinstance(row, ReadOptions) else row for row in rows]
 
 
@@ -149,7 +133,7 @@ def _cut_labels(rows: Sequence[Settled], *, stated: bool) -> list[Settled]:
                 f"{without:,} do not"
             )
             raise OpenFieldError("", facts, "marks", "labels or text")
-    ordered = all(map(_in_order, running))
+    ordered = all([*labels] == in_order(labels) for labels in running)
     return [
         _without_labels(row, labels, ordered=ordered) if isinstance(row, ReadOptions) else row
         for row, labels in zip(rows, marked, strict=True)
@@ -172,20 +156,13 @@ def _without_labels(row: ReadOptions, labels: tuple[str, ...] | None, *, ordered
     if not is_run(labels):
         shown = ", ".join(label or "none" for label in labels)
         return CellError(row.column, f"has options with the letters {shown}, which do not run")
-    if row.labels is not None and not _in_order(labels):
+    if row.labels is not None and [*labels] != in_order(labels):
         stated = ", ".join(row.labels)
         return CellError(row.column, f"has options that begin with {', '.join(labels)}, and they are called {stated}")
-    texts = tuple(_cut(text) for text in row.texts)
-    return replace(row, texts=texts, labels=row.labels or labels)
-
-
-def _cut(text: str) -> str:
-    mark = OWN_MARK.match(text)
-    return text if mark is None else mark[1] + text[mark.end() :]
-
-
-def _in_order(labels: Sequence[str]) -> bool:
-    return list(labels) == sorted(labels, key=lambda label: (len(label), label))
+    # The first group is the sign at a right option.
+    return replace(
+        row, texts=tuple(OWN_MARK.sub(r"\1", text, count=1) for text in row.texts), labels=row.labels or labels
+    )
 
 
 def _find_right(row: ReadOptions, mark: str) -> ReadOptions:
@@ -231,8 +208,7 @@ def _without_empty(found: ReadOptions) -> ReadOptions:
 
 def _checked(found: ReadOptions, *, shuffled: bool) -> Settled:
     if len(found.texts) < 2:
-        detail = f"a question needs at least two options, this one has {len(found.texts)}"
-        return CellError(found.column, detail)
+        return CellError(found.column, f"a question needs at least two options, this one has {len(found.texts)}")
     if "" in found.texts:
         place = found.texts.index("")
         if found.labels is not None and found.column == found.labels[0]:

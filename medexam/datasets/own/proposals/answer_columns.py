@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from medexam.datasets.own.answers import Numbers, OpenAnswersError, RawAnswer, is_word_of_letters, read_answers
+from medexam.datasets.own.answers import RawAnswer, is_word_of_letters, read_answers
 from medexam.datasets.own.columns import KEYED
-from medexam.datasets.own.labels import ReadOptions
+from medexam.datasets.own.labels import Numbers, OpenFieldError, ReadOptions
 from medexam.datasets.own.names import find_groups, find_named
 from medexam.datasets.own.options import Settled
 from medexam.datasets.own.proposals.drafts import HALF, MOST, Draft, Sample, make_spec, show
@@ -97,9 +97,9 @@ def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequen
     asks = None
     ways: Mapping[str, Sequence[Numbers | None]] = {}
     try:
-        read = read_answers([answer for _, answer in raw], spec, show(settings.get("answer"))) if raw else None
-        ways = {} if read is None else {read.way: read.numbers}
-    except OpenAnswersError as error:
+        if raw:
+            ways = dict([read_answers([answer for _, answer in raw], spec, show(settings.get("answer")))])
+    except OpenFieldError as error:
         ways, asks = error.readings, (error.field, error.detail)
     except DatasetError:
         pass
@@ -107,7 +107,7 @@ def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequen
     answered = max((sum(gold is not None for gold in golds) for golds in spread.values()), default=0)
     readable = sum(isinstance(found, ReadOptions) for found in options)
     fit = Fit(settings, spread, answered / readable if readable else 0.0, asks)
-    words = any(isinstance(each.value, str) and is_word_of_letters(each.value) for _, each in raw)
+    words = any(is_word_of_letters(each.value) for _, each in raw)
     if words and fit.share < 1 and "answer" in settings and "answer_as" not in settings:
         apart = fit_answers(table, {**settings, "answer_as": "letter"}, options)
         return apart if apart.share > fit.share else fit

@@ -17,8 +17,9 @@ from medexam.datasets.own.answers import WAYS
 from medexam.datasets.own.choice import parse_choice
 from medexam.datasets.own.columns import KEYED, advise, describe_faults
 from medexam.datasets.own.keys import add_key
+from medexam.datasets.own.labels import OpenFieldError
 from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
-from medexam.datasets.own.options import OpenFieldError, Settled
+from medexam.datasets.own.options import Settled
 from medexam.datasets.own.proposals.answer_columns import Fit, decide_answer, find_answers
 from medexam.datasets.own.proposals.drafts import (
     HALF,
