@@ -21,19 +21,8 @@ from medexam.datasets.own.labels import OpenFieldError
 from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
 from medexam.datasets.own.options import Settled
 from medexam.datasets.own.proposals.answer_columns import Fit, decide_answer, find_answers
-from medexam.datasets.own.proposals.drafts import (
-    HALF,
-    Draft,
-    Sample,
-    asks,
-    columns_in,
-    holds_options,
-    is_text,
-    length,
-    make_spec,
-    share,
-    show,
-)
+from medexam.datasets.own.proposals.cells import HALF, asks, holds_options, is_text, length, share
+from medexam.datasets.own.proposals.drafts import Draft, Sample, columns_in, make_spec, show
 from medexam.datasets.own.proposals.language import find_language
 from medexam.datasets.own.proposals.other_columns import propose_others
 from medexam.datasets.own.proposals.sources import Source, find_sign, find_sources
@@ -88,7 +77,7 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
     table = read_file(path)
     if answers is not None:
         table = add_key(table, answers)
-    draft = Draft(Sample.of(table), table)
+    draft = Draft(Sample.of(table), Sample(table))
     draft.seen.append(f"{table.format}, {len(table.rows):,} rows; columns: {', '.join(table.columns)}")
     form: OwnKind = kind or "choice"
     stem = _find_stem(draft)
@@ -165,7 +154,7 @@ def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
     if found is None:
         return _propose_fixed(draft, kind)
     source, fits = found
-    if "options" in draft.whole.columns:
+    if "options" in draft.whole.table.columns:
         draft.columns["options"] = None
     draft.columns |= source.settings
     if source.asks is not None:
@@ -207,8 +196,8 @@ def _with_sign(table: SourceTable, stem: str, source: Source, options: list[Sett
 
 
 def _which_answer(draft: Draft, source: Source | None) -> str:
-    used = {*(source.used if source is not None else ()), *draft.used}
-    names = ", ".join(column for column in draft.sample.columns if column not in used) or "none is left"
+    used = source.used if source is not None else ()
+    names = ", ".join(column for column in draft.unused() if column not in used) or "none is left"
     return f"which column holds the right answer: {names}; or set dataset.answers: {{path: key.csv, on: id}}"
 
 
@@ -252,12 +241,11 @@ def _answers_in_words(sample: Sample) -> list[str]:
 
 def _are_spans(sample: Sample, answer: str) -> bool:
     """Whether all answers stand in a context."""
-    column = next(iter(find_named("context", sample.columns)), None)
-    if column is None:
-        return False
-    pairs = list(zip(sample.filled(column), sample.filled(answer), strict=False))
-    return len(sample.filled(column)) == len(sample.filled(answer)) and all(
-        isinstance(said, Mapping) or (isinstance(said, str) and said in str(context)) for context, said in pairs
+    contexts = [sample.filled(column) for column in find_named("context", sample.columns)[:1]]
+    answers = sample.filled(answer)
+    return [*map(len, contexts)] == [len(answers)] and all(
+        isinstance(said, Mapping) or (isinstance(said, str) and said in str(context))
+        for context, said in zip(contexts[0], answers, strict=True)
     )
 
 
@@ -295,16 +283,17 @@ def _read(draft: Draft, kind: OwnKind) -> tuple[Row, ...] | tuple[TaskRow, ...]:
     columns = {name: column for name, column in columns.items() if f"columns.{name}" not in draft.open}
     rows: tuple[Row, ...] | tuple[TaskRow, ...]
     faults: Sequence[Fault]
-    spec = make_spec(draft.whole, kind, columns)
+    table = draft.whole.table
+    spec = make_spec(table, kind, columns)
     try:
         if kind == "choice":
-            read = parse_choice(draft.whole, spec)
+            read = parse_choice(table, spec)
             rows, faults = read.reading.rows, read.reading.faults
             by = show(columns.get("answer", columns.get("right_mark", "the key")))
             draft.seen += [f"answer: {by}, read as {WAYS.get(read.way, 'nothing')}", *_count(rows)]
             _check_golds(draft, read.reading.rows, by)
         else:
-            rows, faults = parse_words(draft.whole, spec)
+            rows, faults = parse_words(table, spec)
             draft.seen += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(rows):,} questions"]
     except OpenFieldError as error:
         draft.ask(error.field, error.detail)
@@ -313,9 +302,9 @@ def _read(draft: Draft, kind: OwnKind) -> tuple[Row, ...] | tuple[TaskRow, ...]:
         draft.ask("answer", str(error))
         return ()
     if faults:
-        bad = describe_faults(faults, len(draft.whole.rows))
+        bad = describe_faults(faults, len(table.rows))
         draft.seen.append(bad)
-        draft.open["skip_bad" if rows else "kind"] = f"{advise(len(faults), len(draft.whole.rows))}: {bad}"
+        draft.open["skip_bad" if rows else "kind"] = f"{advise(len(faults), len(table.rows))}: {bad}"
     return rows
 
 

@@ -11,18 +11,8 @@ from medexam.datasets.own.columns import Columns
 from medexam.datasets.own.labels import ReadOptions
 from medexam.datasets.own.names import WEAK, Group, find_groups, find_named, plain_name, rank
 from medexam.datasets.own.options import Settled, is_signed
-from medexam.datasets.own.proposals.drafts import (
-    HALF,
-    MOST,
-    Sample,
-    holds_options,
-    is_flat,
-    is_mark,
-    length,
-    make_spec,
-    share,
-    splits,
-)
+from medexam.datasets.own.proposals.cells import HALF, MOST, holds_options, is_flat, is_mark, length, share, splits
+from medexam.datasets.own.proposals.drafts import Sample, make_spec
 from medexam.datasets.own.tables import SourceTable, value_of
 
 _SIGNS = ("**", "*", "✓", "✔", "√", "=", "+", "[x]", "(x)", "(*)", "(correct)", "[correct]", "(correcta)", "(richtig)")
