@@ -19,7 +19,6 @@ from medexam.datasets.own.columns import KEYED, advise, describe_faults
 from medexam.datasets.own.keys import add_key
 from medexam.datasets.own.labels import OpenFieldError
 from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
-from medexam.datasets.own.options import Settled
 from medexam.datasets.own.proposals.answer_columns import Fit, decide_answer, find_answers
 from medexam.datasets.own.proposals.cells import HALF, asks, holds_options, is_text, length, share
 from medexam.datasets.own.proposals.drafts import Draft, Sample, columns_in, make_spec, show
@@ -74,9 +73,7 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
 
     `answers`: their key in another file. Raises `DatasetError` if a file cannot be read.
     """
-    table = read_file(path)
-    if answers is not None:
-        table = add_key(table, answers)
+    table = read_file(path) if answers is None else add_key(read_file(path), answers)
     draft = Draft(Sample.of(table), Sample(table))
     draft.seen.append(f"{table.format}, {len(table.rows):,} rows; columns: {', '.join(table.columns)}")
     form: OwnKind = kind or "choice"
@@ -84,11 +81,12 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
     if stem is None:
         draft.ask("stem", f"which column holds the question: {', '.join(draft.sample.columns)}")
         draft.ask("answer", "which column holds the right answer")
-    elif form == "choice":
-        form = _propose_choice(draft, stem, kind)
-    if form != "choice" and stem is not None:
-        _propose_words(draft, form)
-    if stem is not None:
+    else:
+        draft.columns["stem"] = stem
+        if form == "choice":
+            form = _propose_choice(draft, stem, kind)
+        if form != "choice":
+            _propose_words(draft, form)
         propose_others(draft, form)
     language = _find_language(draft)
     rows = _read(draft, form)
@@ -98,21 +96,14 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
 
 def dataset_lines(proposal: Proposal, path: Path) -> list[str]:
     """The `dataset` part of a spec that reads `path` as proposed, a line each; open ones end in `# decide:`."""
-    tree: dict[str, Any] = {"kind": proposal.kind, "path": str(path)}
-    if proposal.language is not None:
-        tree["language"] = proposal.language
-    if proposal.answers is not None:
-        tree["answers"] = proposal.answers.model_dump(mode="json", exclude_none=True)
-    tree["columns"] = {name: _as_named(column) for name, column in proposal.columns.items()}
+    answers = None if proposal.answers is None else proposal.answers.model_dump(mode="json", exclude_none=True)
+    tree = {"kind": proposal.kind, "path": str(path), "language": proposal.language, "answers": answers}
+    lines = [_line(name, value, proposal.open.get(name)) for name, value in tree.items() if value is not None]
+    lines.append("columns:")
+    for name, column in proposal.columns.items():
+        lines.append(f"  {_line(name, _as_named(column), proposal.open.get(f'columns.{name}'))}")
     if "skip_bad" in proposal.open:
-        tree["skip_bad"] = False
-    lines = []
-    for name, value in tree.items():
-        if name == "columns":
-            lines.append("columns:")
-            lines += [f"  {_line(field, each, proposal.open.get(f'columns.{field}'))}" for field, each in value.items()]
-        else:
-            lines.append(_line(name, value, proposal.open.get(name)))
+        lines.append(_line("skip_bad", False, proposal.open["skip_bad"]))
     return lines
 
 
@@ -134,18 +125,25 @@ def _as_named(column: Any) -> Any:
 def _find_stem(draft: Draft) -> str | None:
     """The column of the questions, by its name or because it alone holds texts that ask."""
     sample = draft.sample
-    grouped = {column for group in find_groups(sample.columns) if len(group.columns) > 2 for column in group.columns}
     texts = [column for column in sample.columns if is_text(sample.filled(column))]
-    named = [] if sample.is_numbered else [each for each in find_named("stem", texts, 2) if each not in grouped]
-    if not named:
-        open_ = [each for each in texts if holds_options(sample.filled(each), named=False) is None]
-        asking = [each for each in open_ if share(asks, sample.filled(each)) >= HALF and not rank("options", each)]
-        longest = max(texts, key=lambda each: length(sample.filled(each)), default=None)
-        named = asking if len(asking) == 1 else [each for each in asking if sample.is_numbered and each == longest]
-        draft.seen += [f"stem: {column}, whose texts end as questions do" for column in named]
-    if named:
-        draft.columns["stem"] = named[0]
-    return named[0] if named else None
+    if not sample.is_numbered:
+        grouped = {each for group in find_groups(sample.columns) if len(group.columns) > 2 for each in group.columns}
+        named = next((each for each in find_named("stem", texts, 2) if each not in grouped), None)
+        if named is not None:
+            return named
+    asking = [
+        column
+        for column in texts
+        if holds_options(sample.filled(column), named=False) is None
+        and share(asks, sample.filled(column)) >= HALF
+        and not rank("options", column)
+    ]
+    longest = max(texts, key=lambda each: length(sample.filled(each)), default=None)
+    if len(asking) == 1 or (sample.is_numbered and longest in asking):
+        stem = asking[0] if len(asking) == 1 else longest
+        draft.seen.append(f"stem: {stem}, whose texts end as questions do")
+        return stem
+    return None
 
 
 def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
@@ -170,29 +168,24 @@ def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
 
 def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
     """The first source of options that an answer fits, else the first that is certain; None if there is none."""
+    table = sample.table
     likely: tuple[Source, list[Fit]] | None = None
     for source in find_sources(sample, stem):
         try:
-            options = source.read(sample.table, stem)
+            options = source.read(table, stem)
         except OpenFieldError as error:
             source = replace(source, settings={**source.settings, "marks": "labels"}, asks=error.detail)
-            options = source.read(sample.table, stem)
-        source, options = _with_sign(sample.table, stem, source, options)
+            options = source.read(table, stem)
+        sign = find_sign(options)
+        if sign is not None:
+            source = replace(source, settings={**source.settings, "right_mark": sign})
+            options = source.read(table, stem)
         fits = find_answers(sample, stem, source, options)
         if fits and fits[0].share >= HALF and (source.is_certain or fits[0].share == 1):
             return source, fits
         if likely is None and (source.is_certain or not find_named("answer", sample.columns, 1)):
             likely = source, fits
     return likely
-
-
-def _with_sign(table: SourceTable, stem: str, source: Source, options: list[Settled]) -> tuple[Source, list[Settled]]:
-    """The source and its options without a sign at the right ones, if they have one."""
-    sign = find_sign(options)
-    if sign is None:
-        return source, options
-    signed = replace(source, settings={**source.settings, "right_mark": sign})
-    return signed, signed.read(table, stem)
 
 
 def _which_answer(draft: Draft, source: Source | None) -> str:
@@ -204,9 +197,8 @@ def _which_answer(draft: Draft, source: Source | None) -> str:
 def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
     """Options that every question has, such as yes and no; asks if answers look as if options were missing."""
     sample = draft.sample
-    named = _answers_in_words(sample)
+    named = _propose_answer(draft)
     if not named:
-        draft.ask("answer", _which_answer(draft, None))
         return "choice"
     values = sample.filled(named[0])
     said = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
@@ -214,7 +206,7 @@ def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
     words = next((each for each in _FIXED if {*each[:2]} <= folded <= {*each}), None)
     if words is not None:
         draft.columns["choices"] = sorted(said, key=lambda each: words.index(each.casefold()))
-        draft.columns |= {"answer": named[0], "answer_as": "text"} if named[0] != KEYED else {"answer_as": "text"}
+        draft.columns["answer_as"] = "text"
         return "choice"
     few = len(values) >= _ENOUGH_ROWS and len(said) <= min(_FEW_ANSWERS, len(values) // 3)
     rest = [each for each in sample.columns if each != named[0] and rank("context", each) is None]
@@ -224,19 +216,23 @@ def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
     lists += [group.columns[0] for group in find_groups(rest) if group.is_known or group.is_wrong]
     if kind != "choice" and not few and not lists and share(_MARK.match, said) < HALF:
         return "spans" if _are_spans(sample, named[0]) else "short_answer"
-    why = (
-        f"{show(lists)} looks like options" if lists else f"answers such as {', '.join(said[:3])} are those of a choice"
-    )
-    what = f"{why}: which column holds the options: {', '.join(rest)}; or set kind: short_answer"
-    draft.ask("options", what)
-    if named[0] != KEYED:
-        draft.columns["answer"] = named[0]
+    why = f"answers such as {', '.join(said[:3])} are those of a choice"
+    if lists:
+        why = f"{show(lists)} looks like options"
+    draft.ask("options", f"{why}: which column holds the options: {', '.join(rest)}; or set kind: short_answer")
     return "choice"
 
 
-def _answers_in_words(sample: Sample) -> list[str]:
-    named = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns, 1)
-    return [column for column in named if sample.filled(column)]
+def _propose_answer(draft: Draft) -> list[str]:
+    """Put the first column that is called as answers are, or ask for it; returns all of them that are not empty."""
+    sample = draft.sample
+    names = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns, 1)
+    named = [column for column in names if sample.filled(column)]
+    if not named:
+        draft.ask("answer", _which_answer(draft, None))
+    elif named[0] != KEYED:
+        draft.columns["answer"] = named[0]
+    return named
 
 
 def _are_spans(sample: Sample, answer: str) -> bool:
@@ -250,11 +246,7 @@ def _are_spans(sample: Sample, answer: str) -> bool:
 
 
 def _propose_words(draft: Draft, kind: OwnKind) -> None:
-    named = _answers_in_words(draft.sample)
-    if named and named[0] != KEYED:
-        draft.columns["answer"] = named[0]
-    elif not named:
-        draft.ask("answer", _which_answer(draft, None))
+    _propose_answer(draft)
     if kind == "spans" and not find_named("context", draft.sample.columns):
         draft.ask("context", f"which column holds the text: {', '.join(draft.sample.columns)}")
 
@@ -318,12 +310,8 @@ def _check_golds(draft: Draft, rows: Sequence[Row], column: str) -> None:
 
 
 def _count(rows: Sequence[Row]) -> list[str]:
-    counts = Counter(len(row.question.options) for row in rows)
+    counts = Counter(len(row.question.options) for row in rows).most_common()
     golds = Counter(row.gold for row in rows)
-    by_count = [
-        f"{n:,}{'' if place else ' rows'} of {options}" for place, (options, n) in enumerate(counts.most_common())
-    ]
-    return [
-        f"{', '.join(by_count)} options",
-        "right: " + ", ".join(f"option {number} {n:,} times" for number, n in sorted(golds.items(), key=str)),
-    ]
+    by_count = ", ".join(f"{n:,}{'' if place else ' rows'} of {options}" for place, (options, n) in enumerate(counts))
+    by_gold = ", ".join(f"option {number} {n:,} times" for number, n in sorted(golds.items(), key=str))
+    return [f"{by_count} options", f"right: {by_gold}"]
