@@ -48,14 +48,12 @@ WAYS: Mapping[str, str] = MappingProxyType(
 """How answers may be read -> what messages call that."""
 _BY_TEXT = ("both", "text")
 """Ways that look at the options' texts."""
-_ALLOWED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "letter": ("named", "letter", "both"),
-        "number": ("named", "zero", "one"),
-        "text": ("both", "text"),
-        "one_hot": ("one_hot",),
-    }
-)
+_ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "letter": ("named", "letter", "both"),
+    "number": ("named", "zero", "one"),
+    "text": ("both", "text"),
+    "one_hot": ("one_hot",),
+}
 
 
 _MARKS = {
@@ -279,13 +277,11 @@ def _find_marked(value: Any, options: ReadOptions) -> Numbers | None:
     return right if None not in read and right and right[-1] <= len(options.texts) else None
 
 
-_NUMBER_OF: Mapping[str, Callable[[Any, ReadOptions], int | None]] = MappingProxyType(
-    {
-        "named": _by_label,
-        "letter": _by_letter,
-        "zero": partial(_by_number, first=0),
-        "one": partial(_by_number, first=1),
-        "both": _by_letter_and_text,
-        "text": _by_text,
-    }
-)
+_NUMBER_OF: Mapping[str, Callable[[Any, ReadOptions], int | None]] = {
+    "named": _by_label,
+    "letter": _by_letter,
+    "zero": partial(_by_number, first=0),
+    "one": partial(_by_number, first=1),
+    "both": _by_letter_and_text,
+    "text": _by_text,
+}

@@ -15,26 +15,16 @@ from medexam.specs import DatasetSpec
 from medexam.specs.columns import ColumnsSpec
 from medexam.text import nearest
 
+_FIELDS = ("options", "context", "explanation", "image", "subject", "year", "exam", "id", "split", "start")
 STANDARD: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "stem": ("stem", "question"),
-        "answer": ("answer", "answers"),
-        **{
-            name: (name,)
-            for name in (
-                *("options", "context", "explanation", "image", "subject", "year", "exam", "id", "split", "start"),
-            )
-        },
-    }
+    {"stem": ("stem", "question"), "answer": ("answer", "answers"), **{name: (name,) for name in _FIELDS}}
 )
 """Field -> the columns that it is read from where the spec names none."""
-_SPLITS: Mapping[str, Literal["train", "dev", "test"]] = MappingProxyType(
-    {
-        **dict.fromkeys(("train", "training"), "train"),
-        **dict.fromkeys(("dev", "development", "val", "valid", "validation"), "dev"),
-        "test": "test",
-    }
-)
+_SPLITS: Mapping[str, Literal["train", "dev", "test"]] = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("dev", "development", "val", "valid", "validation"), "dev"),
+    "test": "test",
+}
 KEYED = "answer of the key"
 """The column that a key in another file adds to a table."""
 UNGROUPED = "all"
@@ -67,7 +57,6 @@ class Columns:
                     f"{table.source}: has no column {' or '.join(standard)}: its columns are {_list(table.columns)}; "
                     f"say which with columns: {{{field}: ...}}, or have it proposed by `medexam data init`"
                 )
-
         self._only_exam: Exam | None = None
         if self._columns.keys().isdisjoint(("subject", "year", "exam", "split")):
             self._only_exam = self.exam({})
@@ -91,11 +80,8 @@ class Columns:
     def text(self, record: Record, field: str) -> str | None:
         """A field as text, lists as paragraphs; None if it is empty."""
         value = self.value(record, field)
-        if isinstance(value, str):
-            return value.strip() or None
-        if isinstance(value, (list, tuple)):
-            return "\n\n".join(str(each).strip() for each in value if each is not None) or None
-        return None if value is None else str(value).strip() or None
+        parts = value if isinstance(value, (list, tuple)) else [value]
+        return "\n\n".join(str(part).strip() for part in parts if part is not None) or None
 
     def needed_text(self, record: Record, field: str) -> str:
         """A field as text; raises `CellError` if it is empty."""

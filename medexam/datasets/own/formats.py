@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, dropwhile, islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TextIO
 
 from medexam.datasets.own.grids import LOOKED_AT, Cells, Header, count_names, find_header, name_cells
@@ -295,15 +294,13 @@ def _displayed(cell: Any) -> Any:
     return value
 
 
-_READERS: Mapping[str, Callable[[Path], RawTable]] = MappingProxyType(
-    {
-        **dict.fromkeys((".jsonl", ".ndjson"), _read_lines),
-        ".json": _read_json,
-        **dict.fromkeys((".csv", ".tsv"), _read_csv),
-        ".txt": _read_plain,
-        ".parquet": _read_parquet,
-        ".xlsx": _read_excel,
-        ".gift": lambda path: RawTable("GIFT", (), read_gift(_open_text(path)[0].read())),
-        **dict.fromkeys((".xml", ".zip"), lambda path: RawTable("a quiz in XML", (), read_quiz_xml(path))),
-    }
-)
+_READERS: Mapping[str, Callable[[Path], RawTable]] = {
+    **dict.fromkeys((".jsonl", ".ndjson"), _read_lines),
+    ".json": _read_json,
+    **dict.fromkeys((".csv", ".tsv"), _read_csv),
+    ".txt": _read_plain,
+    ".parquet": _read_parquet,
+    ".xlsx": _read_excel,
+    ".gift": lambda path: RawTable("GIFT", (), read_gift(_open_text(path)[0].read())),
+    **dict.fromkeys((".xml", ".zip"), lambda path: RawTable("a quiz in XML", (), read_quiz_xml(path))),
+}

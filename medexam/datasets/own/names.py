@@ -56,20 +56,16 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Field -> the names that its column often has, the likeliest first; `wrong` are options that are not right."""
 WEAK = frozenset(_BY_LIST["weak"])
 """Names of options that right answers have as well."""
-_CORES: Mapping[str, frozenset[str]] = MappingProxyType(
-    {field: frozenset(_BY_LIST[f"in {field}"]) for field in ("stem", "answer")}
-)
+_CORES: Mapping[str, frozenset[str]] = {field: frozenset(_BY_LIST[f"in {field}"]) for field in ("stem", "answer")}
 """Field -> words that say so within a longer name."""
 _NOT = frozenset(_BY_LIST["in neither"])
 """Words that make a longer name mean something else."""
 _OPTION_WORDS = frozenset(_BY_LIST["in options"])
-_COUNTED: Mapping[str, str] = MappingProxyType(
-    {
-        word: str(number)
-        for words in ("one two three four five six", "first second third fourth fifth sixth", "i ii iii iv v vi")
-        for number, word in enumerate(words.split(), start=1)
-    }
-)
+_COUNTED: Mapping[str, str] = {
+    word: str(number)
+    for words in ("one two three four five six", "first second third fourth fifth sixth", "i ii iii iv v vi")
+    for number, word in enumerate(words.split(), start=1)
+}
 _ALPHABETS = ("abcdefghijklmnopqrst", "αβγδεζ", "абвгде", "ابجدهو", "アイウエオカ", "甲乙丙丁戊己")
 """Letters that count, as plain names have them."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import MappingProxyType
 
 from medexam.datasets.own.choice import NO_PICTURE, parse_choice
 from medexam.datasets.own.columns import STANDARD, parse_split
@@ -118,7 +117,11 @@ def _check_id(draft: Draft, column: str) -> str | None:
     return f"which repeats itself in {twice:,} rows" if twice else None
 
 
-_CHECKS: Mapping[str, Callable[[Draft, str], str | None]] = MappingProxyType(
-    {"context": _check_context, "image": _check_image, "year": _check_year, "split": _check_split, "id": _check_id}
-)
+_CHECKS: Mapping[str, Callable[[Draft, str], str | None]] = {
+    "context": _check_context,
+    "image": _check_image,
+    "year": _check_year,
+    "split": _check_split,
+    "id": _check_id,
+}
 """Field -> what says why a column of its name is not read; None if it is."""
