@@ -5,7 +5,7 @@ It knows no table: whether letters before options are labels is decided for all 
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -84,27 +84,21 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
     text = _BREAK.sub("\n", text) if "<" in text else text
     for pattern in (_AT_LINES, _IN_LINES, *([_BARE] if bare else [])):
         marks, at_lines = list(pattern.finditer(text)), pattern is not _IN_LINES
-        chains = list(_chains(marks)) or (
-            [marks] if at_lines and is_run([plain_label(mark[2]) for mark in marks]) else []
-        )
+        chains = list(_chains(marks))
+        if not chains and at_lines and is_run([plain_label(mark[2]) for mark in marks]):
+            chains = [marks]
         if chains:
             best = max(chains, key=lambda chain: (not plain_label(chain[0][2]).isdigit(), len(chain), chain[0].start()))
             best = _with_stray(marks, best, at_lines=at_lines)
             ends = [after.start() for _, after in pairwise(best)] + [len(text)]
             texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True)]
-            texts = _without_separators([*texts[:-1], _without_cue(texts[-1])])
-            return ReadOptions(
-                text[: best[0].start()].strip(), tuple(texts), tuple(plain_label(mark[2]) for mark in best)
-            )
+            cue = _CUE.search(texts[-1])
+            if cue is not None and cue[1]:
+                raise CellError("", f"holds the answer behind its options, {cue[0].strip()!r:.40}")
+            texts[-1] = texts[-1] if cue is None else texts[-1][: cue.start()]
+            labels = tuple(plain_label(mark[2]) for mark in best)
+            return ReadOptions(text[: best[0].start()].strip(), tuple(_without_separators(texts)), labels)
     return None
-
-
-def _without_cue(text: str) -> str:
-    """The last option without `Answer:` behind it; raises `CellError` if an answer follows."""
-    cue = _CUE.search(text)
-    if cue is not None and cue[1]:
-        raise CellError("", f"holds the answer behind its options, {cue[0].strip()!r:.40}")
-    return text if cue is None else text[: cue.start()]
 
 
 def _without_separators(texts: list[str]) -> list[str]:
@@ -143,13 +137,11 @@ def _shift(label: str, by: int) -> str:
     return str(int(label) + by) if label.isdigit() else chr(ord(label) + by)
 
 
-def _chains(marks: Sequence[re.Match[str]]) -> Iterable[list[re.Match[str]]]:
+def _chains(marks: Sequence[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
     """From each A, a or 1 the marks that count on from it; those of two marks or more."""
     for place, first in enumerate(marks):
-        if plain_label(first[2]) not in ("A", "a", "1"):
-            continue
-        chain = [first]
-        for mark in marks[place + 1 :]:
+        chain = [first] if plain_label(first[2]) in ("A", "a", "1") else []
+        for mark in marks[place + 1 :] if chain else ():
             if plain_label(mark[2]) == _shift(plain_label(chain[-1][2]), 1):
                 chain.append(mark)
         if len(chain) > 1:
