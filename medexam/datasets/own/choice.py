@@ -7,10 +7,11 @@ from typing import Any
 from medexam.datasets.exam_table import parse_image
 from medexam.datasets.own.answers import RawAnswer, read_answers
 from medexam.datasets.own.columns import Columns, Keys
+from medexam.datasets.own.grids import Cells
 from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.labels import CellError, ReadOptions
 from medexam.datasets.own.options import Settled, read_options, settle_options
-from medexam.datasets.own.tables import Record, SourceTable, TableRow
+from medexam.datasets.own.tables import SourceTable, TableRow
 from medexam.datasets.rows import Fault, Reading, Row
 from medexam.errors import DatasetError
 from medexam.questions import Question
@@ -47,41 +48,32 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
     """The questions of a table, read as `spec` says; raises `DatasetError` if a column is missing or ambiguous."""
     by_sign = bool(spec.columns.right_mark) and spec.columns.answer is None
     columns = Columns(spec.columns, table, ("stem",) if by_sign else ("stem", "answer"))
-    faults: list[tuple[int, Fault]] = []
-    drafts = []
+    faults: dict[int, Fault] = {}
+    answered: list[tuple[TableRow, RawAnswer]] = []
     for row, options in zip(table.rows, read_all_options(table, columns), strict=True):
         try:
             if isinstance(options, CellError):
                 raise options
-            assert not isinstance(row.record, str)  # noqa: S101 - such a row has no options
-            drafts.append(
-                (row, row.record, RawAnswer(row.place, _answer(columns, row.record, options, by_sign=by_sign), options))
-            )
+            value = _answer(columns, row.record, options, by_sign=by_sign)
+            answered.append((row, RawAnswer(row.place, value, options)))
         except CellError as error:
-            faults.append((row.number, row.fault(error.column, error.detail)))
-    way = ""
+            faults[row.number] = row.fault(error)
+    how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
+    raws = [raw for _, raw in answered]
+    way, golds = read_answers(raws, how, columns.shown("answer")) if raws else ("", ())
     rows: list[Row] = []
     keys = Keys(columns)
-    if drafts:
-        how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
-        way, golds = read_answers([raw for *_, raw in drafts], how, columns.shown("answer"))
-        for (row, record, raw), numbers in zip(drafts, golds, strict=True):
-            try:
-                if numbers is None:
-                    raise CellError(columns.shown("answer"), _no_option(raw))
-                question = _question(columns, record, raw.options, row.number, keys, spec)
-                unasked = spec.columns.several == "all" and len(numbers) > 1
-                rows.append(Row(question, None) if unasked else Row(question, numbers[0], numbers[1:]))
-            except CellError as error:
-                faults.append((row.number, row.fault(error.column, error.detail)))
-    reading = Reading(
-        source=table.source,
-        folder=table.folder,
-        version=VERSION,
-        rows=tuple(rows),
-        faults=tuple(fault for _, fault in sorted(faults, key=lambda each: each[0])),
-    )
-    return ChoiceReading(reading, way)
+    for (row, raw), numbers in zip(answered, golds, strict=True):
+        try:
+            if numbers is None:
+                raise CellError(columns.shown("answer"), _no_option(raw))
+            question = _question(columns, row, raw.options, keys, spec)
+            unasked = spec.columns.several == "all" and len(numbers) > 1
+            rows.append(Row(question, None) if unasked else Row(question, numbers[0], numbers[1:]))
+        except CellError as error:
+            faults[row.number] = row.fault(error)
+    in_order = tuple(faults[number] for number in sorted(faults))
+    return ChoiceReading(Reading(table.source, table.folder, VERSION, tuple(rows), in_order), way)
 
 
 def read_all_options(table: SourceTable, columns: Columns) -> list[Settled]:
@@ -102,7 +94,7 @@ def _options(columns: Columns, row: TableRow) -> Settled:
         return error.with_traceback(None)
 
 
-def _answer(columns: Columns, record: Record, options: ReadOptions, *, by_sign: bool) -> Any:
+def _answer(columns: Columns, record: Cells, options: ReadOptions, *, by_sign: bool) -> Any:
     """What a row says is right; raises `CellError` if it says nothing."""
     if by_sign:
         if options.right is None or True not in options.right:
@@ -114,9 +106,8 @@ def _answer(columns: Columns, record: Record, options: ReadOptions, *, by_sign: 
     return answer
 
 
-def _question(
-    columns: Columns, record: Record, options: ReadOptions, number: int, keys: Keys, spec: DatasetSpec
-) -> Question:
+def _question(columns: Columns, row: TableRow, options: ReadOptions, keys: Keys, spec: DatasetSpec) -> Question:
+    record = row.record
     context = columns.text(record, "context")
     key = columns.key(record, [context or "", options.stem, *options.texts])
     if spec.explained:
@@ -127,7 +118,7 @@ def _question(
         {
             "key": keys.unique(key),
             "exam": columns.exam(record),
-            "number": number,
+            "number": row.number,
             "language": spec.language,
             "stem": options.stem,
             "options": tuple({"number": place, "text": text} for place, text in enumerate(options.texts, start=1)),

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
+from medexam.datasets.own.grids import Cells
 from medexam.datasets.own.labels import CellError
-from medexam.datasets.own.tables import Record, SourceTable, value_of
+from medexam.datasets.own.tables import SourceTable, value_of
 from medexam.datasets.rows import Fault, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.questions import Exam
@@ -70,31 +71,31 @@ class Columns:
         column = self._columns.get(field, field)
         return column if isinstance(column, str) else ", ".join(column)
 
-    def value(self, record: Record, field: str) -> Any:
+    def value(self, record: Cells, field: str) -> Any:
         """The value of a field; a list if it has several columns, None if it has none or the cell is empty."""
         column = self._columns.get(field)
         if column is None:
             return None
         return value_of(record, column) if isinstance(column, str) else [value_of(record, each) for each in column]
 
-    def text(self, record: Record, field: str) -> str | None:
+    def text(self, record: Cells, field: str) -> str | None:
         """A field as text, lists as paragraphs; None if it is empty."""
         value = self.value(record, field)
         parts = value if isinstance(value, (list, tuple)) else [value]
         return "\n\n".join(str(part).strip() for part in parts if part is not None) or None
 
-    def needed_text(self, record: Record, field: str) -> str:
+    def needed_text(self, record: Cells, field: str) -> str:
         """A field as text; raises `CellError` if it is empty."""
         text = self.text(record, field)
         if text is None:
             raise CellError(self.shown(field), "is empty")
         return text
 
-    def group(self, record: Record) -> str:
+    def group(self, record: Cells) -> str:
         """What the scores of a row are grouped by."""
         return self.text(record, "subject") or UNGROUPED
 
-    def exam(self, record: Record) -> Exam:
+    def exam(self, record: Cells) -> Exam:
         """The exam of a row, or the group that stands for one; raises `CellError` for a year or split that is none."""
         if self._only_exam is not None:
             return self._only_exam
@@ -114,14 +115,14 @@ class Columns:
             )
         return known
 
-    def split(self, record: Record) -> Literal["train", "dev", "test"] | None:
+    def split(self, record: Cells) -> Literal["train", "dev", "test"] | None:
         """Where the authors put a row; None if they do not say. Raises `CellError` for another word."""
         said = self.text(record, "split")
         if said is not None and parse_split(said) is None:
             raise CellError(self.shown("split"), f"is {said!r:.60}, not one of {', '.join(_SPLITS)}")
         return None if said is None else parse_split(said)
 
-    def key(self, record: Record, texts: Iterable[str]) -> str:
+    def key(self, record: Cells, texts: Iterable[str]) -> str:
         """The row's id, or a hash of its texts; raises `CellError` if the id is empty."""
         if "id" in self._columns:
             return self.needed_text(record, "id")

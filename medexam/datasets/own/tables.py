@@ -11,6 +11,8 @@ from typing import Any
 
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.formats import RawTable, open_format
+from medexam.datasets.own.grids import Cells
+from medexam.datasets.own.labels import CellError
 from medexam.datasets.own.texts import clean
 from medexam.datasets.rows import Fault
 from medexam.errors import DatasetError
@@ -31,12 +33,12 @@ class TableRow:
     """From 1, without the header."""
     place: str
     """The row as messages call it, such as `row 3` or `line 3`."""
-    record: Record | str
+    record: Cells
     """Column -> value; or what is wrong with the row."""
 
-    def fault(self, column: str, detail: str) -> Fault:
-        """What is wrong with a column of the row; an empty `column` is the row itself."""
-        return Fault(f"{self.place}, column {column}" if column else self.place, detail)
+    def fault(self, error: CellError) -> Fault:
+        """What is wrong with a column of the row, or with the row itself."""
+        return Fault(f"{self.place}, column {error.column}" if error.column else self.place, error.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def get(record: Record, column: str) -> Any:
     return values if any(each is not None for each in values) else None
 
 
-def value_of(record: Record | str, column: str) -> Any:
+def value_of(record: Cells, column: str) -> Any:
     """A value of a row; None if it is not there, or empty."""
     value = get(record, column) if isinstance(record, Mapping) else None
     is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from layouts import draw_layout, write_layout
 from medexam.datasets import load_exam_set
-from medexam.datasets.own.proposals.proposing import Proposal, dataset_lines, propose
+from medexam.datasets.own.proposals.drafts import Proposal
+from medexam.datasets.own.proposals.proposing import dataset_lines, propose
 from medexam.errors import DatasetError, SpecError
 from medexam.items import ExamSet
 from medexam.specs import DatasetSpec

@@ -10,7 +10,7 @@ from medexam.datasets.own.labels import Numbers, OpenFieldError, ReadOptions
 from medexam.datasets.own.names import find_groups, find_named
 from medexam.datasets.own.options import Settled
 from medexam.datasets.own.proposals.cells import HALF, MOST
-from medexam.datasets.own.proposals.drafts import Draft, Sample, make_spec, show
+from medexam.datasets.own.proposals.drafts import Proposal, Sample, make_spec, show
 from medexam.datasets.own.proposals.sources import Source
 from medexam.datasets.own.tables import Record, SourceTable, value_of
 from medexam.errors import DatasetError
@@ -117,10 +117,10 @@ def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequen
     return fit
 
 
-def decide_answer(draft: Draft, stem: str, source: Source, fits: Sequence[Fit]) -> None:
+def decide_answer(draft: Proposal, stem: str, source: Source, fits: Sequence[Fit]) -> None:
     """Put the answer's column if all columns that look like it agree in every row; else leave it open."""
     fitting = [fit for fit in fits if fit.share >= HALF] or fits[:1]
-    table = draft.whole.table
+    table = draft.table
     if len(fitting) > 1:
         options = source.read(table, stem)
         fitting = [fit_answers(table, fit.settings, options) for fit in fitting]

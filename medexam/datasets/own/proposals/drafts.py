@@ -8,8 +8,10 @@ from typing import Any
 
 from medexam.datasets.own.proposals.cells import is_labelled
 from medexam.datasets.own.tables import SourceTable, value_of
+from medexam.datasets.rows import Row, TaskRow
+from medexam.questions import Language
 from medexam.specs import DatasetSpec
-from medexam.specs.columns import NOT_READ
+from medexam.specs.columns import NOT_READ, KeySpec
 from medexam.specs.dataset import OwnKind
 
 LOOKED_AT = 400
@@ -52,17 +54,30 @@ class Sample:
 
 
 @dataclass
-class Draft:
-    """What is proposed so far."""
+class Proposal:
+    """How a file of questions may be read, as far as that is known, and what it gives."""
 
     sample: Sample
     whole: Sample
     """All rows."""
+    answers: KeySpec | None
+    """The key in another file; None if there is none."""
+    kind: OwnKind = "choice"
     columns: dict[str, Any] = field(default_factory=dict)
     """As the spec has them; None reads a field from no column."""
+    language: Language | None = None
+    """None if it is not told, or none that ships."""
     seen: list[str] = field(default_factory=list)
+    """What was recognised, a line each."""
     open: dict[str, str] = field(default_factory=dict)
-    """Key of the `dataset` part of a spec -> what has to be decided."""
+    """Key of the `dataset` part of a spec -> what has to be decided before a run."""
+    rows: tuple[Row, ...] | tuple[TaskRow, ...] = ()
+    """The questions so read; empty if `columns` are open."""
+
+    @property
+    def table(self) -> SourceTable:
+        """The whole table."""
+        return self.whole.table
 
     def ask(self, name: str, what: str) -> None:
         """Leave a field of `columns` open."""

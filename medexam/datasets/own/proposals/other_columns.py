@@ -8,11 +8,10 @@ from medexam.datasets.own.choice import NO_PICTURE, parse_choice
 from medexam.datasets.own.columns import STANDARD, parse_split
 from medexam.datasets.own.names import find_named, plain_name
 from medexam.datasets.own.proposals.cells import MOST
-from medexam.datasets.own.proposals.drafts import Draft, make_spec
+from medexam.datasets.own.proposals.drafts import Proposal, make_spec
 from medexam.datasets.own.tables import value_of
 from medexam.datasets.rows import Row, parse_whole_number
 from medexam.errors import DatasetError
-from medexam.specs.dataset import OwnKind
 
 _SAYS_SO = re.compile(
     r"answer|correct|right|respuesta|resposta|correta|réponse|antwort|richtig|risposta|corretta|gabarito|答案|正解",
@@ -26,14 +25,14 @@ _FEW = 0.1
 _FLAGS = {"true": 1, "1": 1, "yes": 1, "1.0": 1, **dict.fromkeys(NO_PICTURE, 0)}
 
 
-def propose_others(draft: Draft, kind: OwnKind) -> None:
+def propose_others(draft: Proposal) -> None:
     """Put the columns of the other fields, and switch off those that only have a field's name."""
     fields = ("context", "explanation", "image", "subject", "year", "exam", "id", "split")
-    if kind != "choice":
-        fields = ("context", "subject", "id", "split", *(("start",) if kind == "spans" else ()))
+    if draft.kind != "choice":
+        fields = ("context", "subject", "id", "split", *(("start",) if draft.kind == "spans" else ()))
     for name in fields:
         for column in filter(draft.sample.filled, find_named(name, draft.unused())):
-            is_checked = name in _CHECKS and (kind == "choice" or name in ("id", "split"))
+            is_checked = name in _CHECKS and (draft.kind == "choice" or name in ("id", "split"))
             wrong = _CHECKS[name](draft, column) if is_checked else None
             if wrong is None:
                 draft.columns.setdefault(name, column)
@@ -43,7 +42,7 @@ def propose_others(draft: Draft, kind: OwnKind) -> None:
                 draft.columns[name] = None
 
 
-def _check_context(draft: Draft, column: str) -> str | None:
+def _check_context(draft: Proposal, column: str) -> str | None:
     """Why a column is not shown before the question; asks if it may give the answer away."""
     texts = [
         " ".join(map(str, each)) if isinstance(each, (list, tuple)) else str(each)
@@ -67,7 +66,7 @@ def _check_context(draft: Draft, column: str) -> str | None:
     return None
 
 
-def _parse(draft: Draft) -> Sequence[Row]:
+def _parse(draft: Proposal) -> Sequence[Row]:
     """The sample's questions with a right answer, as far as the draft reads them."""
     table = draft.sample.table
     with suppress(DatasetError):
@@ -89,7 +88,7 @@ def _holds_only(text: str, row: Row) -> bool:
     return [option.number for option in row.question.options if option.text.casefold() in text.casefold()] == [row.gold]
 
 
-def _check_image(draft: Draft, column: str) -> str | None:
+def _check_image(draft: Proposal, column: str) -> str | None:
     values = [value for value in draft.sample.filled(column) if value not in ([], ())]
     flags = [_FLAGS.get(str(value).strip().casefold()) for value in values]
     if None not in flags or 1 in flags:
@@ -98,26 +97,26 @@ def _check_image(draft: Draft, column: str) -> str | None:
     return f"which holds a list of pictures in {lists:,} rows: none is shown" if lists else None
 
 
-def _check_year(draft: Draft, column: str) -> str | None:
+def _check_year(draft: Proposal, column: str) -> str | None:
     bad = next((value for value in draft.whole.filled(column) if parse_whole_number(value) is None), None)
     return None if bad is None else f"which holds {bad!r:.40}, no year"
 
 
-def _check_split(draft: Draft, column: str) -> str | None:
+def _check_split(draft: Proposal, column: str) -> str | None:
     bad = next((value for value in draft.whole.filled(column) if parse_split(str(value)) is None), None)
     return None if bad is None else f"which holds {bad!r:.40}, not train, dev or test"
 
 
-def _check_id(draft: Draft, column: str) -> str | None:
+def _check_id(draft: Proposal, column: str) -> str | None:
     values = [str(value) for value in draft.whole.filled(column)]
-    rows = sum(not isinstance(row.record, str) for row in draft.whole.table.rows)
+    rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
     if len(values) < rows:
         return f"which is empty in {rows - len(values):,} rows"
     twice = len(values) - len(set(values))
     return f"which repeats itself in {twice:,} rows" if twice else None
 
 
-_CHECKS: Mapping[str, Callable[[Draft, str], str | None]] = {
+_CHECKS: Mapping[str, Callable[[Proposal, str], str | None]] = {
     "context": _check_context,
     "image": _check_image,
     "year": _check_year,

@@ -7,7 +7,7 @@ the spec as a line to fill in. A run never guesses: it reads what its spec says.
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,13 +21,13 @@ from medexam.datasets.own.labels import OpenFieldError
 from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
 from medexam.datasets.own.proposals.answer_columns import Fit, decide_answer, find_answers
 from medexam.datasets.own.proposals.cells import HALF, asks, holds_options, is_text, length, share
-from medexam.datasets.own.proposals.drafts import Draft, Sample, columns_in, make_spec, show
+from medexam.datasets.own.proposals.drafts import Proposal, Sample, columns_in, make_spec, show
 from medexam.datasets.own.proposals.language import find_language
 from medexam.datasets.own.proposals.other_columns import propose_others
 from medexam.datasets.own.proposals.sources import Source, find_sign, find_sources
-from medexam.datasets.own.tables import SourceTable, read_file
+from medexam.datasets.own.tables import read_file
 from medexam.datasets.own.words import parse_words
-from medexam.datasets.rows import Fault, Row, TaskRow
+from medexam.datasets.rows import Fault, Row
 from medexam.errors import DatasetError
 from medexam.questions import Language
 from medexam.specs.columns import KeySpec
@@ -49,49 +49,29 @@ _ORDER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """How a file of questions may be read, and what that gives."""
-
-    table: SourceTable
-    kind: OwnKind
-    columns: Mapping[str, Any]
-    """As the spec has them; None reads a field from no column."""
-    language: Language | None
-    """None if it is not told, or none that ships."""
-    answers: KeySpec | None
-    seen: tuple[str, ...]
-    """What was recognised, a line each."""
-    open: Mapping[str, str]
-    """Key of the `dataset` part of a spec -> what has to be decided before a run."""
-    rows: tuple[Row, ...] | tuple[TaskRow, ...]
-    """The questions so read; empty if `columns` are open."""
-
-
 def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = None) -> Proposal:
     """How the questions in a file may be read, as those of `kind` or of the kind that they look like.
 
     `answers`: their key in another file. Raises `DatasetError` if a file cannot be read.
     """
     table = read_file(path) if answers is None else add_key(read_file(path), answers)
-    draft = Draft(Sample.of(table), Sample(table))
+    draft = Proposal(Sample.of(table), Sample(table), answers, kind or "choice")
     draft.seen.append(f"{table.format}, {len(table.rows):,} rows; columns: {', '.join(table.columns)}")
-    form: OwnKind = kind or "choice"
     stem = _find_stem(draft)
     if stem is None:
         draft.ask("stem", f"which column holds the question: {', '.join(draft.sample.columns)}")
         draft.ask("answer", "which column holds the right answer")
     else:
         draft.columns["stem"] = stem
-        if form == "choice":
-            form = _propose_choice(draft, stem, kind)
-        if form != "choice":
-            _propose_words(draft, form)
-        propose_others(draft, form)
-    language = _find_language(draft)
-    rows = _read(draft, form)
-    columns = {name: draft.columns[name] for name in dict.fromkeys(_ORDER) if name in draft.columns}
-    return Proposal(table, form, columns, language, answers, tuple(draft.seen), draft.open, rows)
+        if draft.kind == "choice":
+            _propose_choice(draft, stem, is_stated=kind is not None)
+        if draft.kind != "choice":
+            _propose_words(draft)
+        propose_others(draft)
+    _find_language(draft)
+    _read(draft)
+    draft.columns = {name: draft.columns[name] for name in dict.fromkeys(_ORDER) if name in draft.columns}
+    return draft
 
 
 def dataset_lines(proposal: Proposal, path: Path) -> list[str]:
@@ -122,7 +102,7 @@ def _as_named(column: Any) -> Any:
     return int(column) if isinstance(column, str) and column.isdigit() and str(int(column)) == column else column
 
 
-def _find_stem(draft: Draft) -> str | None:
+def _find_stem(draft: Proposal) -> str | None:
     """The column of the questions, by its name or because it alone holds texts that ask."""
     sample = draft.sample
     texts = [column for column in sample.columns if is_text(sample.filled(column))]
@@ -146,13 +126,14 @@ def _find_stem(draft: Draft) -> str | None:
     return None
 
 
-def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
-    """Put options and answer; returns the kind of the questions, which is another if they are answered in words."""
+def _propose_choice(draft: Proposal, stem: str, *, is_stated: bool) -> None:
+    """Put options and answer, or another kind if questions are answered in words and no kind `is_stated`."""
     found = _find_choice(draft.sample, stem)
     if found is None:
-        return _propose_fixed(draft, kind)
+        _propose_fixed(draft, is_stated=is_stated)
+        return
     source, fits = found
-    if "options" in draft.whole.table.columns:
+    if "options" in draft.table.columns:
         draft.columns["options"] = None
     draft.columns |= source.settings
     if source.asks is not None:
@@ -163,7 +144,6 @@ def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
         draft.ask("answer", _which_answer(draft, source))
         if source.answer is not None:
             draft.open["columns.options"] = "these, or other columns behind the question"
-    return "choice"
 
 
 def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
@@ -188,18 +168,18 @@ def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
     return likely
 
 
-def _which_answer(draft: Draft, source: Source | None) -> str:
+def _which_answer(draft: Proposal, source: Source | None) -> str:
     used = source.used if source is not None else ()
     names = ", ".join(column for column in draft.unused() if column not in used) or "none is left"
     return f"which column holds the right answer: {names}; or set dataset.answers: {{path: key.csv, on: id}}"
 
 
-def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
+def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
     """Options that every question has, such as yes and no; asks if answers look as if options were missing."""
     sample = draft.sample
     named = _propose_answer(draft)
     if not named:
-        return "choice"
+        return
     values = sample.filled(named[0])
     said = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
     folded = {each.casefold() for each in said}
@@ -207,23 +187,23 @@ def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
     if words is not None:
         draft.columns["choices"] = sorted(said, key=lambda each: words.index(each.casefold()))
         draft.columns["answer_as"] = "text"
-        return "choice"
+        return
     few = len(values) >= _ENOUGH_ROWS and len(said) <= min(_FEW_ANSWERS, len(values) // 3)
     rest = [each for each in sample.columns if each != named[0] and rank("context", each) is None]
     lists = [each for each in rest if holds_options(sample.filled(each), named=False) is not None]
     lists += named[:1] if len(named) > 1 and holds_options(values, named=False) is not None else []
     lists += [each for each in rest if each not in lists and rank("options", each) is not None]
     lists += [group.columns[0] for group in find_groups(rest) if group.is_known or group.is_wrong]
-    if kind != "choice" and not few and not lists and share(_MARK.match, said) < HALF:
-        return "spans" if _are_spans(sample, named[0]) else "short_answer"
+    if not is_stated and not few and not lists and share(_MARK.match, said) < HALF:
+        draft.kind = "spans" if _are_spans(sample, named[0]) else "short_answer"
+        return
     why = f"answers such as {', '.join(said[:3])} are those of a choice"
     if lists:
         why = f"{show(lists)} looks like options"
     draft.ask("options", f"{why}: which column holds the options: {', '.join(rest)}; or set kind: short_answer")
-    return "choice"
 
 
-def _propose_answer(draft: Draft) -> list[str]:
+def _propose_answer(draft: Proposal) -> list[str]:
     """Put the first column that is called as answers are, or ask for it; returns all of them that are not empty."""
     sample = draft.sample
     names = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns, 1)
@@ -245,62 +225,57 @@ def _are_spans(sample: Sample, answer: str) -> bool:
     )
 
 
-def _propose_words(draft: Draft, kind: OwnKind) -> None:
+def _propose_words(draft: Proposal) -> None:
     _propose_answer(draft)
-    if kind == "spans" and not find_named("context", draft.sample.columns):
+    if draft.kind == "spans" and not find_named("context", draft.sample.columns):
         draft.ask("context", f"which column holds the text: {', '.join(draft.sample.columns)}")
 
 
-def _find_language(draft: Draft) -> Language | None:
+def _find_language(draft: Proposal) -> None:
     columns = [draft.columns.get(name) for name in ("stem", "options", "context")]
     names = [each for column in columns for each in columns_in(column)]
     found = find_language(str(value) for name in names for value in draft.sample.filled(name))
-    if found in get_args(Language):
-        draft.seen.append(f"language: {found}, by its words; prompts and retrieval go by it")
-        return found  # type: ignore[return-value]
     what = "the texts do not tell it, so it is en" if found is None else f"{found}, for which prompts are in English"
+    if found in get_args(Language):
+        draft.language = found  # type: ignore[assignment]
+        what = f"{found}, by its words; prompts and retrieval go by it"
     draft.seen.append(f"language: {what}")
-    return None
 
 
-def _read(draft: Draft, kind: OwnKind) -> tuple[Row, ...] | tuple[TaskRow, ...]:
-    """The questions of the whole file as drafted, with what is seen of them; none if something is open."""
-    columns = draft.columns
-    shown = [f"{name}: {show(column)}" for name, column in columns.items() if column and name != "answer"]
-    draft.seen[1:1] = shown
-    if kind == "choice" and not {"options", "choices"} & columns.keys() and "stem" in columns:
+def _read(draft: Proposal) -> None:
+    """Put the questions of the whole file as drafted, with what is seen of them; none if something is open."""
+    columns, table = draft.columns, draft.table
+    draft.seen[1:1] = [f"{name}: {show(column)}" for name, column in columns.items() if column and name != "answer"]
+    if draft.kind == "choice" and not {"options", "choices"} & columns.keys() and "stem" in columns:
         draft.seen.append("options: at the end of the question")
     if not {*draft.open} <= {"columns.several", "columns.context"}:
-        return ()
+        return
     columns = {name: column for name, column in columns.items() if f"columns.{name}" not in draft.open}
-    rows: tuple[Row, ...] | tuple[TaskRow, ...]
+    spec = make_spec(table, draft.kind, columns)
     faults: Sequence[Fault]
-    table = draft.whole.table
-    spec = make_spec(table, kind, columns)
     try:
-        if kind == "choice":
+        if draft.kind == "choice":
             read = parse_choice(table, spec)
-            rows, faults = read.reading.rows, read.reading.faults
+            draft.rows, faults = read.reading.rows, read.reading.faults
             by = show(columns.get("answer", columns.get("right_mark", "the key")))
-            draft.seen += [f"answer: {by}, read as {WAYS.get(read.way, 'nothing')}", *_count(rows)]
+            draft.seen += [f"answer: {by}, read as {WAYS.get(read.way, 'nothing')}", *_count(read.reading.rows)]
             _check_golds(draft, read.reading.rows, by)
         else:
-            rows, faults = parse_words(table, spec)
-            draft.seen += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(rows):,} questions"]
+            draft.rows, faults = parse_words(table, spec)
+            draft.seen += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(draft.rows):,} questions"]
     except OpenFieldError as error:
         draft.ask(error.field, error.detail)
-        return ()
+        return
     except DatasetError as error:
         draft.ask("answer", str(error))
-        return ()
+        return
     if faults:
         bad = describe_faults(faults, len(table.rows))
         draft.seen.append(bad)
-        draft.open["skip_bad" if rows else "kind"] = f"{advise(len(faults), len(table.rows))}: {bad}"
-    return rows
+        draft.open["skip_bad" if draft.rows else "kind"] = f"{advise(len(faults), len(table.rows))}: {bad}"
 
 
-def _check_golds(draft: Draft, rows: Sequence[Row], column: str) -> None:
+def _check_golds(draft: Proposal, rows: Sequence[Row], column: str) -> None:
     several = sum(bool(row.others) for row in rows)
     if several:
         facts = f"{several:,} of {len(rows):,} questions have several right answers"
