@@ -66,7 +66,9 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
     for (row, raw), numbers in zip(answered, golds, strict=True):
         try:
             if numbers is None:
-                raise CellError(columns.shown("answer"), _no_option(raw))
+                texts = raw.options.texts
+                what = f"is {raw.value!r:.60}, which names none of its {len(texts)} options ({' / '.join(texts):.80})"
+                raise CellError(columns.shown("answer"), what)
             question = _question(columns, row, raw.options, keys, spec)
             unasked = spec.columns.several == "all" and len(numbers) > 1
             rows.append(Row(question, None) if unasked else Row(question, numbers[0], numbers[1:]))
@@ -78,20 +80,22 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
 
 def read_all_options(table: SourceTable, columns: Columns) -> list[Settled]:
     """The options of each row, or what is wrong with them; raises `DatasetError` if letters before them are unclear."""
-    return settle_options([_options(columns, row) for row in table.rows], columns.spec)
-
-
-def _options(columns: Columns, row: TableRow) -> Settled:
-    try:
-        if isinstance(row.record, str):
-            return CellError("", row.record)
-        stem = columns.needed_text(row.record, "stem")
-        if columns.spec.choices is not None:
-            return ReadOptions(stem, columns.spec.choices, None)
-        return read_options(stem, columns.of("options"), row.record, columns.spec)
-    except CellError as error:
-        # Its traceback would keep the row.
-        return error.with_traceback(None)
+    found: list[Settled] = []
+    for row in table.rows:
+        try:
+            if isinstance(row.record, str):
+                raise CellError("", row.record)
+            stem = columns.needed_text(row.record, "stem")
+            choices = columns.spec.choices
+            found.append(
+                ReadOptions(stem, choices, None)
+                if choices is not None
+                else read_options(stem, columns.of("options"), row.record, columns.spec)
+            )
+        except CellError as error:
+            # Its traceback would keep the row.
+            found.append(error.with_traceback(None))
+    return settle_options(found, columns.spec)
 
 
 def _answer(columns: Columns, record: Cells, options: ReadOptions, *, by_sign: bool) -> Any:
@@ -131,8 +135,3 @@ def _question(columns: Columns, row: TableRow, options: ReadOptions, keys: Keys,
 def _image(value: Any) -> str | None:
     is_none = isinstance(value, str) and value.strip().casefold() in NO_PICTURE
     return parse_image(value if isinstance(value, (str, dict)) and not is_none else None)
-
-
-def _no_option(raw: RawAnswer) -> str:
-    options = " / ".join(raw.options.texts)
-    return f"is {raw.value!r:.60}, which names none of its {len(raw.options.texts)} options ({options:.80})"

@@ -85,8 +85,6 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
     for pattern in (_AT_LINES, _IN_LINES, *([_BARE] if bare else [])):
         marks, at_lines = list(pattern.finditer(text)), pattern is not _IN_LINES
         chains = list(_chains(marks))
-        if not chains and at_lines and is_run([plain_label(mark[2]) for mark in marks]):
-            chains = [marks]
         if chains:
             best = max(chains, key=lambda chain: (not plain_label(chain[0][2]).isdigit(), len(chain), chain[0].start()))
             best = _with_stray(marks, best, at_lines=at_lines)

@@ -127,12 +127,12 @@ def decide_answer(draft: Proposal, stem: str, source: Source, fits: Sequence[Fit
     best = next((fit for fit in fitting if len(fit.ways) == 1), fitting[0])
     for fit in fitting:
         differing = [
-            [place for place, gold in golds.items() if best.golds.get(place, gold) != gold]
-            for golds in fit.ways.values()
+            [place for place, gold in way.items() if best.golds.get(place, gold) != gold] for way in fit.ways.values()
         ]
         if fit is not best and len(best.ways) == 1 and differing and all(differing):
             places = min(differing, key=len)
-            says = [f"{each.name} says option {_numbers(each, places[0])}" for each in (best, fit)]
+            golds = [(each.name, each.golds.get(places[0], ("none",))) for each in (best, fit)]
+            says = [f"{name} says option {' and '.join(map(str, gold))}" for name, gold in golds]
             draft.ask(
                 "answer",
                 f"{' or '.join(each.name for each in fitting)}: they contradict in {len(places):,} of "
@@ -155,7 +155,3 @@ def _answer(record: Record | str, column: Any, options: ReadOptions) -> Any:
         return value_of(record, column)
     values = [value_of(record, each) for each in column]
     return values if any(value is not None for value in values) else None
-
-
-def _numbers(fit: Fit, place: int) -> str:
-    return " and ".join(map(str, fit.golds.get(place, ("none",))))

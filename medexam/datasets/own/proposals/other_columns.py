@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from medexam.datasets.own.choice import NO_PICTURE, parse_choice
 from medexam.datasets.own.columns import STANDARD, parse_split
@@ -97,16 +99,6 @@ def _check_image(draft: Proposal, column: str) -> str | None:
     return f"which holds a list of pictures in {lists:,} rows: none is shown" if lists else None
 
 
-def _check_year(draft: Proposal, column: str) -> str | None:
-    bad = next((value for value in draft.whole.filled(column) if parse_whole_number(value) is None), None)
-    return None if bad is None else f"which holds {bad!r:.40}, no year"
-
-
-def _check_split(draft: Proposal, column: str) -> str | None:
-    bad = next((value for value in draft.whole.filled(column) if parse_split(str(value)) is None), None)
-    return None if bad is None else f"which holds {bad!r:.40}, not train, dev or test"
-
-
 def _check_id(draft: Proposal, column: str) -> str | None:
     values = [str(value) for value in draft.whole.filled(column)]
     rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
@@ -116,11 +108,16 @@ def _check_id(draft: Proposal, column: str) -> str | None:
     return f"which repeats itself in {twice:,} rows" if twice else None
 
 
+def _check_all(parse: Callable[[Any], object], what: str, draft: Proposal, column: str) -> str | None:
+    bad = next((value for value in draft.whole.filled(column) if parse(value) is None), None)
+    return None if bad is None else f"which holds {bad!r:.40}, {what}"
+
+
 _CHECKS: Mapping[str, Callable[[Proposal, str], str | None]] = {
     "context": _check_context,
     "image": _check_image,
-    "year": _check_year,
-    "split": _check_split,
+    "year": partial(_check_all, parse_whole_number, "no year"),
+    "split": partial(_check_all, lambda value: parse_split(str(value)), "not train, dev or test"),
     "id": _check_id,
 }
 """Field -> what says why a column of its name is not read; None if it is."""

@@ -66,7 +66,9 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
         if draft.kind == "choice":
             _propose_choice(draft, stem, is_stated=kind is not None)
         if draft.kind != "choice":
-            _propose_words(draft)
+            _propose_answer(draft)
+        if draft.kind == "spans" and not find_named("context", draft.sample.columns):
+            draft.ask("context", f"which column holds the text: {', '.join(draft.sample.columns)}")
         propose_others(draft)
     _find_language(draft)
     _read(draft)
@@ -223,12 +225,6 @@ def _are_spans(sample: Sample, answer: str) -> bool:
         isinstance(said, Mapping) or (isinstance(said, str) and said in str(context))
         for context, said in zip(contexts[0], answers, strict=True)
     )
-
-
-def _propose_words(draft: Proposal) -> None:
-    _propose_answer(draft)
-    if draft.kind == "spans" and not find_named("context", draft.sample.columns):
-        draft.ask("context", f"which column holds the text: {', '.join(draft.sample.columns)}")
 
 
 def _find_language(draft: Proposal) -> None:
