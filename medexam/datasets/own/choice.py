@@ -6,7 +6,7 @@ from typing import Any
 
 from medexam.datasets.exam_table import parse_image
 from medexam.datasets.own.answers import RawAnswer, read_answers
-from medexam.datasets.own.columns import Columns, Keys
+from medexam.datasets.own.columns import Columns
 from medexam.datasets.own.grids import Cells
 from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.labels import CellError, ReadOptions
@@ -62,14 +62,13 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
     raws = [raw for _, raw in answered]
     way, golds = read_answers(raws, how, columns.shown("answer")) if raws else ("", ())
     rows: list[Row] = []
-    keys = Keys(columns)
     for (row, raw), numbers in zip(answered, golds, strict=True):
         try:
             if numbers is None:
                 texts = raw.options.texts
                 what = f"is {raw.value!r:.60}, which names none of its {len(texts)} options ({' / '.join(texts):.80})"
                 raise CellError(columns.shown("answer"), what)
-            question = _question(columns, row, raw.options, keys, spec)
+            question = _question(columns, row, raw.options, spec)
             unasked = spec.columns.several == "all" and len(numbers) > 1
             rows.append(Row(question, None) if unasked else Row(question, numbers[0], numbers[1:]))
         except CellError as error:
@@ -110,17 +109,17 @@ def _answer(columns: Columns, record: Cells, options: ReadOptions, *, by_sign: b
     return answer
 
 
-def _question(columns: Columns, row: TableRow, options: ReadOptions, keys: Keys, spec: DatasetSpec) -> Question:
+def _question(columns: Columns, row: TableRow, options: ReadOptions, spec: DatasetSpec) -> Question:
     record = row.record
     context = columns.text(record, "context")
-    key = columns.key(record, [context or "", options.stem, *options.texts])
+    texts = [context or "", options.stem, *options.texts]
     if spec.explained:
         explanation = columns.needed_text(record, "explanation")
         context = explanation if context is None else f"{context}\n\n{explanation}"
     # Checked with its options at once, which takes half the time.
     return Question.model_validate(
         {
-            "key": keys.unique(key),
+            "key": columns.key(record, texts),
             "exam": columns.exam(record),
             "number": row.number,
             "language": spec.language,

@@ -44,6 +44,7 @@ class Columns:
         self.spec = spec
         self._columns: dict[str, str | tuple[str, ...]] = {}
         self._exams: dict[tuple[object, ...], Exam] = {}
+        self._times: dict[str, int] = {}
         for field, standard in STANDARD.items():
             stated = getattr(spec, field)
             for column in (stated,) if stated and isinstance(stated, str) else stated or ():
@@ -58,9 +59,6 @@ class Columns:
                     f"{table.source}: has no column {' or '.join(standard)}: its columns are {_list(table.columns)}; "
                     f"say which with columns: {{{field}: ...}}, or have it proposed by `medexam data init`"
                 )
-        self._only_exam: Exam | None = None
-        if self._columns.keys().isdisjoint(("subject", "year", "exam", "split")):
-            self._only_exam = self.exam({})
 
     def of(self, field: str) -> str | tuple[str, ...] | None:
         """The column of a field, or the columns; None if there is none."""
@@ -97,8 +95,6 @@ class Columns:
 
     def exam(self, record: Cells) -> Exam:
         """The exam of a row, or the group that stands for one; raises `CellError` for a year or split that is none."""
-        if self._only_exam is not None:
-            return self._only_exam
         subject, year = self.group(record), self.value(record, "year")
         number = parse_whole_number(year)
         if year is not None and number is None:
@@ -123,30 +119,23 @@ class Columns:
         return None if said is None else parse_split(said)
 
     def key(self, record: Cells, texts: Iterable[str]) -> str:
-        """The row's id, or a hash of its texts; raises `CellError` if the id is empty."""
-        if "id" in self._columns:
-            return self.needed_text(record, "id")
-        return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:_KEY_DIGITS]
+        """The row's id, or a hash of its texts with a number behind it if a row before has the same.
+
+        Raises `CellError` for an id that is empty, or stands in a row before.
+        """
+        has_id = "id" in self._columns
+        key = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:_KEY_DIGITS]
+        if has_id:
+            key = self.needed_text(record, "id")
+        times = self._times[key] = self._times.get(key, 0) + 1
+        if times > 1 and has_id:
+            raise CellError(self.shown("id"), f"is {key!r}, which stands in a row before")
+        return key if times == 1 else f"{key}-{times}"
 
 
 def parse_split(said: str) -> Literal["train", "dev", "test"] | None:
     """The split that a word means; None if it means none."""
     return _SPLITS.get(said.strip().lower())
-
-
-class Keys:
-    """Keeps the keys of a table unique."""
-
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
-        self._times: dict[str, int] = {}
-
-    def unique(self, key: str) -> str:
-        """The key, with a number behind it if a row before has the same text; raises `CellError` for an id twice."""
-        times = self._times[key] = self._times.get(key, 0) + 1
-        if times > 1 and self._columns.of("id") is not None:
-            raise CellError(self._columns.shown("id"), f"is {key!r}, which stands in a row before")
-        return key if times == 1 else f"{key}-{times}"
 
 
 def describe_faults(faults: Sequence[Fault], rows: int, called: str = "bad") -> str:

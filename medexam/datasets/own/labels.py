@@ -111,7 +111,7 @@ def _with_stray(marks: Sequence[re.Match[str]], chain: list[re.Match[str]], *, a
     # Within a line, a letter or a number before a full stop is often the end of a sentence.
     if not at_lines and (style.startswith(".") or labels[0].isdigit()):
         return chain
-    following = [_shift(labels[0], len(labels)), _shift(labels[0], len(labels) + 1)]
+    following = [shift(labels[0], len(labels)), shift(labels[0], len(labels) + 1)]
     alike = [mark for mark in marks if _style(mark) == style and (at_lines or mark.start() >= chain[0].start())]
     stray = [mark for mark in alike if plain_label(mark[2]) in following]
     if not stray:
@@ -130,7 +130,7 @@ def _style(mark: re.Match[str]) -> str:
     return kind if end.isalnum() else end + kind
 
 
-def _shift(label: str, by: int) -> str:
+def shift(label: str, by: int) -> str:
     """The label that stands `by` places behind another."""
     return str(int(label) + by) if label.isdigit() else chr(ord(label) + by)
 
@@ -140,7 +140,7 @@ def _chains(marks: Sequence[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
     for place, first in enumerate(marks):
         chain = [first] if plain_label(first[2]) in ("A", "a", "1") else []
         for mark in marks[place + 1 :] if chain else ():
-            if plain_label(mark[2]) == _shift(plain_label(chain[-1][2]), 1):
+            if plain_label(mark[2]) == shift(plain_label(chain[-1][2]), 1):
                 chain.append(mark)
         if len(chain) > 1:
             yield chain
@@ -154,7 +154,7 @@ def plain_label(label: str) -> str:
 def is_run(labels: Sequence[str]) -> bool:
     """Whether the labels are the first letters or numbers, each once, in any order."""
     first = next((each for each in ("A", "a", "1") if each in labels), None)
-    return first is not None and len(labels) > 1 and {*labels} == {_shift(first, by) for by in range(len(labels))}
+    return first is not None and len(labels) > 1 and {*labels} == {shift(first, by) for by in range(len(labels))}
 
 
 def in_order(labels: Iterable[str]) -> list[str]:

@@ -8,8 +8,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import takewhile
 from types import MappingProxyType
+
+from medexam.datasets.own.labels import in_order, shift
 
 _LISTS = """\
 stem: stem question question_text question_stem qtext query prompt sent1 problem problem_text question_body body item
@@ -168,9 +170,8 @@ def _labels(column: str) -> Iterable[tuple[str, str]]:
 
 def _run(labelled: Mapping[str, str]) -> tuple[str, ...]:
     """The columns from the first label on, as long as labels follow each other."""
-    ordered = sorted(labelled, key=lambda label: (len(label), label))
-    if ordered[0] not in ("a", "0", "1"):
+    first = in_order(labelled)[0]
+    if first not in ("a", "0", "1"):
         return ()
-    codes = [int(label) if label.isdigit() else ord(label) for label in ordered]
-    end = next((place for place, (one, two) in enumerate(pairwise(codes), start=1) if two != one + 1), len(codes))
-    return tuple(labelled[label] for label in ordered[:end])
+    following = (shift(first, by) for by in range(len(labelled)))
+    return tuple(labelled[label] for label in takewhile(labelled.__contains__, following))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
-from medexam.datasets.own.columns import UNGROUPED, Columns, Keys, reading_notes
+from medexam.datasets.own.columns import UNGROUPED, Columns, reading_notes
 from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.labels import CellError
 from medexam.datasets.own.tables import Record, SourceTable
@@ -32,26 +32,25 @@ def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, .
         return _nested(spec)
     needed = ("stem", "answer", "context") if spec.kind == "spans" else ("stem", "answer")
     columns = Columns(spec.columns, table, needed)
-    keys = Keys(columns)
     rows: list[TaskRow] = []
     faults: list[Fault] = []
     for row in table.rows:
         try:
             if isinstance(row.record, str):
                 raise CellError("", row.record)
-            rows.append(_row(columns, row.record, keys, spec))
+            rows.append(_row(columns, row.record, spec))
         except CellError as error:
             faults.append(row.fault(error))
     return tuple(rows), tuple(faults)
 
 
-def _row(columns: Columns, record: Record, keys: Keys, spec: DatasetSpec) -> TaskRow:
+def _row(columns: Columns, record: Record, spec: DatasetSpec) -> TaskRow:
     question = columns.needed_text(record, "stem")
     context = columns.needed_text(record, "context") if spec.kind == "spans" else columns.text(record, "context") or ""
     answers = tuple(_answers(columns, record, context, placed=spec.kind == "spans"))
     if not answers:
         raise CellError(columns.shown("answer"), "is empty")
-    key = keys.unique(columns.key(record, [context, question]))
+    key = columns.key(record, [context, question])
     task = Task(key=key, group=columns.group(record), language=spec.language, question=question, context=context)
     return TaskRow(task, TaskGold(answers=answers), columns.split(record))
 
