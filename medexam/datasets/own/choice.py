@@ -10,7 +10,7 @@ from medexam.datasets.own.columns import Columns
 from medexam.datasets.own.grids import Cells
 from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.labels import CellError, ReadOptions
-from medexam.datasets.own.options import Settled, read_options, settle_options
+from medexam.datasets.own.options import Settled, change_each, read_options, settle_options
 from medexam.datasets.own.tables import SourceTable, TableRow
 from medexam.datasets.rows import Fault, Reading, Row
 from medexam.errors import DatasetError
@@ -79,22 +79,16 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
 
 def read_all_options(table: SourceTable, columns: Columns) -> list[Settled]:
     """The options of each row, or what is wrong with them; raises `DatasetError` if letters before them are unclear."""
-    found: list[Settled] = []
-    for row in table.rows:
-        try:
-            if isinstance(row.record, str):
-                raise CellError("", row.record)
-            stem = columns.needed_text(row.record, "stem")
-            choices = columns.spec.choices
-            found.append(
-                ReadOptions(stem, choices, None)
-                if choices is not None
-                else read_options(stem, columns.of("options"), row.record, columns.spec)
-            )
-        except CellError as error:
-            # Its traceback would keep the row.
-            found.append(error.with_traceback(None))
-    return settle_options(found, columns.spec)
+
+    def read(row: TableRow) -> ReadOptions:
+        if isinstance(row.record, str):
+            raise CellError("", row.record)
+        stem = columns.needed_text(row.record, "stem")
+        if columns.spec.choices is not None:
+            return ReadOptions(stem, columns.spec.choices, None)
+        return read_options(stem, columns.of("options"), row.record, columns.spec)
+
+    return settle_options(change_each(read, table.rows), columns.spec)
 
 
 def _answer(columns: Columns, record: Cells, options: ReadOptions, *, by_sign: bool) -> Any:

@@ -5,9 +5,11 @@ Whether letters at their beginning are labels is decided for a whole table, see 
 
 import datetime
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from medexam.datasets.own.labels import (
     OWN_MARK,
@@ -33,6 +35,7 @@ MARKED_ROWS = 0.95
 """The share of rows through which labels run where they are labels."""
 
 
+T = TypeVar("T")
 Settled = ReadOptions | CellError
 """The options of a row, or what is wrong with them."""
 
@@ -100,44 +103,46 @@ def _of_records(records: Sequence[Mapping[str, Any]], column: str) -> tuple[Sequ
     return [fields[0][1] for fields in filled], [str(fields[0][0]) for fields in filled]
 
 
+def change_each(change: Callable[[T], ReadOptions], rows: Iterable[T | CellError]) -> list[Settled]:
+    """What `change` makes of each row, or the `CellError` that it raises; what is wrong already stays so."""
+    changed: list[Settled] = []
+    for row in rows:
+        try:
+            changed.append(row if isinstance(row, CellError) else change(row))
+        except CellError as error:
+            # Its traceback would keep the row.
+            changed.append(error.with_traceback(None))
+    return changed
+
+
 def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
     """The options of all rows without their marks: the sign at the right ones, and labels that run through the rows.
 
     Raises `OpenFieldError` if labels run through some of the rows, and the others have none.
     """
-
-    def without_sign(row: Settled) -> Settled:
-        return _find_right(row, spec.right_mark) if spec.right_mark and isinstance(row, ReadOptions) else row
-
-    rows = [without_sign(row) for row in rows]
+    rows = change_each(partial(_find_right, mark=spec.right_mark), rows)
     if spec.marks != "text":
         # A sign may stand before a label, or behind it.
-        rows = [without_sign(row) for row in _cut_labels(rows, stated=spec.marks == "labels")]
-    return [_checked(row, shuffled=spec.shuffled) if isinstance(row, ReadOptions) else row for row in rows]
+        rows = _cut_labels(rows, is_stated=spec.marks == "labels")
+        rows = change_each(partial(_find_right, mark=spec.right_mark), rows)
+    return change_each(partial(_check, shuffled=spec.shuffled), rows)
 
 
-def _cut_labels(rows: Sequence[Settled], *, stated: bool) -> list[Settled]:
+def _cut_labels(rows: Sequence[Settled], *, is_stated: bool) -> Sequence[Settled]:
     """The options without labels at the beginning of their texts, if these run through the rows of the table."""
-    if not any(isinstance(row, ReadOptions) and row.texts and OWN_MARK.match(row.texts[0]) for row in rows):
-        return list(rows)
-    marked = [_own_labels(row) if isinstance(row, ReadOptions) else None for row in rows]
-    some = sum(each is not None for each in marked)
-    running = [each for each in marked if each is not None and is_run(each)]
-    without = sum(isinstance(row, ReadOptions) for row in rows) - some
-    if not stated:
-        if 2 * len(running) <= some + without:
-            return list(rows)
-        if without > (1 - MARKED_ROWS) * (some + without):
-            facts = (
-                f"the options of {len(running):,} rows begin with letters or numbers in order, and those of "
-                f"{without:,} do not"
-            )
-            raise OpenFieldError("", facts, "marks", "labels or text")
-    ordered = all([*labels] == in_order(labels) for labels in running)
-    return [
-        _without_labels(row, labels, ordered=ordered) if isinstance(row, ReadOptions) else row
-        for row, labels in zip(rows, marked, strict=True)
-    ]
+    readable = [row for row in rows if isinstance(row, ReadOptions)]
+    if not any(row.texts and OWN_MARK.match(row.texts[0]) for row in readable):
+        return rows
+    marked = [labels for labels in map(_own_labels, readable) if labels is not None]
+    running = [labels for labels in marked if is_run(labels)]
+    without = len(readable) - len(marked)
+    if not is_stated and 2 * len(running) <= len(readable):
+        return rows
+    if not is_stated and without > (1 - MARKED_ROWS) * len(readable):
+        facts = f"the options of {len(running):,} rows begin with letters or numbers in order, and those of {without:,}"
+        raise OpenFieldError("", f"{facts} do not", "marks", "labels or text")
+    are_ordered = all([*labels] == in_order(labels) for labels in running)
+    return change_each(partial(_without_labels, are_ordered=are_ordered), rows)
 
 
 def _own_labels(row: ReadOptions) -> tuple[str, ...] | None:
@@ -146,48 +151,40 @@ def _own_labels(row: ReadOptions) -> tuple[str, ...] | None:
     return tuple(plain_label(mark[2]) if mark else "" for mark in found) if any(found) else None
 
 
-def _without_labels(row: ReadOptions, labels: tuple[str, ...] | None, *, ordered: bool) -> Settled:
+def _without_labels(row: ReadOptions, *, are_ordered: bool) -> ReadOptions:
+    labels = _own_labels(row)
+    if labels is None and are_ordered:
+        return row
     if labels is None:
-        if ordered:
-            return row
-        return CellError(
-            row.column, f"holds {row.texts[0]!r:.40} without a letter, and other rows have their own order"
-        )
+        what = f"holds {row.texts[0]!r:.40} without a letter, and other rows have their own order"
+        raise CellError(row.column, what)
     if not is_run(labels):
         shown = ", ".join(label or "none" for label in labels)
-        return CellError(row.column, f"has options with the letters {shown}, which do not run")
+        raise CellError(row.column, f"has options with the letters {shown}, which do not run")
     if row.labels is not None and [*labels] != in_order(labels):
         stated = ", ".join(row.labels)
-        return CellError(row.column, f"has options that begin with {', '.join(labels)}, and they are called {stated}")
+        raise CellError(row.column, f"has options that begin with {', '.join(labels)}, and they are called {stated}")
     # The first group is the sign at a right option.
-    return replace(
-        row, texts=tuple(OWN_MARK.sub(r"\1", text, count=1) for text in row.texts), labels=row.labels or labels
-    )
+    texts = tuple(OWN_MARK.sub(r"\1", text, count=1) for text in row.texts)
+    return replace(row, texts=texts, labels=row.labels or labels)
 
 
-def _find_right(row: ReadOptions, mark: str) -> ReadOptions:
+def _find_right(row: ReadOptions, *, mark: str | None) -> ReadOptions:
     """The options without the sign at the right ones."""
-    right = [is_signed(text, mark) for text in row.texts]
+    if not mark:
+        return row
+    signed = [is_signed(text, mark) for text in row.texts]
     texts = tuple(
-        text.removeprefix(mark).removesuffix(mark).strip() if signed else text
-        for text, signed in zip(row.texts, right, strict=True)
+        text.removeprefix(mark).removesuffix(mark).strip() if is_right else text
+        for text, is_right in zip(row.texts, signed, strict=True)
     )
-    before = row.right or (False,) * len(right)
-    return replace(row, texts=texts, right=tuple(a or b for a, b in zip(before, right, strict=True)))
+    before = row.right or (False,) * len(signed)
+    return replace(row, texts=texts, right=tuple(a or b for a, b in zip(before, signed, strict=True)))
 
 
 def is_signed(text: str, mark: str) -> bool:
     """Whether a sign stands before or behind an option; behind it, a plus is a charge."""
     return text.startswith(mark) or (mark not in "+=" and text.endswith(mark))
-
-
-def _asked_once(stem: str, texts: Sequence[str]) -> str:
-    """The stem without the same options at its end."""
-    try:
-        inside = split_marked(stem)
-    except CellError:
-        return stem
-    return inside.stem if inside is not None and inside.stem and inside.texts == tuple(texts) else stem
 
 
 def _without_empty(found: ReadOptions) -> ReadOptions:
@@ -206,22 +203,26 @@ def _without_empty(found: ReadOptions) -> ReadOptions:
     return replace(found, texts=texts, labels=labels)
 
 
-def _checked(found: ReadOptions, *, shuffled: bool) -> Settled:
-    if len(found.texts) < 2:
-        return CellError(found.column, f"a question needs at least two options, this one has {len(found.texts)}")
-    if "" in found.texts:
-        place = found.texts.index("")
-        if found.labels is not None and found.column == found.labels[0]:
-            return CellError(found.labels[place], "is empty, and an option behind it is not")
-        return CellError(found.column, f"option {place + 1} is empty")
-    if found.labels is not None and len(found.labels) != len(found.texts):
-        return CellError(found.column, f"holds {len(found.labels)} labels and {len(found.texts)} texts")
-    if found.column and found.texts[-1] in found.stem:
-        found = replace(found, stem=_asked_once(found.stem, found.texts))
+def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
+    """The options, each with a text, and a stem that does not repeat them; raises `CellError` if they are none."""
+    if len(row.texts) < 2:
+        raise CellError(row.column, f"a question needs at least two options, this one has {len(row.texts)}")
+    if "" in row.texts:
+        place = row.texts.index("")
+        if row.labels is not None and row.column == row.labels[0]:
+            raise CellError(row.labels[place], "is empty, and an option behind it is not")
+        raise CellError(row.column, f"option {place + 1} is empty")
+    if row.labels is not None and len(row.labels) != len(row.texts):
+        raise CellError(row.column, f"holds {len(row.labels)} labels and {len(row.texts)} texts")
+    if row.column and row.texts[-1] in row.stem:
+        with suppress(CellError):
+            inside = split_marked(row.stem)
+            if inside is not None and inside.stem and inside.texts == row.texts:
+                row = replace(row, stem=inside.stem)
     if shuffled:
-        order = sorted(found.texts, key=lambda text: hashlib.sha256(f"{found.stem}\0{text}".encode()).digest())
-        return replace(found, texts=tuple(order), labels=None)
-    return found
+        order = sorted(row.texts, key=lambda text: hashlib.sha256(f"{row.stem}\0{text}".encode()).digest())
+        return replace(row, texts=tuple(order), labels=None)
+    return row
 
 
 def option_text(value: Any, column: str) -> str:

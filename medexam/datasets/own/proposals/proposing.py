@@ -47,6 +47,7 @@ _ORDER = (
     *("stem", "options", "between", "marks", "shuffled", "choices", "answer", "right_mark", "answer_as", "numbering"),
     *("several", *NAMES),
 )
+"""Fields in the order in which a spec shows them."""
 
 
 def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = None) -> Proposal:
