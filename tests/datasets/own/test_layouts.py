@@ -72,6 +72,10 @@ RIGHT: dict[str, list[dict[str, Any]]] = {
         {"question": s, "answer_options": json.dumps(_cols(o, "option{}", "1234")), "correct_answer": f"option{g + 1}"}
         for s, o, g in ROWS
     ],
+    "one name for all options, as pandas tells them apart": [
+        {"question": s, **dict(zip(("option", "option.1", "option.2", "option.3"), o, strict=True)), "answer": L[g]}
+        for s, o, g in ROWS
+    ],
     "candidates": [{"query": s, "candidates": list(o), "gold": o[g]} for s, o, g in ROWS],
     "wrong options in a list": [
         {"question": s, "correct_answer": o[g], "incorrect_answers": _wrong(o, g)} for s, o, g in ROWS

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from medexam.datasets.own.choice import read_all_options
@@ -46,27 +46,27 @@ def find_sources(sample: Sample, stem: str) -> Iterator[Source]:
         yield from _find_places(sample, stem)
         return
     rest = [column for column in sample.columns if column != stem]
-    named = {column: found for column in rest if (found := rank("options", column)) is not None}
-    single = {column: sample.filled(column) for column in rest}
-    held = {
-        column: Source({"options": column, **how}, (column,), is_certain=plain_name(column) not in WEAK)
-        for column, values in single.items()
-        if (how := holds_options(values, named=column in named)) is not None
-    }
-    yield from (held[column] for column in sorted(named, key=named.__getitem__) if column in held)
+    named = find_named("options", rest, 2)
+    held: dict[str, Source] = {}
+    for column in (*named, *(each for each in rest if each not in named)):
+        how = holds_options(sample.filled(column), named=column in named)
+        if how is not None:
+            is_certain = column in named and plain_name(column) not in WEAK
+            held[column] = Source({"options": column, **how}, (column,), is_certain=is_certain)
+    yield from (held[column] for column in named if column in held)
     groups = [group for group in find_groups(rest) if _holds_texts(sample, group)]
-    yield from (
-        Source({"options": list(each.columns)}, each.columns, is_certain=True) for each in groups if each.is_known
-    )
+    for group in groups:
+        if group.is_known:
+            yield Source({"options": list(group.columns)}, group.columns, is_certain=True)
     yield from _find_wrong(sample, rest, groups)
     if share(splits, sample.filled(stem)) >= MOST:
         yield Source({}, (), is_certain=True)
     for column, source in held.items():
-        entries = [each for value in single[column] for each in (value if isinstance(value, list) else [value])]
+        entries = [each for value in sample.filled(column) for each in (value if isinstance(value, list) else [value])]
         are_records = all(isinstance(each, Mapping) for each in entries)
         others = ("context", "wrong", "image", *(() if are_records else ("answer",)))
         if column not in named and not any(rank(other, column) for other in others):
-            yield replace(source, is_certain=False)
+            yield source
     for group in groups:
         if not group.is_known and not group.is_wrong and len(group.columns) > 2:
             yield Source({"options": list(group.columns)}, group.columns, is_certain=False)
