@@ -94,9 +94,9 @@ def get(record: Record, column: str) -> Any:
 
     Of a list of records it is the list of their values, None for those that lack the field.
     """
-    outer, dot, inner = column.partition(".")
-    if column in record or not dot:
-        return record.get(column)
+    if column in record:
+        return record[column]
+    outer, _, inner = column.partition(".")
     value = record.get(outer)
     if isinstance(value, Mapping):
         return get(value, inner)

@@ -9,7 +9,7 @@ import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, decode, parse_json
@@ -77,11 +77,11 @@ def clean(cells: Mapping[str, Any] | str, place: str, *, as_written: bool = Fals
         together = "<"
     if len(together) <= LONGEST_TEXT and _is_plain(together):
         return cells
-    parts = list(_within(cells))
+    parts = _within(cells)
     for part in parts:
         if isinstance(part, str) and len(part) > LONGEST_TEXT:
             check_text_length(part, f"{place} holds a text that")
-    counts = any(isinstance(part, Mapping) and not _COUNTED.isdisjoint(part) for part in parts)
+    counts = any(isinstance(part, dict) and not _COUNTED.isdisjoint(part) for part in parts)
     return cells if as_written or counts else _clean(cells)
 
 
@@ -128,11 +128,13 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and "<" not in text and "&" not in text
 
 
-def _within(value: object) -> Iterator[object]:
+def _within(value: object) -> list[object]:
     """A value, and all that it holds."""
-    yield value
-    for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
-        yield from _within(each)
+    parts = [value]
+    for part in parts:
+        if isinstance(part, (dict, list)):
+            parts += part.values() if isinstance(part, dict) else part
+    return parts
 
 
 def _clean(value: Any) -> Any:
